@@ -1,0 +1,79 @@
+"""Argument checks shared by every room. A leaf: it knows numpy and the errors, nothing else."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+Array = npt.NDArray[Any]
+FloatArray = npt.NDArray[np.float64]
+
+
+def positive_int(value: object, name: str, minimum: int = 1) -> int:
+    """Return `value` as an int of at least `minimum`, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < minimum:
+        raise InvalidArgumentError(f"{name} must be a whole number of at least {minimum}, got {value!r}.")
+    return int(value)
+
+
+def positive_float(value: object, name: str) -> float:
+    """Return `value` as a finite float above zero, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidArgumentError(f"{name} must be a number above 0, got {value!r}.")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidArgumentError(f"{name} must be finite and above 0, got {number!r}.")
+    return number
+
+
+def fraction(value: object, name: str) -> float:
+    """Return `value` as a float in (0, 1], or say what is wrong with it."""
+    number = positive_float(value, name)
+    if number > 1:
+        raise InvalidArgumentError(f"{name} must be above 0 and at most 1, got {number!r}.")
+    return number
+
+
+def numeric_array(value: object, name: str) -> Array:
+    """Return `value` as a float64 or complex128 array; refuse text, objects and ragged lists."""
+    try:
+        array = np.asarray(value)
+    except ValueError as problem:
+        raise InvalidDataError(
+            f"{name} must be an array of numbers of one shape, got a ragged sequence. "
+            "Stack records of equal shape."
+        ) from problem
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128, copy=False)
+    if array.dtype.kind not in "fiu":
+        raise InvalidDataError(
+            f"{name} must be an array of numbers, got dtype {array.dtype}. Convert it to float64."
+        )
+    return array.astype(np.float64, copy=False)
+
+
+def index_text(mask: Array) -> str:
+    """Say where the first True of `mask` stands: `at index 17`, or nothing for a single point.
+
+    >>> index_text(np.array([False, True]))
+    ' at index 1'
+    """
+    if mask.ndim == 0:
+        return ""
+    where = tuple(int(i) for i in np.argwhere(mask)[0])
+    return f" at index {where[0] if len(where) == 1 else where}"
+
+
+def batch_of(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the batch part of `array`'s shape, given the shape of one item.
+
+    >>> batch_of(np.zeros((5, 4, 3)), (3,))
+    (5, 4)
+    """
+    return array.shape[: array.ndim - len(shape)]

@@ -1,0 +1,276 @@
+"""The public ball: where records are promised to live, and the map that keeps that promise.
+
+Every sensitivity rests on a ball that was fixed without looking at the private data. Records outside it
+are moved onto it one by one (theory section 1), which costs no privacy because each record is moved by a
+rule that knows nothing of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, fraction, positive_float
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds.base import EPS, Manifold, vector_norm
+
+# A ball whose distances double precision cannot tell to this share of the radius is refused.
+_WORST_ROUNDING = 0.01
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ball:
+    """A geodesic ball given as public knowledge (theory section 1).
+
+    Parameters
+    ----------
+    space : the space it lies in
+    center : one point of the space
+    radius : above 0 and below `space.radius_limit`
+    origin : where this knowledge comes from, in words; releases repeat it
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> ball = Ball(Sphere(2), center=[1.0, 0.0, 0.0], radius=0.5, origin="the northern camera's field of view")
+    >>> bool(ball.contains([1.0, 0.0, 0.0]))
+    True
+    >>> ball.clip([0.0, 1.0, 0.0]).round(4)
+    array([0.8776, 0.4794, 0.    ])
+    """
+
+    space: Manifold
+    center: Array
+    radius: float
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.space, Manifold):
+            raise InvalidArgumentError(
+                f"space must be a space such as Sphere(2) or SPD(3), got {type(self.space).__name__}."
+            )
+        center = self.space.as_points(self.center, "center", batch=False).copy()
+        center.flags.writeable = False
+        radius = positive_float(self.radius, "radius")
+        object.__setattr__(self, "center", center)
+        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "origin", str(self.origin))
+        limit = self.space.radius_limit
+        if not radius < limit:
+            raise InvalidArgumentError(
+                f"radius must be below {limit:.4f} on {self.space!r}, got {radius:.4g}: beyond it the mean need "
+                "not be unique. Rescale, or choose a smaller ball."
+            )
+        slack = self.effective_radius - radius
+        if not slack <= _WORST_ROUNDING * radius:
+            raise InvalidArgumentError(
+                f"radius {radius:.4g} about this center is outside what double precision can tell on {self.space!r}: "
+                "distances could be wrong by more than 1 % of it. Choose a smaller or larger ball, or a center that "
+                "is better conditioned."
+            )
+        if not self.effective_radius < limit:
+            raise InvalidArgumentError(
+                f"radius {radius!r} is within rounding of the limit {limit!r} on {self.space!r}. Make it a little smaller."
+            )
+
+    def __repr__(self) -> str:
+        said = f", origin={self.origin!r}" if self.origin else ""
+        return f"Ball({self.space!r}, radius={self.radius:.6g}{said})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Ball)
+            and self.space == other.space
+            and self.radius == other.radius
+            and self.origin == other.origin
+            and bool(np.array_equal(self.center, other.center))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.space, self.radius, self.origin, self.center.tobytes()))
+
+    @property
+    def effective_radius(self) -> float:
+        """The radius that is true of what the program computes; sensitivities use this one.
+
+        A record is clipped by its *computed* distance. On curved spaces the true distance may exceed the
+        radius by the forward error of `dist`. On flat spaces statistics are computed from clipped coordinates
+        (:meth:`clip_coords`), so that only the rounding of their norm counts. Theory: rounding.
+        """
+        if self.space.is_flat:
+            return self.radius * (1 + (self.space.dim + 8) * EPS)
+        return self.radius + self.space.dist_error(self.center, self.radius)
+
+    def distance_to_center(self, X: object) -> FloatArray:
+        """Return the distance of points (..., *shape) from the centre, shape (...). Not private.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> Ball(Euclidean(1), [0.0], 1.0).distance_to_center([[3.0], [-1.0]])
+        array([3., 1.])
+        """
+        return self.space.dist(self.center, self.space.as_points(X, "X"))
+
+    def contains(self, X: object) -> Array:
+        """Return whether points (..., *shape) are in the closed ball, a boolean each. Not private.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> Ball(Euclidean(1), [0.0], 1.0).contains([[3.0], [-1.0]])
+        array([False,  True])
+        """
+        return np.asarray(self.distance_to_center(X) <= self.radius)
+
+    def clip(self, X: object) -> Array:
+        """Move points outside onto the ball, along the geodesic to the centre; (..., *shape) both ways.
+
+        Defined for every finite record: from the cut locus of the centre one fixed geodesic is taken, and a
+        configuration without a shape (all landmarks coincide) counts as the centre. The computed distance of
+        what comes back never exceeds the radius; points inside come back unchanged.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> Ball(Euclidean(1), [0.0], 1.0).clip([[3.0], [-0.5]])
+        array([[ 1. ],
+               [-0.5]])
+        """
+        return _pull_in(self.space, self.center, self._records(X), self.radius)
+
+    def clip_to_origin(self, X: object) -> Array:
+        """Clip, and move by the isometry that takes the centre to `space.origin`; (..., *shape) both ways.
+
+        Statistics on curved spaces start from here: about the origin the geometry is best conditioned, and
+        whatever rounding the move itself has is part of a per-record map.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import SPD
+        >>> ball = Ball(SPD(1, metric="riemann"), [[4.0]], 1.0)
+        >>> ball.clip_to_origin([[[4.0]]])
+        array([[[1.]]])
+        """
+        moved = self.space.to_origin(self.center, self._records(X))
+        return _pull_in(self.space, self.space.origin, moved, self.radius)
+
+    def clip_coords(self, X: object) -> FloatArray:
+        """Return normal coordinates at the centre, clipped to the radius; (..., *shape) -> (..., dim).
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import SPD
+        >>> Ball(SPD(1), [[1.0]], 2.0).clip_coords([[[1e9]]])
+        array([[2.]])
+        """
+        c = self.space.log_coords(self.center, self._records(X))
+        length = vector_norm(c)
+        outside = length > self.radius
+        return np.where(
+            outside[..., None], c * (self.radius / np.where(outside, length, 1.0))[..., None], c
+        )
+
+    def _records(self, X: object) -> Array:
+        """Return X as valid points, records without any meaning replaced by the centre."""
+        reason = self.space.check(X)
+        if reason is None:
+            return self.space.project(X)
+        # The only reason that clipping mends is a degenerate record; everything else is the caller's to fix.
+        points = np.array(self.space.project(X)) if _has_numbers(X) else None
+        if points is not None:
+            degenerate = self.space.degenerate(X)  # type: ignore[arg-type]
+            if degenerate.any():
+                points[degenerate] = self.center
+                return self.space.as_points(points, "X")
+        raise InvalidDataError(f"X is not valid on {self.space!r}: {reason}")
+
+    @staticmethod
+    def from_public(space: Manifold, X_public: object, coverage: float = 1.0, margin: float = 0.1) -> Ball:
+        """Build a ball from data that is itself public (an atlas, a phantom, a consented pilot study).
+
+        The centre comes from a minimum enclosing ball (steps towards the farthest covered point, Arnaudon and
+        Nielsen 2013), which is smaller than a ball about the mean. Never use private data here: the ball would
+        tell about them.
+
+        Parameters
+        ----------
+        space : the space of the data
+        X_public : public points, shape (n, *shape)
+        coverage : share of the points the ball should hold before the margin is added, in (0, 1]
+        margin : share by which the radius is then enlarged, at least 0
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> ball = Ball.from_public(Euclidean(1), [[0.0], [1.0], [4.0]], margin=0.5)
+        >>> bool(ball.contains([[0.0], [4.0]]).all()), ball.origin
+        (True, 'from public data: 3 points, coverage 1, margin 0.5')
+        """
+        points = space.as_points(X_public, "X_public", batch=True)
+        coverage = fraction(coverage, "coverage")
+        if not (isinstance(margin, (int, float)) and math.isfinite(margin) and margin >= 0):
+            raise InvalidArgumentError(f"margin must be a finite number of at least 0, got {margin!r}.")
+        if len(points) == 0:
+            raise InvalidDataError("X_public is empty. Give at least one point.")
+        center = _enclosing_center(space, points, coverage)
+        radius = _covering_distance(space.dist(center, points), coverage) * (1 + margin)
+        if radius == 0:
+            raise InvalidDataError("X_public holds a single distinct point: it says nothing about a radius.")
+        said = f"from public data: {len(points)} points, coverage {coverage:g}, margin {margin:g}"
+        return Ball(space, center, radius, said)
+
+
+def _has_numbers(X: object) -> bool:
+    """Return whether X is a numeric array without NaN, so that looking at single records makes sense."""
+    try:
+        return bool(np.isfinite(np.asarray(X)).all())
+    except (TypeError, ValueError):
+        return False
+
+
+def _pull_in(space: Manifold, center: Array, points: Array, radius: float) -> Array:
+    """Move points farther than `radius` from the centre onto the ball, by their computed distance."""
+    flat = points.reshape(-1, *space.shape)
+    outside = np.flatnonzero(space.dist(center, flat) > radius)
+    if outside.size == 0:
+        return points
+    result = flat.copy()
+    c = space.log_coords(center, flat[outside])
+    c = c / vector_norm(c)[:, None]
+    # Rounding may leave a point just outside; each round aims a little lower, the last one at the centre.
+    shortfall = 2 * EPS
+    while outside.size:
+        result[outside] = space.exp_coords(center, c * (radius * max(0.0, 1 - shortfall)))
+        left = np.flatnonzero(space.dist(center, result[outside]) > radius)
+        if shortfall >= 1:
+            result[outside] = center
+            break
+        outside, c = outside[left], c[left]
+        shortfall *= 4
+    return result.reshape(points.shape)
+
+
+def _covering_distance(distances: FloatArray, coverage: float) -> float:
+    """Return the smallest distance that covers at least the given share of the points."""
+    rank = max(1, math.ceil(coverage * distances.size - 1e-9))
+    return float(np.partition(distances, rank - 1)[rank - 1])
+
+
+def _enclosing_center(space: Manifold, points: Array, coverage: float, steps: int = 60) -> Array:
+    """Approach the centre of the smallest ball that holds the given share of the points."""
+    rank = max(1, math.ceil(coverage * len(points) - 1e-9)) - 1
+    center = space.extrinsic_mean(points, np.full(len(points), 1 / len(points)))
+    best, best_radius = center, math.inf
+    for step in range(2, steps + 2):
+        distances = space.dist(center, points)
+        farthest = np.argpartition(distances, rank)[rank]
+        if distances[farthest] < best_radius:
+            best, best_radius = center, float(distances[farthest])
+        center = space.exp_coords(center, space.log_coords(center, points[farthest]) / step)
+    return best
+
+
+__all__ = ["Ball"]

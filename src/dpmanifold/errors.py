@@ -1,0 +1,21 @@
+"""Every exception and warning a user of dpmanifold can meet.
+
+Each message names the argument, says what was received and what to do about it. Errors about
+records (:class:`InvalidDataError`) describe the data and are meant for the curator alone.
+"""
+
+
+class DPManifoldError(Exception):
+    """Base class: catch this to catch everything the library raises on purpose."""
+
+
+class InvalidArgumentError(DPManifoldError, ValueError):
+    """A public argument (a radius, a dimension, a tolerance) is not acceptable."""
+
+
+class InvalidDataError(DPManifoldError, ValueError):
+    """A record is not a point of the space. For the curator's eyes: the message describes data."""
+
+
+class ConvergenceError(DPManifoldError, RuntimeError):
+    """A solver without a ball could not reach the tolerance it was asked for."""

@@ -1,0 +1,309 @@
+"""What every space offers, and the parts that are the same for all of them.
+
+Points are arrays `(..., *space.shape)` with batches in front; the base point comes first and batches
+broadcast. Tangent vectors are arrays of the same shape as points; their *coordinates* are taken in an
+orthonormal frame, so that the Riemannian norm is the Euclidean norm of the coordinates.
+
+Every space here is homogeneous: an isometry moves any base point to `space.origin`. A space therefore
+describes its geometry at the origin, plus that isometry (`to_origin`, `from_origin`); the frame at a
+point is the image of the frame at the origin. Volume density and Hessian depend on the normal
+coordinates alone, not on the base point.
+
+Geometry methods trust their input (they look at shapes only). `check` says what is wrong with a point
+and `as_points` refuses it; everything that takes a user's data calls `as_points` first.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+EPS = float(np.finfo(np.float64).eps)
+
+# How far a stored point may be from its space before it is refused rather than moved onto it. Wide
+# enough for data that went through float32 (6e-8 per entry), far too narrow for unnormalised data.
+POINT_TOLERANCE = 1e-6
+
+
+class Manifold(ABC):
+    """A homogeneous Riemannian manifold with exact exponential and logarithm."""
+
+    dim: int
+    """Dimension of the space."""
+    shape: tuple[int, ...]
+    """Shape of one point."""
+    dtype: np.dtype[np.generic] = np.dtype(np.float64)
+    """Type of a point's entries."""
+    curvature: tuple[float, float]
+    """Smallest and largest sectional curvature (0, 0 on one-dimensional spaces, which have none)."""
+    injectivity_radius: float
+    """Below this distance geodesics are shortest and unique."""
+    is_flat: bool
+    """Isometric to a Euclidean space: normal coordinates are an isometry."""
+    is_hadamard: bool
+    """Complete, simply connected, nowhere positively curved (flat spaces included)."""
+    is_homogeneous: bool = True
+    """An isometry moves any point to any other; true of every space here."""
+    origin: Array
+    """A fixed point, at which the geometry is written down."""
+
+    # ---------------------------------------------------------------- facts
+
+    @property
+    def radius_limit(self) -> float:
+        """The limit r* for the radius of a ball (theory section 1); infinite on Hadamard spaces.
+
+        Below it the ball is convex, and the Fréchet mean of data in it exists, is unique and lies in it.
+        """
+        top = self.curvature[1]
+        reach = math.pi / (2 * math.sqrt(top)) if top > 0 else math.inf
+        return min(self.injectivity_radius, reach) / 2
+
+    def hessian_bounds(self, distance: float) -> tuple[float, float]:
+        """Bounds on the Hessian's eigenvalues of half the squared distance, up to `distance`.
+
+        Comparison with the extreme curvatures: `u cot u` below (u = sqrt(curvature) * distance), `u coth u`
+        above; 1 where the sign of the curvature makes that the bound. Theory section 2.
+        """
+        bottom, top = self.curvature
+        low = high = 1.0
+        if top > 0:
+            u = math.sqrt(top) * distance
+            low = u / math.tan(u) if u > 0 else 1.0
+        if bottom < 0:
+            u = math.sqrt(-bottom) * distance
+            high = u / math.tanh(u) if u > 0 else 1.0
+        return low, high
+
+    # ---------------------------------------------------------------- points
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._arguments()})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Manifold) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    @abstractmethod
+    def _arguments(self) -> str:
+        """Return the constructor's arguments as text; they decide equality."""
+
+    @abstractmethod
+    def check(self, p: object) -> str | None:
+        """Return why `p`, one point or a batch, is not on the space (with the index), or None."""
+
+    @abstractmethod
+    def project(self, p: object) -> Array:
+        """Move nearly valid points onto the space."""
+
+    def as_points(self, p: object, name: str = "p", batch: bool | None = None) -> Array:
+        """Return `p` as valid points, or raise InvalidDataError naming the argument, index and remedy.
+
+        Parameters
+        ----------
+        p : array-like, shape (..., *space.shape)
+        name : what to call the argument in the message
+        batch : True asks for exactly one batch axis, False for a single point, None takes either
+        """
+        reason = self.check(p)
+        if reason is not None:
+            raise InvalidDataError(f"{name} is not valid on {self!r}: {reason}")
+        points = self.project(p)
+        axes = points.ndim - len(self.shape)
+        if batch is not None and axes != int(batch):
+            wanted = "a batch of points, shape (n, " if batch else "one point, shape ("
+            shape = ", ".join(str(s) for s in self.shape)
+            raise InvalidDataError(f"{name} must be {wanted}{shape}), got shape {np.shape(points)}.")
+        return points
+
+    def degenerate(self, p: Array) -> Array:
+        """Return which records stand for no point at all, as a boolean per record (none, on most spaces)."""
+        return np.zeros(batch_of(p, self.shape), dtype=bool)
+
+    def _array(self, p: object, name: str = "p") -> Array:
+        """Return `p` with this space's type, looking at nothing but its shape."""
+        array = np.asarray(p).astype(self.dtype, copy=False)
+        if array.shape[max(0, array.ndim - len(self.shape)) :] != self.shape:
+            raise InvalidArgumentError(
+                f"{name} must have shape (..., {', '.join(map(str, self.shape))}) on {self!r}, got {array.shape}."
+            )
+        return array
+
+    def _coordinates(self, c: object, name: str = "c") -> FloatArray:
+        """Return tangent coordinates as float64, looking at nothing but their shape."""
+        array = np.asarray(c, dtype=np.float64)
+        if array.ndim == 0 or array.shape[-1] != self.dim:
+            raise InvalidArgumentError(
+                f"{name} must have shape (..., {self.dim}) on {self!r}, got {array.shape}."
+            )
+        return array
+
+    def _entries_reason(self, p: object) -> tuple[Array | None, str | None]:
+        """Return `p` as an array of numbers of the right trailing shape without NaN, or the reason why not."""
+        try:
+            array = numeric_array(p, "it")
+        except InvalidDataError as problem:
+            return None, str(problem)
+        if array.dtype.kind == "c" and self.dtype.kind != "c":
+            return None, f"expected real numbers, got dtype {array.dtype}. Take the real part if that is meant."
+        if array.shape[max(0, array.ndim - len(self.shape)) :] != self.shape:
+            return None, (
+                f"expected shape (..., {', '.join(map(str, self.shape))}), got {array.shape}. "
+                "Put the batch in front and check the dimension of the space."
+            )
+        return array, self._finite_reason(array)
+
+    def _finite_reason(self, array: Array) -> str | None:
+        finite = np.isfinite(array)
+        if finite.all():
+            return None
+        axes = tuple(range(array.ndim - len(self.shape), array.ndim))
+        bad = ~finite.all(axis=axes)
+        return f"NaN or infinite entries{index_text(bad)}. Remove or repair these records."
+
+    def random_point(
+        self, size: int | tuple[int, ...] | None = None, rng: int | np.random.Generator | None = None
+    ) -> Array:
+        """Draw points for simulations and tests (not private noise): shape (*size, *space.shape).
+
+        Uniform on spheres and shape spaces; elsewhere the exponential of a standard normal vector at the origin.
+        """
+        batch = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+        return self._random(batch, np.random.default_rng(rng))
+
+    @abstractmethod
+    def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Draw a batch of points."""
+
+    # ---------------------------------------------------------------- geometry
+
+    @abstractmethod
+    def dist(self, p: Array, q: Array) -> FloatArray:
+        """Geodesic distance, batches broadcast."""
+
+    @abstractmethod
+    def to_origin(self, p: Array, q: Array) -> Array:
+        """Move `q` by the isometry that takes `p` to the origin."""
+
+    @abstractmethod
+    def from_origin(self, p: Array, q: Array) -> Array:
+        """Move `q` by the isometry that takes the origin to `p`; undoes :meth:`to_origin`."""
+
+    @abstractmethod
+    def log_coords(self, p: Array, q: Array) -> FloatArray:
+        """Normal coordinates of `q` at `p`, shape (..., dim): coordinates of the logarithm.
+
+        Defined everywhere: from a point on the cut locus one fixed shortest geodesic is taken.
+        """
+
+    @abstractmethod
+    def exp_coords(self, p: Array, c: FloatArray) -> Array:
+        """Return the point with normal coordinates `c` at `p`; undoes :meth:`log_coords`."""
+
+    @abstractmethod
+    def coords(self, p: Array, v: Array) -> FloatArray:
+        """Coordinates of the tangent vector `v` in the orthonormal frame at `p`, shape (..., dim)."""
+
+    @abstractmethod
+    def vector(self, p: Array, c: FloatArray) -> Array:
+        """Return the tangent vector with coordinates `c` in the frame at `p`; undoes :meth:`coords`."""
+
+    def log(self, p: Array, q: Array) -> Array:
+        """Riemannian logarithm: the tangent vector at `p` whose geodesic reaches `q` at time 1."""
+        return self.vector(p, self.log_coords(p, q))
+
+    def exp(self, p: Array, v: Array) -> Array:
+        """Riemannian exponential: where the geodesic from `p` with velocity `v` is at time 1."""
+        return self.exp_coords(p, self.coords(p, v))
+
+    def inner(self, p: Array, v: Array, w: Array) -> FloatArray:
+        """Riemannian inner product of tangent vectors at `p`."""
+        return np.asarray((self.coords(p, v) * self.coords(p, w)).sum(axis=-1))
+
+    def norm(self, p: Array, v: Array) -> FloatArray:
+        """Riemannian length of a tangent vector at `p`."""
+        return vector_norm(self.coords(p, v))
+
+    @abstractmethod
+    def log_volume_density(self, c: FloatArray) -> FloatArray:
+        """Log of the volume density of the exponential at normal coordinates `c` (theory section 2, J)."""
+
+    @abstractmethod
+    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Hessian of half the squared distance to a point with normal coordinates `c`.
+
+        Returns eigenvalues (..., dim) and, as columns, their orthonormal directions (..., dim, dim) in the
+        frame's coordinates. Theory section 2.
+        """
+
+    @abstractmethod
+    def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
+        """Return a cheap point near the Fréchet mean of `points` (n, *shape): where solvers start."""
+
+    # ---------------------------------------------------------------- rounding
+
+    @abstractmethod
+    def dist_error(self, center: Array, radius: float) -> float:
+        """Forward error bound of `dist(center, x)` for stored x at a computed distance of at most `radius`.
+
+        Theory: rounding. Infinite where double precision cannot tell.
+        """
+
+    @abstractmethod
+    def log_error(self, radius: float) -> float:
+        """Forward error bound of `log_coords(p, q)` for p, q within `radius` of the origin."""
+
+
+def vector_norm(c: Array) -> FloatArray:
+    """Euclidean norm over the last axis, safe from overflow and underflow of the squares.
+
+    >>> float(vector_norm(np.array([3e200, 4e200])))
+    5e+200
+    """
+    # Complex vectors are read as twice as many reals: plain sums of squares do not depend on the batch, while
+    # vectorised complex arithmetic may round differently at its edges.
+    size = np.abs(np.ascontiguousarray(c).view(np.float64))
+    largest = size.max(axis=-1, initial=0.0)
+    # A power of two, so that the scaling itself rounds nothing.
+    scale = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
+    scaled = size / scale[..., None]
+    return np.asarray(np.sqrt((scaled * scaled).sum(axis=-1)) * scale)
+
+
+def unit_direction(c: Array, length: FloatArray) -> Array:
+    """Return `c / length` along the last axis, and the first basis vector where the length is 0.
+
+    >>> unit_direction(np.zeros(2), np.array(0.0))
+    array([1., 0.])
+    """
+    first = np.zeros(c.shape[-1], dtype=c.dtype)
+    first[0] = 1.0
+    zero = length == 0
+    return np.where(zero[..., None], first, c / np.where(zero, 1.0, length)[..., None])
+
+
+def complete_basis(u: Array) -> Array:
+    """Return an orthogonal (or unitary) matrix whose first column is the unit vector `u`; (..., d) -> (..., d, d).
+
+    >>> complete_basis(np.array([0.0, 1.0])).round(12) + 0.0
+    array([[ 0., -1.],
+           [ 1.,  0.]])
+    """
+    d = u.shape[-1]
+    # A Householder reflection takes the first basis vector to -phase * u without cancellation.
+    head = u[..., :1]
+    size = np.abs(head)
+    phase = np.where(size > 0, head / np.where(size > 0, size, 1.0), 1.0)
+    w = u.copy()
+    w[..., :1] += phase
+    outer = w[..., :, None] * np.conj(w)[..., None, :] / (1 + size)[..., None]
+    basis = (np.eye(d, dtype=u.dtype) - outer) * -np.conj(phase)[..., None]
+    basis[..., :, 0] = u
+    return basis

@@ -1,0 +1,100 @@
+"""Euclidean space R^d: the flat case everything else is compared with."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, positive_int
+from dpmanifold.manifolds.base import EPS, Manifold, vector_norm
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+class Euclidean(Manifold):
+    """R^d with the ordinary metric. Points have shape (d,).
+
+    Parameters
+    ----------
+    d : dimension
+
+    Examples
+    --------
+    >>> Euclidean(2).dist([0.0, 0.0], [3.0, 4.0])
+    array(5.)
+    """
+
+    curvature = (0.0, 0.0)
+    injectivity_radius = math.inf
+    is_flat = True
+    is_hadamard = True
+
+    def __init__(self, d: int) -> None:
+        self.dim = positive_int(d, "d")
+        self.shape = (self.dim,)
+        self.origin = np.zeros(self.dim)
+
+    def _arguments(self) -> str:
+        return str(self.dim)
+
+    def check(self, p: object) -> str | None:
+        """Return why `p` is not a finite array (..., d), or None."""
+        return self._entries_reason(p)[1]
+
+    def project(self, p: object) -> Array:
+        """Return `p` as float64: every finite array is a point."""
+        return self._array(p)
+
+    def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return rng.standard_normal((*batch, self.dim))
+
+    def dist(self, p: Array, q: Array) -> FloatArray:
+        """Euclidean distance."""
+        return vector_norm(self.log_coords(p, q))
+
+    def to_origin(self, p: Array, q: Array) -> Array:
+        """Return q - p."""
+        return self.log_coords(p, q)
+
+    def from_origin(self, p: Array, q: Array) -> Array:
+        """Return p + q."""
+        return self.exp_coords(p, q)
+
+    def log_coords(self, p: Array, q: Array) -> FloatArray:
+        """Return q - p (at most the largest double, so that it is defined for every finite pair)."""
+        with np.errstate(over="ignore"):
+            return np.clip(self._array(q, "q") - self._array(p), -_LARGEST, _LARGEST)
+
+    def exp_coords(self, p: Array, c: FloatArray) -> Array:
+        """Return p + c."""
+        return self._array(p) + self._coordinates(c)
+
+    def coords(self, p: Array, v: Array) -> FloatArray:
+        """Return `v`: the standard frame."""
+        return np.broadcast_to(self._array(v, "v"), np.broadcast_shapes(np.shape(p), np.shape(v)))
+
+    def vector(self, p: Array, c: FloatArray) -> Array:
+        """Return `c`: the standard frame."""
+        return self.coords(p, c)
+
+    def log_volume_density(self, c: FloatArray) -> FloatArray:
+        """Return 0: the volume density of a flat space is 1."""
+        return np.zeros(self._coordinates(c).shape[:-1])
+
+    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return ones and the identity: half the squared distance has the identity as its Hessian."""
+        c = self._coordinates(c)
+        return np.ones(c.shape), np.broadcast_to(np.eye(self.dim), (*c.shape, self.dim))
+
+    def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
+        """Return the weighted mean."""
+        return np.asarray(weights @ points)
+
+    def dist_error(self, center: Array, radius: float) -> float:
+        """Rounding of a difference and of a sum of squares."""
+        return (self.dim + 8) * EPS * radius
+
+    def log_error(self, radius: float) -> float:
+        """Rounding of a difference."""
+        return EPS * 2 * radius * math.sqrt(self.dim)

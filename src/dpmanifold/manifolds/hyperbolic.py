@@ -1,0 +1,213 @@
+"""Hyperbolic space H^d of a given curvature, as the upper sheet of a hyperboloid in R^(d+1).
+
+A point is x = (x_0, x_1, ..., x_d) with -x_0^2 + x_1^2 + ... + x_d^2 = 1/curvature and x_0 > 0. The
+spatial entries decide the point; x_0 is recomputed from them, so that no point is off the sheet.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, index_text, positive_float, positive_int
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds.base import (
+    EPS,
+    POINT_TOLERANCE,
+    Manifold,
+    complete_basis,
+    unit_direction,
+    vector_norm,
+)
+
+# Beyond this many curvature radii from the origin cosh overflows when squared.
+_FARTHEST = 350.0
+
+
+class Hyperbolic(Manifold):
+    """H^d in the hyperboloid model: points have shape (d+1,), the time-like entry first.
+
+    The frame at p comes from the Lorentz boost that takes the origin to p.
+
+    Parameters
+    ----------
+    d : dimension
+    curvature : below 0
+
+    Examples
+    --------
+    >>> h2 = Hyperbolic(2)
+    >>> p = h2.exp_coords(h2.origin, [3.0, 0.0])
+    >>> round(float(h2.dist(h2.origin, p)), 12)
+    3.0
+    """
+
+    injectivity_radius = math.inf
+    is_hadamard = True
+
+    def __init__(self, d: int, curvature: float = -1.0) -> None:
+        self.dim = positive_int(d, "d")
+        if not isinstance(curvature, (int, float)) or not curvature < 0:
+            raise InvalidArgumentError(f"curvature must be below 0 on hyperbolic space, got {curvature!r}.")
+        self._kappa = -positive_float(-curvature, "-curvature")
+        self._radius = 1 / math.sqrt(-self._kappa)
+        self.shape = (self.dim + 1,)
+        self.is_flat = self.dim == 1  # a line, whatever the curvature is called
+        self.curvature = (0.0, 0.0) if self.is_flat else (self._kappa, self._kappa)
+        self.origin = self._radius * np.eye(self.dim + 1)[0]
+
+    def _arguments(self) -> str:
+        return str(self.dim) if self._kappa == -1 else f"{self.dim}, curvature={self._kappa!r}"
+
+    def check(self, p: object) -> str | None:
+        """Return why `p` is not on the upper sheet (to 1e-6 of x_0), with the index, or None."""
+        array, reason = self._entries_reason(p)
+        if array is None or reason is not None:
+            return reason
+        x = array / self._radius
+        far = vector_norm(x[..., 1:]) > math.sinh(_FARTHEST)
+        if far.any():
+            return f"the point{index_text(far)} is too far from the origin for double precision. Rescale the data."
+        bad = np.abs(x[..., 0] - _time(x[..., 1:])[..., 0]) > POINT_TOLERANCE * np.abs(x[..., 0])
+        if not bad.any():
+            return None
+        return (
+            f"the vector{index_text(bad)} is not on the hyperboloid x_0 = sqrt({self._radius**2:.6g} + |x|^2). "
+            "Put the time-like entry first, or rebuild it from the others (space.project)."
+        )
+
+    def project(self, p: object) -> Array:
+        """Recompute the time-like entry from the spatial ones."""
+        spatial = self._array(p)[..., 1:]
+        return np.concatenate([np.hypot(self._radius, vector_norm(spatial))[..., None], spatial], axis=-1)
+
+    def _lift(self, spatial: Array) -> Array:
+        return np.concatenate([_time(spatial), spatial], axis=-1) * self._radius
+
+    def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return self.exp_coords(self.origin, self._radius * rng.standard_normal((*batch, self.dim)))
+
+    def _spatial(self, p: object, name: str = "p") -> Array:
+        return self._array(p, name)[..., 1:] / self._radius
+
+    def dist(self, p: Array, q: Array) -> FloatArray:
+        """Geodesic distance from distances and directions seen from the origin: a sum without cancellation."""
+        x, y = self._spatial(p), self._spatial(q, "q")
+        a, b = vector_norm(x), vector_norm(y)
+        # sinh^2(D/2) = sinh^2((alpha - beta)/2) + sinh(alpha) sinh(beta) sin^2(angle/2), sinh(alpha) = a.
+        difference = ((x - y) * (x + y)).sum(axis=-1)
+        scale = a * np.hypot(1.0, b) + b * np.hypot(1.0, a)
+        along = np.sinh(np.arcsinh(difference / np.where(scale == 0, 1.0, scale)) / 2)
+        chord = vector_norm(unit_direction(x, a) - unit_direction(y, b)) / 2
+        across = np.sqrt(a) * np.sqrt(b) * chord
+        return np.asarray(2 * self._radius * np.arcsinh(np.hypot(along, across)))
+
+    def to_origin(self, p: Array, q: Array) -> Array:
+        """Apply the inverse boost; of the difference, which is exact for close points."""
+        x, y = self._spatial(p), self._spatial(q, "q")
+        gap = y - x
+        time = _time(x)
+        gap_time = (gap * (x + y)).sum(axis=-1, keepdims=True) / (time + _time(y))
+        weight = gap_time - (x * gap).sum(axis=-1, keepdims=True) / (1 + time)
+        return self._lift(gap - x * weight)
+
+    def from_origin(self, p: Array, q: Array) -> Array:
+        """Apply the boost that takes the origin to p."""
+        x, y = self._spatial(p), self._spatial(q, "q")
+        weight = _time(y) + (x * y).sum(axis=-1, keepdims=True) / (1 + _time(x))
+        return self._lift(y + x * weight)
+
+    def log_coords(self, p: Array, q: Array) -> FloatArray:
+        """Normal coordinates, read off after the boost to the origin."""
+        y = self._spatial(self.to_origin(p, q))
+        length = vector_norm(y)
+        return unit_direction(y, length) * (np.arcsinh(length) * self._radius)[..., None]
+
+    def exp_coords(self, p: Array, c: FloatArray) -> Array:
+        """Follow the geodesic from the origin, then boost."""
+        c = self._coordinates(c)
+        length = vector_norm(c)
+        if (length > _FARTHEST * self._radius).any():
+            raise InvalidArgumentError(
+                f"c must be at most {_FARTHEST * self._radius:.6g} long: the end point overflows."
+            )
+        y = unit_direction(c, length) * np.sinh(length / self._radius)[..., None]
+        return self.from_origin(p, self._lift(y))
+
+    def coords(self, p: Array, v: Array) -> FloatArray:
+        """Coordinates in the boosted frame."""
+        x, v = self._spatial(p), self._array(v, "v")
+        return v[..., 1:] - x * v[..., :1] / (1 + _time(x))
+
+    def vector(self, p: Array, c: FloatArray) -> Array:
+        """Return the combination of the boosted frame's vectors."""
+        x, c = self._spatial(p), self._coordinates(c)
+        head = (x * c).sum(axis=-1, keepdims=True)
+        return np.concatenate([head, c + x * head / (1 + _time(x))], axis=-1)
+
+    def log_volume_density(self, c: FloatArray) -> FloatArray:
+        """(sinh u / u)^(d-1), in logs."""
+        u = vector_norm(self._coordinates(c)) / self._radius
+        return (self.dim - 1) * log_sinhc(u)
+
+    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """1 along the geodesic, u coth u across it."""
+        c = self._coordinates(c)
+        length = vector_norm(c)
+        values = np.ones(c.shape)
+        values[..., 1:] = u_coth_u(length / self._radius)[..., None]
+        return values, complete_basis(unit_direction(c, length))
+
+    def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
+        """Return the mean vector in Minkowski space, scaled back to the sheet."""
+        mean = weights @ points / self._radius
+        spatial = vector_norm(mean[..., 1:])
+        return self._lift(mean[..., 1:] / np.sqrt((mean[..., 0] - spatial) * (mean[..., 0] + spatial)))
+
+    def dist_error(self, center: Array, radius: float) -> float:
+        """Rounding grows with the distance from the origin: the hyperboloid's entries do."""
+        a = float(vector_norm(self._spatial(center)))
+        reach = radius / self._radius
+        far = math.asinh(a) + reach
+        if far > _FARTHEST:
+            return math.inf
+        size = 1 + reach + math.sqrt(a) * math.sqrt(math.sinh(far))
+        return (4 * self.dim + 32) * EPS * size * self._radius
+
+    def log_error(self, radius: float) -> float:
+        """Rounding of the boost: the product of both points' entries."""
+        reach = radius / self._radius
+        return (
+            math.inf
+            if reach > _FARTHEST
+            else (8 * self.dim + 64) * EPS * math.cosh(reach) ** 2 * self._radius
+        )
+
+
+def _time(spatial: Array) -> Array:
+    """Return x_0 of unit-hyperboloid points from their spatial entries, keeping the last axis."""
+    return np.hypot(1.0, vector_norm(spatial))[..., None]
+
+
+def log_sinhc(u: FloatArray) -> FloatArray:
+    """Log of sinh(u)/u for u >= 0 without overflow; 0 at 0.
+
+    >>> float(log_sinhc(np.array(0.0))), round(float(log_sinhc(np.array(1000.0))), 3)
+    (0.0, 992.399)
+    """
+    small = u < 1e-2
+    large = np.where(small, 1.0, u)
+    square = np.where(small, u * u, 0.0)
+    series = square / 6 * (1 - square / 30 + square * square / 472.5)
+    return np.where(small, series, large + np.log(-np.expm1(-2 * large)) - np.log(2 * large))
+
+
+def u_coth_u(u: FloatArray) -> FloatArray:
+    """Return u coth(u), 1 at 0.
+
+    >>> float(u_coth_u(np.array(0.0)))
+    1.0
+    """
+    safe = np.where(u == 0, 1.0, u)
+    return np.where(u == 0, 1.0, safe / np.tanh(safe))

@@ -1,0 +1,262 @@
+"""Kendall's space of planar shapes: k landmarks in the plane, up to translation, scale and rotation.
+
+A configuration is a complex vector z of k landmarks; centred and of unit norm it is a *pre-shape*, and a
+shape is a pre-shape up to a unit complex factor. The space is the complex projective space CP^(k-2) with
+curvature between 1 and 4. Any representative stands for its shape; distances, coordinates and Hessians do
+not depend on which.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, index_text, numeric_array, positive_int
+from dpmanifold.errors import InvalidDataError
+from dpmanifold.manifolds.base import (
+    EPS,
+    POINT_TOLERANCE,
+    Manifold,
+    complete_basis,
+    unit_direction,
+    vector_norm,
+)
+from dpmanifold.manifolds.sphere import log_sinc, u_cot_u
+
+# A configuration whose centred norm is below this share of its entries is one point to working precision.
+_COINCIDENT = 64 * EPS
+
+
+class KendallShapes(Manifold):
+    """Planar shapes of k landmarks. Points are complex pre-shapes (k,): centred, of unit norm.
+
+    Real landmarks of shape (..., k, 2) are taken wherever points are: they are read as x + iy, centred
+    and scaled. Complex arrays must already be pre-shapes (`space.project` makes them so). The origin is
+    the regular k-gon.
+
+    Parameters
+    ----------
+    k : number of landmarks, at least 3
+
+    Examples
+    --------
+    >>> triangles = KendallShapes(3)
+    >>> right = triangles.project([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> moved = triangles.project([[5.0, 5.0], [5.0, 7.0], [3.0, 5.0]])     # shifted, doubled, turned
+    >>> bool(triangles.dist(right, moved) < 1e-15)
+    True
+    """
+
+    dtype = np.dtype(np.complex128)
+    injectivity_radius = math.pi / 2
+    is_flat = False
+    is_hadamard = False
+
+    def __init__(self, k: int) -> None:
+        self.landmarks = positive_int(k, "k", minimum=3)
+        self.dim = 2 * self.landmarks - 4
+        self.shape = (self.landmarks,)
+        self.curvature = (4.0, 4.0) if self.landmarks == 3 else (1.0, 4.0)
+        self._helmert = _helmert(self.landmarks)
+        angles = 2 * np.pi * np.arange(self.landmarks) / self.landmarks
+        self.origin = self.project(np.exp(1j * angles))
+        # A unitary map that takes the origin's Helmert coordinates to the first basis vector: the shapes
+        # are then projective space with its usual base point.
+        self._turn = np.conj(complete_basis(self._helmert @ self.origin).T) @ self._helmert
+
+    def _arguments(self) -> str:
+        return str(self.landmarks)
+
+    def _array(self, p: object, name: str = "p") -> Array:
+        return super()._array(self._as_complex(p), name)
+
+    def _as_complex(self, p: object) -> Array:
+        """Read real (..., k, 2) as x + iy; leave everything else alone."""
+        array = numeric_array(p, "the landmarks")
+        if array.dtype.kind == "f" and array.ndim >= 2 and array.shape[-2:] == (self.landmarks, 2):
+            return np.asarray(array[..., 0] + 1j * array[..., 1])
+        return array
+
+    def check(self, p: object) -> str | None:
+        """Return why `p` is neither landmarks (..., k, 2) nor pre-shapes (..., k), or None."""
+        try:
+            raw = numeric_array(p, "it")
+        except InvalidDataError as problem:
+            return str(problem)
+        landmarks = raw.dtype.kind == "f"
+        if landmarks and raw.shape[-2:] != (self.landmarks, 2):
+            return (
+                f"expected real landmarks (..., {self.landmarks}, 2) or complex pre-shapes (..., {self.landmarks}), "
+                f"got a real array of shape {raw.shape}. Give x and y as the last axis."
+            )
+        array, reason = self._entries_reason(self._as_complex(raw))
+        if array is None or reason is not None:
+            return reason
+        bad = self.degenerate(array)
+        if bad.any():
+            return f"all landmarks coincide{index_text(bad)}, which has no shape. Remove these records."
+        if landmarks:
+            return None
+        size = vector_norm(array)
+        bad = (np.abs(size - 1) > POINT_TOLERANCE) | (np.abs(array.sum(axis=-1)) > POINT_TOLERANCE)
+        if not bad.any():
+            return None
+        return (
+            f"the configuration{index_text(bad)} is not centred with unit norm. "
+            "Make pre-shapes with space.project, or give real landmarks (..., k, 2)."
+        )
+
+    def degenerate(self, p: Array) -> Array:
+        """Return which configurations have all landmarks in one place."""
+        array = self._array(p)
+        size = np.abs(array).max(axis=-1)
+        spread = vector_norm(_centred(array))
+        return np.asarray(spread <= _COINCIDENT * size)
+
+    def project(self, p: object) -> Array:
+        """Centre and scale configurations, complex (..., k) or real (..., k, 2); pre-shapes stay as they are."""
+        array = self._array(p)
+        # Scaled before centring, so that no entry overflows in the sum.
+        largest = np.abs(array).max(axis=-1, keepdims=True)
+        centred = _centred(array / np.where(largest > 0, largest, 1.0))
+        rounding = (self.landmarks + 8) * EPS
+        exact = np.abs(vector_norm(array) - 1) <= rounding
+        exact &= np.abs((array / np.maximum(largest, 1.0)).sum(axis=-1)) <= rounding
+        return np.where(exact[..., None], array, unit_direction(centred, vector_norm(centred)))
+
+    def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return self.project(rng.standard_normal((*batch, self.landmarks, 2)))
+
+    def _turned(self, p: object, name: str = "p") -> Array:
+        """Coordinates in C^(k-1) in which the origin is the first basis vector."""
+        return np.asarray(self._array(p, name) @ self._turn.T)
+
+    def _unturned(self, y: Array) -> Array:
+        return np.asarray(y @ np.conj(self._turn))
+
+    def dist(self, p: Array, q: Array) -> FloatArray:
+        """Geodesic distance in [0, pi/2], from both legs of the triangle: exact for close shapes."""
+        p, q = self._array(p), self._array(q, "q")
+        # Real arithmetic throughout, so that a distance does not depend on the batch (see vector_norm).
+        real = (p.real * q.real + p.imag * q.imag).sum(axis=-1)
+        imag = (p.real * q.imag - p.imag * q.real).sum(axis=-1)
+        across_real = q.real - (real[..., None] * p.real - imag[..., None] * p.imag)
+        across_imag = q.imag - (real[..., None] * p.imag + imag[..., None] * p.real)
+        across = np.hypot(vector_norm(across_real), vector_norm(across_imag))
+        return np.asarray(np.arctan2(across, np.hypot(real, imag)))
+
+    def to_origin(self, p: Array, q: Array) -> Array:
+        """Apply the unitary map that takes p to the origin, to the representative of q aligned with p."""
+        return self._unturned(self._moved(p, q))
+
+    def _moved(self, p: Array, q: Array) -> Array:
+        x, y = self._turned(p), self._turned(q, "q")
+        overlap = (np.conj(x) * y).sum(axis=-1, keepdims=True)
+        aligned = y / _phase(overlap)
+        return np.concatenate([np.abs(overlap) + 0j, _to_frame(x, aligned - x)], axis=-1)
+
+    def from_origin(self, p: Array, q: Array) -> Array:
+        """Apply the unitary map that takes the origin to p."""
+        x, y = self._turned(p), self._turned(q, "q")
+        return self._unturned(y[..., :1] * x + _from_frame(x, y[..., 1:]))
+
+    def log_coords(self, p: Array, q: Array) -> FloatArray:
+        """Normal coordinates: real parts, then imaginary parts."""
+        moved = self._moved(p, q)
+        length = vector_norm(moved[..., 1:])
+        angle = np.arctan2(length, moved[..., 0].real)
+        return _as_real(unit_direction(moved[..., 1:], length) * angle[..., None])
+
+    def exp_coords(self, p: Array, c: FloatArray) -> Array:
+        """Follow the horizontal great circle."""
+        x, u = self._turned(p), _as_pairs(self._coordinates(c))
+        angle = vector_norm(u)[..., None]
+        return self.project(
+            self._unturned(np.cos(angle) * x + _from_frame(x, np.sinc(angle / np.pi) * u))
+        )
+
+    def coords(self, p: Array, v: Array) -> FloatArray:
+        """Coordinates in the frame at the shape (turning p and v together leaves them unchanged)."""
+        return _as_real(_to_frame(self._turned(p), self._turned(v, "v")))
+
+    def vector(self, p: Array, c: FloatArray) -> Array:
+        """Return the horizontal vector with coordinates `c`."""
+        return self._unturned(_from_frame(self._turned(p), _as_pairs(self._coordinates(c))))
+
+    def log_volume_density(self, c: FloatArray) -> FloatArray:
+        """(sin t / t)^(d-2) sin(2t)/(2t), in logs; minus infinity from pi/2 on."""
+        t = vector_norm(self._coordinates(c))
+        return (self.dim - 2) * log_sinc(t) + log_sinc(2 * t)
+
+    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """1 along the geodesic, 2t cot 2t along i times it, t cot t across both."""
+        c = self._coordinates(c)
+        t = vector_norm(c)
+        m = self.dim // 2
+        basis = complete_basis(_as_pairs(unit_direction(c, t)))
+        values = np.broadcast_to(u_cot_u(t)[..., None], c.shape).copy()
+        values[..., 0] = 1.0
+        values[..., m] = u_cot_u(2 * t)
+        # Column j of the unitary basis gives two real directions, itself and i times itself.
+        directions = np.concatenate([basis, 1j * basis], axis=-1)
+        return values, np.concatenate([directions.real, directions.imag], axis=-2)
+
+    def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
+        """Return the leading eigenvector of the mean of z z*: the full Procrustes mean."""
+        moment = np.einsum("n,ni,nj->ij", weights, points, np.conj(points), optimize=True)
+        return self.project(np.linalg.eigh(moment)[1][:, -1])
+
+    def dist_error(self, center: Array, radius: float) -> float:
+        """Rounding of an inner product and of a norm; it does not depend on the radius."""
+        return (8 * self.landmarks + 64) * EPS
+
+    def log_error(self, radius: float) -> float:
+        """Rounding of the unitary maps and of the angle."""
+        return (32 * self.landmarks + 128) * EPS
+
+
+def _centred(z: Array) -> Array:
+    return z - z.mean(axis=-1, keepdims=True)
+
+
+def _helmert(k: int) -> FloatArray:
+    """Orthonormal rows (k-1, k), each orthogonal to the constant vector."""
+    rows = np.tril(np.ones((k - 1, k)))
+    steps = np.arange(1, k)
+    rows[np.arange(k - 1), steps] = -steps
+    return rows / np.sqrt(steps * (steps + 1))[:, None]
+
+
+def _phase(z: Array) -> Array:
+    """Return z/|z|, and 1 where z = 0."""
+    size = np.abs(z)
+    return np.where(size > 0, z / np.where(size > 0, size, 1.0), 1.0)
+
+
+def _as_real(c: Array) -> FloatArray:
+    return np.concatenate([c.real, c.imag], axis=-1)
+
+
+def _as_pairs(c: FloatArray) -> Array:
+    half = c.shape[-1] // 2
+    return np.asarray(c[..., :half] + 1j * c[..., half:])
+
+
+def _to_frame(x: Array, v: Array) -> Array:
+    """Complex coordinates of v in the unitary frame at the unit vector x.
+
+    With the phase of x_0 divided out of both, the frame is b_j = e_j - w conj(x_j)/(1 + x_0), w = x + e_0.
+    """
+    phase = _phase(x[..., :1])
+    x, v = x / phase, v / phase
+    weight = ((np.conj(x) * v).sum(axis=-1, keepdims=True) + v[..., :1]) / (1 + x[..., :1].real)
+    return v[..., 1:] - x[..., 1:] * weight
+
+
+def _from_frame(x: Array, c: Array) -> Array:
+    """Return the vector with complex coordinates c in the same frame."""
+    phase = _phase(x[..., :1])
+    x = x / phase
+    weight = (np.conj(x[..., 1:]) * c).sum(axis=-1, keepdims=True) / (1 + x[..., :1].real)
+    return np.concatenate([-(x[..., :1] + 1) * weight, c - x[..., 1:] * weight], axis=-1) * phase

@@ -1,0 +1,180 @@
+"""The sphere S^d of a given curvature, as vectors of length 1/sqrt(curvature) in R^(d+1)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, index_text, positive_float, positive_int
+from dpmanifold.manifolds.base import (
+    EPS,
+    POINT_TOLERANCE,
+    Manifold,
+    complete_basis,
+    unit_direction,
+    vector_norm,
+)
+
+
+class Sphere(Manifold):
+    """S^d: points are vectors (d+1,) of length R = 1/sqrt(curvature).
+
+    The origin is R times the first basis vector. The frame at p comes from the rotation that takes the
+    origin to p along the great circle through both (from a reflection on the far hemisphere).
+
+    Parameters
+    ----------
+    d : dimension (S^2 is the ordinary sphere)
+    curvature : above 0
+
+    Examples
+    --------
+    >>> s2 = Sphere(2)
+    >>> float(s2.dist([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])) == np.pi / 2
+    True
+    """
+
+    is_flat = False
+    is_hadamard = False
+
+    def __init__(self, d: int, curvature: float = 1.0) -> None:
+        self.dim = positive_int(d, "d")
+        self._kappa = positive_float(curvature, "curvature")
+        self._radius = 1 / math.sqrt(self._kappa)
+        self.shape = (self.dim + 1,)
+        # A circle has no sectional curvature: only its injectivity radius limits a ball on it.
+        self.curvature = (self._kappa, self._kappa) if self.dim > 1 else (0.0, 0.0)
+        self.injectivity_radius = math.pi * self._radius
+        self.origin = self._radius * np.eye(self.dim + 1)[0]
+
+    def _arguments(self) -> str:
+        return str(self.dim) if self._kappa == 1 else f"{self.dim}, curvature={self._kappa!r}"
+
+    def check(self, p: object) -> str | None:
+        """Return why `p` is not of length R (to 1e-6), with the index, or None."""
+        array, reason = self._entries_reason(p)
+        if array is None or reason is not None:
+            return reason
+        length = vector_norm(array) / self._radius
+        bad = np.abs(length - 1) > POINT_TOLERANCE
+        if not bad.any():
+            return None
+        return (
+            f"the vector{index_text(bad)} has length {np.atleast_1d(length * self._radius)[np.atleast_1d(bad)][0]:.6g} "
+            f"instead of {self._radius:.6g}. Normalise it (space.project) if only its direction matters."
+        )
+
+    def project(self, p: object) -> Array:
+        """Scale non-zero vectors to length R; vectors that have it to rounding stay as they are."""
+        array = self._array(p)
+        length = vector_norm(array)
+        exact = np.abs(length / self._radius - 1) <= (self.dim + 8) * EPS
+        return np.where(exact[..., None], array, unit_direction(array, length) * self._radius)
+
+    def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return self.project(rng.standard_normal((*batch, self.dim + 1)))
+
+    def _unit(self, p: object, name: str = "p") -> Array:
+        return self._array(p, name) / self._radius
+
+    def dist(self, p: Array, q: Array) -> FloatArray:
+        """Great-circle distance, from chord and antichord: exact for close and for opposite points."""
+        p, q = self._unit(p), self._unit(q, "q")
+        return np.asarray(2 * self._radius * np.arctan2(vector_norm(p - q), vector_norm(p + q)))
+
+    def to_origin(self, p: Array, q: Array) -> Array:
+        """Apply the orthogonal map that takes p to the origin."""
+        p, q = self._unit(p), self._unit(q, "q")
+        # The difference is formed first: for close points it is exact, and the map is linear.
+        head = (p * q).sum(axis=-1, keepdims=True)
+        return np.concatenate([head, _to_frame(p, q - p)], axis=-1) * self._radius
+
+    def from_origin(self, p: Array, q: Array) -> Array:
+        """Apply the orthogonal map that takes the origin to p."""
+        p, q = self._unit(p), self._unit(q, "q")
+        return (q[..., :1] * p + _from_frame(p, q[..., 1:])) * self._radius
+
+    def log_coords(self, p: Array, q: Array) -> FloatArray:
+        """Normal coordinates; an antipode is reached along the frame's first direction."""
+        moved = self.to_origin(p, q)
+        length = vector_norm(moved[..., 1:])
+        angle = np.arctan2(length, moved[..., 0])
+        return unit_direction(moved[..., 1:], length) * (angle * self._radius)[..., None]
+
+    def exp_coords(self, p: Array, c: FloatArray) -> Array:
+        """Follow the great circle."""
+        p, u = self._unit(p), self._coordinates(c) / self._radius
+        angle = vector_norm(u)[..., None]
+        q = np.cos(angle) * p + _from_frame(p, np.sinc(angle / np.pi) * u)
+        return self.project(q)
+
+    def coords(self, p: Array, v: Array) -> FloatArray:
+        """Coordinates in the rotated frame (the normal part of `v` is dropped)."""
+        return _to_frame(self._unit(p), self._array(v, "v"))
+
+    def vector(self, p: Array, c: FloatArray) -> Array:
+        """Return the combination of the rotated frame's vectors."""
+        return _from_frame(self._unit(p), self._coordinates(c))
+
+    def log_volume_density(self, c: FloatArray) -> FloatArray:
+        """(sin u / u)^(d-1), in logs; minus infinity at the antipode and beyond."""
+        u = vector_norm(self._coordinates(c)) / self._radius
+        return (self.dim - 1) * log_sinc(u)
+
+    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """1 along the geodesic, u cot u across it."""
+        c = self._coordinates(c)
+        length = vector_norm(c)
+        values = np.ones(c.shape)
+        values[..., 1:] = u_cot_u(length / self._radius)[..., None]
+        return values, complete_basis(unit_direction(c, length))
+
+    def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
+        """Return the mean vector, scaled back to the sphere."""
+        return self.project(weights @ points)
+
+    def dist_error(self, center: Array, radius: float) -> float:
+        """Rounding of two norms and of the points' own lengths; it does not depend on the radius."""
+        return (4 * self.dim + 32) * EPS * self._radius
+
+    def log_error(self, radius: float) -> float:
+        """Rounding of the rotation and of the angle."""
+        return (8 * self.dim + 64) * EPS * self._radius
+
+
+def _to_frame(p: Array, v: Array) -> Array:
+    """Coordinates of v in the frame b_j = e_j - w p_j / (1 + |p_0|), w = p + sign(p_0) e_0, at unit p."""
+    sign = np.where(p[..., :1] >= 0, 1.0, -1.0)
+    weight = ((p * v).sum(axis=-1, keepdims=True) + sign * v[..., :1]) / (1 + np.abs(p[..., :1]))
+    return v[..., 1:] - p[..., 1:] * weight
+
+
+def _from_frame(p: Array, c: Array) -> Array:
+    """Return the vector with coordinates c in the same frame."""
+    sign = np.where(p[..., :1] >= 0, 1.0, -1.0)
+    weight = (p[..., 1:] * c).sum(axis=-1, keepdims=True) / (1 + np.abs(p[..., :1]))
+    head = -(p[..., :1] + sign) * weight
+    return np.concatenate([head, c - p[..., 1:] * weight], axis=-1)
+
+
+def log_sinc(u: FloatArray) -> FloatArray:
+    """Log of sin(u)/u, 0 at 0 and minus infinity from pi on.
+
+    >>> float(log_sinc(np.array(0.0))), float(log_sinc(np.array(np.pi)))
+    (0.0, -inf)
+    """
+    inside = u < np.pi
+    ratio = np.sinc(np.where(inside, u, 0.0) / np.pi)
+    with np.errstate(divide="ignore"):
+        return np.where(inside, np.log(ratio), -np.inf)
+
+
+def u_cot_u(u: FloatArray) -> FloatArray:
+    """Return u cot(u), 1 at 0.
+
+    >>> float(u_cot_u(np.array(0.0)))
+    1.0
+    """
+    safe = np.where(u == 0, 1.0, u)
+    return np.where(u == 0, 1.0, safe / np.tan(safe))
