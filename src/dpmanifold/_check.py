@@ -46,15 +46,12 @@ def numeric_array(value: object, name: str) -> Array:
         array = np.asarray(value)
     except ValueError as problem:
         raise InvalidDataError(
-            f"{name} must be an array of numbers of one shape, got a ragged sequence. "
-            "Stack records of equal shape."
+            f"{name} must be an array of numbers of one shape, got a ragged sequence. Stack records of equal shape."
         ) from problem
     if array.dtype.kind == "c":
         return array.astype(np.complex128, copy=False)
     if array.dtype.kind not in "fiu":
-        raise InvalidDataError(
-            f"{name} must be an array of numbers, got dtype {array.dtype}. Convert it to float64."
-        )
+        raise InvalidDataError(f"{name} must be an array of numbers, got dtype {array.dtype}. Convert it to float64.")
     return array.astype(np.float64, copy=False)
 
 

@@ -72,7 +72,8 @@ class Ball:
             )
         if not self.effective_radius < limit:
             raise InvalidArgumentError(
-                f"radius {radius!r} is within rounding of the limit {limit!r} on {self.space!r}. Make it a little smaller."
+                f"radius {radius!r} is within rounding of the limit {limit!r} on {self.space!r}. "
+                "Make it a little smaller."
             )
 
     def __repr__(self) -> str:
@@ -169,9 +170,7 @@ class Ball:
         c = self.space.log_coords(self.center, self._records(X))
         length = vector_norm(c)
         outside = length > self.radius
-        return np.where(
-            outside[..., None], c * (self.radius / np.where(outside, length, 1.0))[..., None], c
-        )
+        return np.where(outside[..., None], c * (self.radius / np.where(outside, length, 1.0))[..., None], c)
 
     def _records(self, X: object) -> Array:
         """Return X as valid points, records without any meaning replaced by the centre."""

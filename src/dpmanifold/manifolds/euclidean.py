@@ -64,7 +64,7 @@ class Euclidean(Manifold):
     def log_coords(self, p: Array, q: Array) -> FloatArray:
         """Return q - p (at most the largest double, so that it is defined for every finite pair)."""
         with np.errstate(over="ignore"):
-            return np.clip(self._array(q, "q") - self._array(p), -_LARGEST, _LARGEST)
+            return np.asarray(np.clip(self._array(q, "q") - self._array(p), -_LARGEST, _LARGEST))
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Return p + c."""
@@ -86,6 +86,10 @@ class Euclidean(Manifold):
         """Return ones and the identity: half the squared distance has the identity as its Hessian."""
         c = self._coordinates(c)
         return np.ones(c.shape), np.broadcast_to(np.eye(self.dim), (*c.shape, self.dim))
+
+    def hessian_diameter(self, distance: float) -> float:
+        """Return 0: every Hessian is the identity."""
+        return 0.0
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the weighted mean."""

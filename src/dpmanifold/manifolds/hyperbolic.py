@@ -17,6 +17,7 @@ from dpmanifold.manifolds.base import (
     POINT_TOLERANCE,
     Manifold,
     complete_basis,
+    rank_one_diameter,
     unit_direction,
     vector_norm,
 )
@@ -138,7 +139,7 @@ class Hyperbolic(Manifold):
     def coords(self, p: Array, v: Array) -> FloatArray:
         """Coordinates in the boosted frame."""
         x, v = self._spatial(p), self._array(v, "v")
-        return v[..., 1:] - x * v[..., :1] / (1 + _time(x))
+        return np.asarray(v[..., 1:] - x * v[..., :1] / (1 + _time(x)))
 
     def vector(self, p: Array, c: FloatArray) -> Array:
         """Return the combination of the boosted frame's vectors."""
@@ -159,6 +160,10 @@ class Hyperbolic(Manifold):
         values[..., 1:] = u_coth_u(length / self._radius)[..., None]
         return values, complete_basis(unit_direction(c, length))
 
+    def hessian_diameter(self, distance: float) -> float:
+        """(u coth u - 1) max(sqrt 2, sqrt(d - 1)); 0 on a line."""
+        return rank_one_diameter(self.dim) * (self.hessian_bounds(distance)[1] - 1)
+
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the mean vector in Minkowski space, scaled back to the sheet."""
         mean = weights @ points / self._radius
@@ -178,11 +183,7 @@ class Hyperbolic(Manifold):
     def log_error(self, radius: float) -> float:
         """Rounding of the boost: the product of both points' entries."""
         reach = radius / self._radius
-        return (
-            math.inf
-            if reach > _FARTHEST
-            else (8 * self.dim + 64) * EPS * math.cosh(reach) ** 2 * self._radius
-        )
+        return math.inf if reach > _FARTHEST else (8 * self.dim + 64) * EPS * math.cosh(reach) ** 2 * self._radius
 
 
 def _time(spatial: Array) -> Array:

@@ -172,9 +172,7 @@ class KendallShapes(Manifold):
         """Follow the horizontal great circle."""
         x, u = self._turned(p), _as_pairs(self._coordinates(c))
         angle = vector_norm(u)[..., None]
-        return self.project(
-            self._unturned(np.cos(angle) * x + _from_frame(x, np.sinc(angle / np.pi) * u))
-        )
+        return self.project(self._unturned(np.cos(angle) * x + _from_frame(x, np.sinc(angle / np.pi) * u)))
 
     def coords(self, p: Array, v: Array) -> FloatArray:
         """Coordinates in the frame at the shape (turning p and v together leaves them unchanged)."""
@@ -202,6 +200,12 @@ class KendallShapes(Manifold):
         directions = np.concatenate([basis, 1j * basis], axis=-1)
         return values, np.concatenate([directions.real, directions.imag], axis=-2)
 
+    def hessian_diameter(self, distance: float) -> float:
+        """(1 - 2t cot 2t) max(sqrt 2, sqrt(1 + (d - 2) q^2)), q = (1 - t cot t)/(1 - 2t cot 2t)."""
+        steep = 1 - self.hessian_bounds(distance)[0]
+        gentle = 1 - float(u_cot_u(np.asarray(distance)))
+        return max(math.sqrt(2) * steep, math.hypot(steep, math.sqrt(self.dim - 2) * gentle))
+
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the leading eigenvector of the mean of z z*: the full Procrustes mean."""
         moment = np.einsum("n,ni,nj->ij", weights, points, np.conj(points), optimize=True)
@@ -217,7 +221,7 @@ class KendallShapes(Manifold):
 
 
 def _centred(z: Array) -> Array:
-    return z - z.mean(axis=-1, keepdims=True)
+    return np.asarray(z - z.mean(axis=-1, keepdims=True))
 
 
 def _helmert(k: int) -> FloatArray:
@@ -225,7 +229,7 @@ def _helmert(k: int) -> FloatArray:
     rows = np.tril(np.ones((k - 1, k)))
     steps = np.arange(1, k)
     rows[np.arange(k - 1), steps] = -steps
-    return rows / np.sqrt(steps * (steps + 1))[:, None]
+    return np.asarray(rows / np.sqrt(steps * (steps + 1))[:, None])
 
 
 def _phase(z: Array) -> Array:
@@ -251,7 +255,7 @@ def _to_frame(x: Array, v: Array) -> Array:
     phase = _phase(x[..., :1])
     x, v = x / phase, v / phase
     weight = ((np.conj(x) * v).sum(axis=-1, keepdims=True) + v[..., :1]) / (1 + x[..., :1].real)
-    return v[..., 1:] - x[..., 1:] * weight
+    return np.asarray(v[..., 1:] - x[..., 1:] * weight)
 
 
 def _from_frame(x: Array, c: Array) -> Array:

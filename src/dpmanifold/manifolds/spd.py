@@ -56,9 +56,7 @@ class SPD(Manifold):
         """Return the space with the metric asked for."""
         classes: dict[str, type[SPD]] = {"logeuclid": _LogEuclidean, "riemann": _AffineInvariant}
         if metric not in classes:
-            raise InvalidArgumentError(
-                f'metric must be "logeuclid" or "riemann" on SPD matrices, got {metric!r}.'
-            )
+            raise InvalidArgumentError(f'metric must be "logeuclid" or "riemann" on SPD matrices, got {metric!r}.')
         return super().__new__(classes[metric])
 
     def __init__(self, k: int, metric: str = "logeuclid") -> None:
@@ -88,9 +86,7 @@ class SPD(Manifold):
         gap = np.abs(array - np.swapaxes(array, -1, -2)).max(axis=(-1, -2), initial=0.0)
         bad = gap > POINT_TOLERANCE * largest
         if bad.any():
-            return (
-                f"the matrix{index_text(bad)} is not symmetric. Use its symmetric part (a + a')/2 if that is meant."
-            )
+            return f"the matrix{index_text(bad)} is not symmetric. Use its symmetric part (a + a')/2 if that is meant."
         # A Cholesky factorisation of the whole batch settles the usual case at a fraction of the cost of
         # eigenvalues; they are computed only to say what is wrong.
         scale = np.where(largest > 0, largest, 1.0)[..., None, None]
@@ -182,9 +178,13 @@ class _LogEuclidean(SPD):
         c = self._coordinates(c)
         return np.ones(c.shape), np.broadcast_to(np.eye(self.dim), (*c.shape, self.dim))
 
+    def hessian_diameter(self, distance: float) -> float:
+        """Return 0: the metric is flat."""
+        return 0.0
+
     def dist_error(self, center: Array, radius: float) -> float:
         """Error of two logarithms; a matrix in the ball is as ill-conditioned as its distance allows."""
-        spread = float(np.ptp(np.log(positive_eigenvalues(np.linalg.eigvalsh(center)))))
+        spread = float(np.ptp(np.log(_eigenvalues(center))))
         return self._condition_error(spread) + self._condition_error(spread + math.sqrt(2) * radius)
 
     def log_error(self, radius: float) -> float:
@@ -200,8 +200,7 @@ class _AffineInvariant(SPD):
         p, q = self._array(p), self._array(q, "q")
         p_power, q_power = _power_of_two(p), _power_of_two(q)
         factor = np.linalg.cholesky(np.ldexp(p, -p_power[..., None, None]))
-        inverse = np.linalg.solve(factor, np.eye(self.size))
-        return congruence(inverse, np.ldexp(q, -q_power[..., None, None])), (q_power - p_power) * math.log(2)
+        return congruence(_inverse(factor), np.ldexp(q, -q_power[..., None, None])), (q_power - p_power) * math.log(2)
 
     def _factor(self, p: object) -> FloatArray:
         return np.linalg.cholesky(self._array(p))
@@ -209,7 +208,7 @@ class _AffineInvariant(SPD):
     def dist(self, p: Array, q: Array) -> FloatArray:
         """Norm of the logarithms of the generalised eigenvalues."""
         white, shift = self._whitened(p, q)
-        return vector_norm(np.log(positive_eigenvalues(np.linalg.eigvalsh(white))) + shift[..., None])
+        return vector_norm(np.log(_eigenvalues(white)) + shift[..., None])
 
     def to_origin(self, p: Array, q: Array) -> Array:
         """Apply the congruence with the inverse Cholesky factor of p."""
@@ -233,8 +232,7 @@ class _AffineInvariant(SPD):
 
     def coords(self, p: Array, v: Array) -> FloatArray:
         """Whitened tangent vector, flattened."""
-        inverse = np.linalg.solve(self._factor(p), np.eye(self.size))
-        return to_vecd(congruence(inverse, symmetrize(self._array(v, "v"))))
+        return to_vecd(congruence(_inverse(self._factor(p)), symmetrize(self._array(v, "v"))))
 
     def vector(self, p: Array, c: FloatArray) -> Array:
         """Return the congruence of the symmetric matrix with coordinates `c`."""
@@ -257,9 +255,13 @@ class _AffineInvariant(SPD):
         basis = congruence(vectors[..., None, :, :], from_vecd(np.eye(self.dim)))
         return eigenvalues, np.swapaxes(to_vecd(basis), -1, -2)
 
+    def hessian_diameter(self, distance: float) -> float:
+        """(x coth x - 1) sqrt(k), x = distance/sqrt 2; 0 for numbers."""
+        return 0.0 if self.size == 1 else math.sqrt(self.size) * (self.hessian_bounds(distance)[1] - 1)
+
     def dist_error(self, center: Array, radius: float) -> float:
         """Error of whitening by the centre, seen by the smallest eigenvalue a distance allows."""
-        spread = float(np.ptp(np.log(positive_eigenvalues(np.linalg.eigvalsh(center)))))
+        spread = float(np.ptp(np.log(_eigenvalues(center))))
         return self._condition_error(spread + math.sqrt(2) * radius)
 
     def log_error(self, radius: float) -> float:
@@ -267,6 +269,16 @@ class _AffineInvariant(SPD):
         return self._condition_error(2 * math.sqrt(2) * radius)
 
 
+def _inverse(factor: FloatArray) -> FloatArray:
+    """Return the inverse of triangular factors."""
+    return np.asarray(np.linalg.solve(factor, np.eye(factor.shape[-1])), dtype=np.float64)
+
+
+def _eigenvalues(a: FloatArray) -> FloatArray:
+    """Return eigenvalues in increasing order, kept positive."""
+    return positive_eigenvalues(np.asarray(np.linalg.eigvalsh(a), dtype=np.float64))
+
+
 def _power_of_two(a: FloatArray) -> Array:
     """Return the exponent of the largest diagonal entry of each matrix."""
-    return np.frexp(np.diagonal(a, axis1=-2, axis2=-1).max(axis=-1))[1]
+    return np.asarray(np.frexp(np.diagonal(a, axis1=-2, axis2=-1).max(axis=-1))[1])

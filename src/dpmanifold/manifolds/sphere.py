@@ -12,6 +12,7 @@ from dpmanifold.manifolds.base import (
     POINT_TOLERANCE,
     Manifold,
     complete_basis,
+    rank_one_diameter,
     unit_direction,
     vector_norm,
 )
@@ -130,6 +131,10 @@ class Sphere(Manifold):
         values[..., 1:] = u_cot_u(length / self._radius)[..., None]
         return values, complete_basis(unit_direction(c, length))
 
+    def hessian_diameter(self, distance: float) -> float:
+        """(1 - u cot u) max(sqrt 2, sqrt(d - 1)); 0 on a circle."""
+        return rank_one_diameter(self.dim) * (1 - self.hessian_bounds(distance)[0])
+
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the mean vector, scaled back to the sphere."""
         return self.project(weights @ points)
@@ -147,7 +152,7 @@ def _to_frame(p: Array, v: Array) -> Array:
     """Coordinates of v in the frame b_j = e_j - w p_j / (1 + |p_0|), w = p + sign(p_0) e_0, at unit p."""
     sign = np.where(p[..., :1] >= 0, 1.0, -1.0)
     weight = ((p * v).sum(axis=-1, keepdims=True) + sign * v[..., :1]) / (1 + np.abs(p[..., :1]))
-    return v[..., 1:] - p[..., 1:] * weight
+    return np.asarray(v[..., 1:] - p[..., 1:] * weight)
 
 
 def _from_frame(p: Array, c: Array) -> Array:

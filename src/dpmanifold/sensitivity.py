@@ -1,0 +1,249 @@
+"""How far replacing one unit can move a statistic of data in a ball, n units, n public.
+
+Each function returns an upper bound that holds for the program as it runs: it uses the ball's effective
+radius (rounding of distances included) and, where a solver is involved, its public tolerance. The proofs
+are in the theory pages named by `Sensitivity.section`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpmanifold import frechet
+from dpmanifold._check import positive_float, positive_int
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds.base import EPS
+
+# A few operations with a relative error of eps each: the returned bounds are rounded up by this factor.
+_ROUND_UP = 1 + 64 * EPS
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """An upper bound on how far one unit moves a statistic.
+
+    Attributes
+    ----------
+    value : the bound, in the statistic's own metric
+    statistic : what it is a bound for
+    bound : "tight" or "published"
+    section : the theory page that proves it
+    """
+
+    value: float
+    statistic: str
+    bound: str
+    section: str
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def of_mean(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = None) -> Sensitivity:
+    """Bound the distance between the computed Fréchet means of neighbouring data (theory section 3).
+
+    "published" is 2r(2 - h)/(n h) of Reimherr, Bharath and Soto (2021); "tight" is min(2r, 2rL/(n h*)). On
+    Hadamard spaces both are 2r/n. Twice the solver's distance from the true mean is added.
+
+    Parameters
+    ----------
+    ball : the public ball
+    n : number of units
+    bound : "tight" (default) or "published"
+    tol : the solver's public tolerance; `frechet.default_tol(ball, n)` by default
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> ball = Ball(Sphere(2), center=[0.0, 0.0, 1.0], radius=0.6)
+    >>> tight, published = of_mean(ball, 200), of_mean(ball, 200, bound="published")
+    >>> round(tight.value / published.value, 2)
+    0.45
+    """
+    n = positive_int(n, "n")
+    _known_bound(bound)
+    r = ball.effective_radius
+    low = _low(ball, 2 * r)
+    slack = 2 * solver_distance(ball, n, tol=tol)
+    if bound == "published":
+        value = 2 * r * (2 - low) / (n * low)
+    else:
+        value = 2 * r * _stretch(ball) / (n * _mean_hessian(low, (1 + 2 / n) / 4))
+    # Two points of the ball are never farther apart than its diameter, computed or not.
+    return Sensitivity(min(2 * r, value + slack) * _ROUND_UP, "mean", bound, "3, mean")
+
+
+def solver_distance(ball: Ball, n: int, *, tol: float | None = None) -> float:
+    """Bound the distance of the computed from the true Fréchet mean, given the tolerance (theory: solver).
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> solver_distance(Ball(Euclidean(1), [0.0], 1.0), 10, tol=1e-6)
+    1e-06
+    """
+    tol = _tol(ball, n, tol)
+    r = ball.effective_radius
+    low = _low(ball, 2 * r)
+    return tol / _mean_hessian(low, (1 + tol * tol / (2 * low * r * r)) / 4)
+
+
+def of_gradient(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = None) -> Sensitivity:
+    """Bound the change of the gradient of F at any point of the ball, as K-norm gradient noise needs it (section 3).
+
+    "published" is 2r(2 - h)/n of Soto, Bharath, Reimherr and Slavković (2022); "tight" is 2rL/n. Twice the
+    error `tol` allowed in evaluating the gradient is added.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> round(of_gradient(Ball(Euclidean(3), [0.0, 0.0, 0.0], 1.0), 100).value, 6)
+    0.02
+    """
+    n = positive_int(n, "n")
+    _known_bound(bound)
+    r = ball.effective_radius
+    factor = 2 - _low(ball, 2 * r) if bound == "published" else _stretch(ball)
+    return Sensitivity((2 * r * factor / n + 2 * _tol(ball, n, tol)) * _ROUND_UP, "gradient", bound, "3, gradient")
+
+
+def of_variance(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
+    """Bound the change of the mean squared distance to a point that is public or was released (section 6).
+
+    "published" is 4r^2/n (Jiang, Chang and Hu 2025), which needs the point to lie in the ball. "tight" is
+    (r + dist(about, centre))^2/n and holds wherever the point is.
+
+    Parameters
+    ----------
+    ball : the public ball
+    n : number of units
+    about : the point, public or released before; anywhere in the ball if left out
+    bound : "tight" (default) or "published"
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> ball = Ball(Euclidean(1), [0.0], 1.0)
+    >>> round(of_variance(ball, 100).value, 6), round(of_variance(ball, 100, about=[0.0]).value, 6)
+    (0.04, 0.01)
+    """
+    return _of_moment(ball, n, about, bound, 2, "variance", "6, variance")
+
+
+def of_fourth_moment(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
+    """Bound the change of the mean fourth power of the distance to a public or released point (section 6).
+
+    "published" is 16 r^4/n, "tight" is (r + dist(about, centre))^4/n.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> round(of_fourth_moment(Ball(Euclidean(1), [0.0], 1.0), 100).value, 6)
+    0.16
+    """
+    return _of_moment(ball, n, about, bound, 4, "fourth moment", "6, fourth moment")
+
+
+def of_second_moment(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
+    """Bound the Frobenius change of the mean of v v', v the normal coordinates at a public point (section 7).
+
+    "tight" is sqrt(2) R^2/n with R = r + dist(about, centre). "published" is the 6 R^2/n of Jiang, Chang and
+    Hu (2025) for the sample covariance, which they use instead.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> ball = Ball(Euclidean(2), [0.0, 0.0], 1.0)
+    >>> round(of_second_moment(ball, 100, about=[0.0, 0.0]).value, 6)
+    0.014142
+    """
+    n = positive_int(n, "n")
+    _known_bound(bound)
+    factor = math.sqrt(2) if bound == "tight" else 6.0
+    value = factor * _reach(ball, about) ** 2 * _summed(n)
+    return Sensitivity(value * _ROUND_UP, "second moment", bound, "7, second moment")
+
+
+def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
+    """Bound the Frobenius change of Lambda, the mean Hessian of the squared distance at a public point (section 7).
+
+    Twice the space's `hessian_diameter` at R = r + dist(about, centre), over n: 2(1 - h_R) m/n on positive and
+    2(c_R - 1) m/n on negative curvature, with a factor m of the space's own; 0 on flat spaces.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import SPD
+    >>> of_hessian(Ball(SPD(2), [[1.0, 0.0], [0.0, 1.0]], 1.0), 100).value
+    0.0
+    """
+    n = positive_int(n, "n")
+    space, reach = ball.space, _reach(ball, about)
+    if space.curvature[1] > 0 and reach * math.sqrt(space.curvature[1]) >= math.pi:
+        raise InvalidArgumentError(
+            f"about must be nearer to the ball on {space!r}: at a distance of {reach:.4g} the Hessian is unbounded. "
+            "Clip it into the ball."
+        )
+    value = 2 * space.hessian_diameter(reach) * _summed(n)
+    return Sensitivity(value * _ROUND_UP, "hessian", "tight", "7, hessian")
+
+
+def _of_moment(ball: Ball, n: int, about: object, bound: str, power: int, statistic: str, section: str) -> Sensitivity:
+    n = positive_int(n, "n")
+    _known_bound(bound)
+    reach = 2 * ball.effective_radius if bound == "published" else _reach(ball, about)
+    return Sensitivity(reach**power * _summed(n) * _ROUND_UP, statistic, bound, section)
+
+
+def _reach(ball: Ball, about: object) -> float:
+    """Bound the distance from `about` to any record."""
+    if about is None:
+        return 2 * ball.effective_radius
+    point = ball.space.as_points(about, "about", batch=False)
+    away = float(ball.space.dist(ball.center, point))
+    return away + ball.space.dist_error(ball.center, max(away, ball.radius)) + ball.effective_radius
+
+
+def _summed(n: int) -> float:
+    """Return 1/n plus what the rounding of two pairwise sums over n records of size 1 can add."""
+    return 1 / n + 2 * (40 + math.log2(n)) * EPS
+
+
+def _low(ball: Ball, distance: float) -> float:
+    return ball.space.hessian_bounds(distance)[0]
+
+
+def _stretch(ball: Ball) -> float:
+    """L of section 3: how much the logarithm can stretch lengths inside the ball."""
+    top = ball.space.curvature[1]
+    if top <= 0:
+        return 1.0
+    s = 2 * ball.effective_radius * math.sqrt(top)
+    return s / math.sin(s)
+
+
+def _mean_hessian(low: float, share: float) -> float:
+    """Lower bound of the mean Hessian when the mean squared distance is `share` of (2r)^2 at most (h*)."""
+    return 1 - (1 - low) * min(1.0, share)
+
+
+def _tol(ball: Ball, n: int, tol: float | None) -> float:
+    return frechet.default_tol(ball, n) if tol is None else positive_float(tol, "tol")
+
+
+def _known_bound(bound: str) -> None:
+    if bound not in ("tight", "published"):
+        raise InvalidArgumentError(f'bound must be "tight" or "published", got {bound!r}.')
+
+
+__all__ = [
+    "Sensitivity",
+    "of_fourth_moment",
+    "of_gradient",
+    "of_hessian",
+    "of_mean",
+    "of_second_moment",
+    "of_variance",
+    "solver_distance",
+]
