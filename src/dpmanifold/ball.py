@@ -238,6 +238,7 @@ def _pull_in(space: Manifold, center: Array, points: Array, radius: float) -> Ar
         return points
     result = flat.copy()
     c = space.log_coords(center, flat[outside])
+    c = c / np.abs(c).max(axis=1, keepdims=True)  # first, so that no norm overflows
     c = c / vector_norm(c)[:, None]
     # Rounding may leave a point just outside; each round aims a little lower, the last one at the centre.
     shortfall = 2 * EPS

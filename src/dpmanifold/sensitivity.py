@@ -2,7 +2,7 @@
 
 Each function returns an upper bound that holds for the program as it runs: it uses the ball's effective
 radius (rounding of distances included) and, where a solver is involved, its public tolerance. The proofs
-are in the theory pages named by `Sensitivity.section`.
+are in the pages of docs named by `Sensitivity.proof`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Sensitivity:
     value : the bound, in the statistic's own metric
     statistic : what it is a bound for
     bound : "tight" or "published"
-    section : the theory page that proves it
+    proof : the page of the documentation that proves it
     """
 
     value: float
     statistic: str
     bound: str
-    section: str
+    proof: str
 
     def __float__(self) -> float:
         return self.value
@@ -72,7 +72,7 @@ def of_mean(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = Non
     else:
         value = 2 * r * _stretch(ball) / (n * _mean_hessian(low, (1 + 2 / n) / 4))
     # Two points of the ball are never farther apart than its diameter, computed or not.
-    return Sensitivity(min(2 * r, value + slack) * _ROUND_UP, "mean", bound, "3, mean")
+    return Sensitivity(min(2 * r, value + slack) * _ROUND_UP, "mean", bound, "theory/mean.md")
 
 
 def solver_distance(ball: Ball, n: int, *, tol: float | None = None) -> float:
@@ -106,7 +106,9 @@ def of_gradient(ball: Ball, n: int, *, bound: str = "tight", tol: float | None =
     _known_bound(bound)
     r = ball.effective_radius
     factor = 2 - _low(ball, 2 * r) if bound == "published" else _stretch(ball)
-    return Sensitivity((2 * r * factor / n + 2 * _tol(ball, n, tol)) * _ROUND_UP, "gradient", bound, "3, gradient")
+    return Sensitivity(
+        (2 * r * factor / n + 2 * _tol(ball, n, tol)) * _ROUND_UP, "gradient", bound, "theory/gradient.md"
+    )
 
 
 def of_variance(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
@@ -129,7 +131,7 @@ def of_variance(ball: Ball, n: int, *, about: object = None, bound: str = "tight
     >>> round(of_variance(ball, 100).value, 6), round(of_variance(ball, 100, about=[0.0]).value, 6)
     (0.04, 0.01)
     """
-    return _of_moment(ball, n, about, bound, 2, "variance", "6, variance")
+    return _of_moment(ball, n, about, bound, 2, "variance", "theory/variance.md")
 
 
 def of_fourth_moment(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
@@ -143,7 +145,7 @@ def of_fourth_moment(ball: Ball, n: int, *, about: object = None, bound: str = "
     >>> round(of_fourth_moment(Ball(Euclidean(1), [0.0], 1.0), 100).value, 6)
     0.16
     """
-    return _of_moment(ball, n, about, bound, 4, "fourth moment", "6, fourth moment")
+    return _of_moment(ball, n, about, bound, 4, "fourth moment", "theory/variance.md")
 
 
 def of_second_moment(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
@@ -163,7 +165,7 @@ def of_second_moment(ball: Ball, n: int, *, about: object = None, bound: str = "
     _known_bound(bound)
     factor = math.sqrt(2) if bound == "tight" else 6.0
     value = factor * _reach(ball, about) ** 2 * _summed(n)
-    return Sensitivity(value * _ROUND_UP, "second moment", bound, "7, second moment")
+    return Sensitivity(value * _ROUND_UP, "second moment", bound, "theory/second-moment.md")
 
 
 def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
@@ -186,14 +188,14 @@ def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
             "Clip it into the ball."
         )
     value = 2 * space.hessian_diameter(reach) * _summed(n)
-    return Sensitivity(value * _ROUND_UP, "hessian", "tight", "7, hessian")
+    return Sensitivity(value * _ROUND_UP, "hessian", "tight", "theory/hessian.md")
 
 
-def _of_moment(ball: Ball, n: int, about: object, bound: str, power: int, statistic: str, section: str) -> Sensitivity:
+def _of_moment(ball: Ball, n: int, about: object, bound: str, power: int, statistic: str, proof: str) -> Sensitivity:
     n = positive_int(n, "n")
     _known_bound(bound)
     reach = 2 * ball.effective_radius if bound == "published" else _reach(ball, about)
-    return Sensitivity(reach**power * _summed(n) * _ROUND_UP, statistic, bound, section)
+    return Sensitivity(reach**power * _summed(n) * _ROUND_UP, statistic, bound, proof)
 
 
 def _reach(ball: Ball, about: object) -> float:

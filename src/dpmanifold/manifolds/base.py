@@ -282,7 +282,8 @@ def vector_norm(c: Array) -> FloatArray:
     # A power of two, so that the scaling itself rounds nothing.
     scale = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
     scaled = size / scale[..., None]
-    return np.asarray(np.sqrt((scaled * scaled).sum(axis=-1)) * scale)
+    with np.errstate(over="ignore"):  # a norm beyond the largest double is infinite, and callers can tell
+        return np.asarray(np.sqrt((scaled * scaled).sum(axis=-1)) * scale)
 
 
 def unit_direction(c: Array, length: FloatArray) -> Array:

@@ -63,8 +63,9 @@ class Euclidean(Manifold):
 
     def log_coords(self, p: Array, q: Array) -> FloatArray:
         """Return q - p (at most the largest double, so that it is defined for every finite pair)."""
+        p, q = self._array(p), self._array(q, "q")
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip(self._array(q, "q") - self._array(p), -_LARGEST, _LARGEST))
+            return np.asarray(np.clip(q - p, -_LARGEST, _LARGEST))
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Return p + c."""

@@ -1,0 +1,46 @@
+# `make demo` and `make test` are all a newcomer needs: each makes .venv and installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# One BLAS thread per test process: two processes on two cores otherwise fight over them.
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: demo test test-all test-reference lint format bench clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/python examples/tensor_mean.py
+
+test: $(READY)
+	$(THREADS) $(BIN)/python -m pytest -q -n 2
+
+test-all: $(READY)
+	$(THREADS) $(BIN)/python -m pytest -q -n 2 -m "not reference"
+
+test-reference:
+	$(PYTHON) -m venv .venv-reference
+	.venv-reference/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	.venv-reference/bin/python -m pip install --quiet --disable-pip-version-check \
+		--requirement tests/reference/requirements.txt --editable .
+	$(THREADS) .venv-reference/bin/python -m pytest -q -m reference tests/reference
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	@for script in benchmarks/*.py; do echo "== $$script"; $(THREADS) $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) .venv-reference .pytest_cache .mypy_cache .ruff_cache .hypothesis

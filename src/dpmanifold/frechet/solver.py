@@ -1,0 +1,237 @@
+"""The solver behind Fréchet means: many means at once, to a public tolerance (theory: solver). Not private."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.errors import ConvergenceError, InvalidArgumentError
+from dpmanifold.manifolds import SPD
+from dpmanifold.manifolds.base import EPS, Manifold, vector_norm
+
+# Numbers held by one block of points: bounds the memory of a pass whatever n is (32 MiB of doubles).
+_BLOCK = 4_194_304
+
+# Barzilai-Borwein steps before the safe descent takes over; they need 5 to 12 on ordinary data.
+_FAST_STEPS = 40
+
+# A tolerance beyond this share of the radius would say next to nothing about the mean.
+_WORST_TOL = 0.01
+
+# The tolerance private callers get by default, as a share of 2r/n, the flat sensitivity.
+_TOL_SHARE = 1e-9
+
+
+def gradient_rounding(ball: Ball, n: int) -> float:
+    """Bound the rounding error of the computed gradient of F, anywhere in the ball (theory: rounding).
+
+    One logarithm's error plus that of a pairwise sum over n records. Depends on public quantities only.
+
+    >>> from dpmanifold.manifolds import Sphere
+    >>> gradient_rounding(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000) < 1e-13
+    True
+    """
+    one = 0.0 if ball.space.is_flat else ball.space.log_error(ball.effective_radius)
+    return one + (40 + math.log2(max(n, 1))) * EPS * 2 * ball.effective_radius
+
+
+def lowest_tol(ball: Ball, n: int) -> float:
+    """Return the smallest tolerance that rounding lets the solver guarantee in a ball, or refuse the ball.
+
+    >>> from dpmanifold.manifolds import Sphere
+    >>> lowest_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000) < 1e-12
+    True
+    """
+    lowest = 4 * gradient_rounding(ball, n)
+    if not lowest <= _WORST_TOL * ball.radius:
+        raise InvalidArgumentError(
+            f"a radius of {ball.radius:.4g} on {ball.space!r} is too large for a mean with a guarantee: points so far "
+            "apart lose too many digits in double precision. Choose a smaller ball"
+            + (', or metric="logeuclid".' if isinstance(ball.space, SPD) else ".")
+        )
+    return lowest
+
+
+def default_tol(ball: Ball, n: int) -> float:
+    """Return the public tolerance for n units in a ball: 1e-9 of 2r/n, or what rounding allows.
+
+    >>> from dpmanifold.manifolds import Sphere
+    >>> default_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000)
+    1e-12
+    """
+    return max(_TOL_SHARE * 2 * ball.radius / n, lowest_tol(ball, n))
+
+
+def blocks(n: int, space: Manifold) -> list[slice]:
+    """Cut n records into slices whose working arrays stay within the memory bound."""
+    step = max(1, _BLOCK // (8 * max(space.dim, math.prod(space.shape))))
+    return [slice(start, start + step) for start in range(0, n, step)]
+
+
+def weighted_sum(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return sum_i w_i values_i over the first axis, summed pairwise (numpy does so along contiguous memory)."""
+    return np.asarray(np.ascontiguousarray((values * weights[:, None]).T).sum(axis=1))
+
+
+def group_sums(values: FloatArray, weights: FloatArray, group: Array, groups: int) -> FloatArray:
+    """Return one weighted sum per group, shape (groups, columns)."""
+    if groups == 1:
+        return weighted_sum(values, weights)[None]
+    n = len(group)
+    matrix = sparse.csr_array((weights, (group, np.arange(n))), shape=(groups, n))
+    return np.asarray(matrix @ values)
+
+
+def shorten(c: FloatArray, ball: Ball | None) -> FloatArray:
+    """Scale coordinates that rounding carried past the radius back onto it."""
+    if ball is None:
+        return c
+    length = vector_norm(c)
+    return np.where(
+        (length > ball.radius)[..., None], c * (ball.radius / np.maximum(length, ball.radius))[..., None], c
+    )
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Means in the solver's frame, their computed gradient norms, and the iterations taken."""
+
+    points: Array
+    residuals: FloatArray
+    iterations: int
+
+
+def solve_groups(
+    space: Manifold,
+    ball: Ball | None,
+    points: Array,
+    weights: FloatArray,
+    group: Array,
+    groups: int,
+    tol: float,
+    max_iter: int,
+) -> Solved:
+    """Solve `groups` means at once, starting from the origin; `group` says where each point belongs."""
+
+    def gradient(x: Array) -> FloatArray:
+        total = np.zeros((groups, space.dim))
+        for block in blocks(len(points), space):
+            base = x if groups == 1 else x[group[block]]
+            c = space.log_coords(base[0] if groups == 1 else base, points[block])
+            total -= group_sums(c, weights[block], group[block], groups)
+        return total
+
+    # Half the tolerance is met by the computed gradient; the other half covers its rounding error.
+    goal = tol / 2
+    start = np.broadcast_to(space.origin, (groups, *space.shape)).copy()
+    limit = _FAST_STEPS if ball is not None else max_iter
+    x, residual, iterations = _fast_descent(space, ball, gradient, start, goal, limit)
+    unsolved = ~(residual <= goal)
+    if unsolved.any() and ball is None:
+        raise ConvergenceError(
+            f"the mean did not reach tol = {tol:.3g} within max_iter = {max_iter} steps. Raise tol or max_iter, or "
+            "give a Ball: inside one the mean is unique and always found."
+        )
+    if unsolved.any() and ball is not None:
+        safe, safe_residual, more = _safe_descent(space, ball, gradient, start, goal)
+        x = np.where(unsolved.reshape(-1, *(1,) * len(space.shape)), safe, x)
+        residual = np.where(unsolved, safe_residual, residual)
+        iterations += more
+        if not (residual <= goal).all():  # pragma: no cover - excluded by theory: solver
+            raise ConvergenceError(
+                "the safe descent missed its proven cap. Please report this with the ball's parameters."
+            )
+    return Solved(x, residual, iterations)
+
+
+def _fast_descent(
+    space: Manifold,
+    ball: Ball | None,
+    gradient: Callable[[Array], FloatArray],
+    x: Array,
+    goal: float,
+    limit: int,
+) -> tuple[Array, FloatArray, int]:
+    """Take Barzilai-Borwein steps from x; returns the last points, their residuals and the steps taken.
+
+    A step runs along the gradient, so its parallel transport to the new point is minus the logarithm back: no
+    other transport is needed.
+    """
+    g = gradient(x)
+    residual = vector_norm(g)
+    # The first step takes the mean Hessian to be the identity, which is right for small spreads.
+    step = np.ones(len(x))
+    longest = math.inf if ball is None else 2 * ball.radius
+    longest = min(longest, 0.45 * space.injectivity_radius, 10.0)
+    iterations = 0
+    while iterations < limit and (residual > goal).any():
+        active = residual > goal
+        step = np.minimum(step, longest / np.maximum(residual, longest * EPS))
+        move = np.where(active[:, None], -step[:, None] * g, 0.0)
+        new = space.exp_coords(x, move)
+        if ball is not None:
+            new = _clip_iterates(space, ball, new)
+        new_g = gradient(new)
+        arrived = -space.log_coords(new, x)
+        change = new_g + arrived / step[:, None]
+        slope = (arrived * change).sum(axis=-1)
+        length = (arrived * arrived).sum(axis=-1)
+        good = active & (slope > 0.05 * length) & (length > 0)
+        step = np.where(good, length / np.where(good, slope, 1.0), 1.0)
+        x, g = new, new_g
+        residual = vector_norm(g)
+        iterations += 1
+    return x, residual, iterations
+
+
+def _clip_iterates(space: Manifold, ball: Ball, x: Array) -> Array:
+    """Keep iterates in the ball about the origin."""
+    c = space.log_coords(space.origin, x)
+    outside = vector_norm(c) > ball.radius
+    if not outside.any():
+        return x
+    x = x.copy()
+    x[outside] = space.exp_coords(space.origin, shorten(c[outside], ball))
+    return x
+
+
+def safe_step_and_cap(ball: Ball, tol: float) -> tuple[float, int]:
+    """Return the step of the safe descent and the number of steps that suffices (theory: solver).
+
+    >>> from dpmanifold.manifolds import Sphere
+    >>> step, cap = safe_step_and_cap(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.77), 1e-12)
+    >>> step, cap < 100
+    (1.0, True)
+    """
+    space, r = ball.space, ball.effective_radius
+    low, _ = space.hessian_bounds(2 * r)
+    _, high = space.hessian_bounds(r)
+    step = 1 / high
+    rate = 1 - (1 - (1 - low) / 4) / high
+    # |gradient|^2 <= 2 high (F - F*), and F - F* starts at r^2/2 at most.
+    needed = math.log(max(high * r * r / tol**2, 2.0)) / -math.log(max(rate, EPS))
+    # Twice what exact arithmetic needs: each step may lose a little to the gradient's rounding.
+    return step, 2 * math.ceil(needed) + 10
+
+
+def _safe_descent(
+    space: Manifold, ball: Ball, gradient: Callable[[Array], FloatArray], x: Array, goal: float
+) -> tuple[Array, FloatArray, int]:
+    """Descend from the ball's centre with the step and the cap of the theory."""
+    step, cap = safe_step_and_cap(ball, goal)
+    g = gradient(x)
+    residual = vector_norm(g)
+    iterations = 0
+    while iterations < cap and (residual > goal).any():
+        move = np.where((residual > goal)[:, None], -step * g, 0.0)
+        x = _clip_iterates(space, ball, space.exp_coords(x, move))
+        g = gradient(x)
+        residual = vector_norm(g)
+        iterations += 1
+    return x, residual, iterations

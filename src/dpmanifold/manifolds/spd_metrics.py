@@ -1,0 +1,221 @@
+"""The geometry of SPD matrices under two metrics, on arrays that were checked by :class:`SPD`."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.linalg import (
+    congruence,
+    divided_differences_exp,
+    divided_differences_log,
+    expm,
+    from_vecd,
+    logm,
+    to_vecd,
+)
+from dpmanifold.linalg.symmetric import positive_eigenvalues
+from dpmanifold.manifolds.base import EPS, vector_norm
+from dpmanifold.manifolds.hyperbolic import log_sinhc, u_coth_u
+
+
+class SPDMetric(ABC):
+    """What a metric on SPD(k) has to say; the methods mean what they mean on :class:`Manifold`."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.dim = size * (size + 1) // 2
+
+    @abstractmethod
+    def dist(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Geodesic distance."""
+
+    @abstractmethod
+    def to_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Move `q` by the isometry that takes `p` to the identity."""
+
+    @abstractmethod
+    def from_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Undo :meth:`to_origin`."""
+
+    @abstractmethod
+    def log_coords(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Normal coordinates of `q` at `p`."""
+
+    @abstractmethod
+    def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the point with normal coordinates `c` at `p`."""
+
+    @abstractmethod
+    def coords(self, p: FloatArray, v: FloatArray) -> FloatArray:
+        """Coordinates of a tangent vector."""
+
+    @abstractmethod
+    def vector(self, p: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the tangent vector with coordinates `c`."""
+
+    @abstractmethod
+    def log_volume_density(self, c: FloatArray) -> FloatArray:
+        """Log volume density of the exponential."""
+
+    @abstractmethod
+    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues and directions of the Hessian of half the squared distance."""
+
+    @abstractmethod
+    def dist_error(self, spread: float, radius: float) -> float:
+        """Forward error of the distance from a centre whose eigenvalues' logarithms span `spread`."""
+
+    @abstractmethod
+    def log_error(self, radius: float) -> float:
+        """Forward error of normal coordinates within `radius` of the identity."""
+
+    def _condition_error(self, log_condition: float) -> float:
+        """Error of a logarithm's norm when eigenvalues carry an error of 4 k^2.5 eps times the largest one."""
+        if log_condition > 600:
+            return math.inf
+        lost = 4 * self.size**2.5 * EPS * math.exp(log_condition)
+        return lost / (1 - lost) if lost < 0.5 else math.inf
+
+
+class LogEuclideanMetric(SPDMetric):
+    """The flat metric: everything happens on matrix logarithms."""
+
+    def dist(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Frobenius norm of the difference of logarithms."""
+        return vector_norm(self.log_coords(p, q))
+
+    def to_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Subtract the logarithm of p."""
+        return expm(logm(q) - logm(p))
+
+    def from_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Add the logarithm of p."""
+        return expm(logm(q) + logm(p))
+
+    def log_coords(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Difference of logarithms, flattened."""
+        return to_vecd(logm(q)) - to_vecd(logm(p))
+
+    def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
+        """Exponential of the sum of logarithms."""
+        return expm(logm(p) + from_vecd(c))
+
+    def coords(self, p: FloatArray, v: FloatArray) -> FloatArray:
+        """Derivative of the logarithm at p, applied to v, flattened."""
+        values, vectors = np.linalg.eigh(p)
+        weights = divided_differences_log(positive_eigenvalues(values))
+        turned = congruence(np.swapaxes(vectors, -1, -2), v)
+        return to_vecd(congruence(vectors, weights * turned))
+
+    def vector(self, p: FloatArray, c: FloatArray) -> FloatArray:
+        """Derivative of the exponential at log p."""
+        values, vectors = np.linalg.eigh(p)
+        weights = divided_differences_exp(np.log(positive_eigenvalues(values)))
+        turned = congruence(np.swapaxes(vectors, -1, -2), from_vecd(c))
+        return congruence(vectors, weights * turned)
+
+    def log_volume_density(self, c: FloatArray) -> FloatArray:
+        """Return 0: the metric is flat."""
+        return np.zeros(c.shape[:-1])
+
+    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return ones and the identity: the metric is flat."""
+        return np.ones(c.shape), np.broadcast_to(np.eye(self.dim), (*c.shape, self.dim))
+
+    def dist_error(self, spread: float, radius: float) -> float:
+        """Error of two logarithms; a matrix in the ball is as ill-conditioned as its distance allows."""
+        return self._condition_error(spread) + self._condition_error(spread + math.sqrt(2) * radius)
+
+    def log_error(self, radius: float) -> float:
+        """Error of two logarithms of matrices in the ball about the identity."""
+        return 2 * self._condition_error(math.sqrt(2) * radius)
+
+
+class AffineInvariantMetric(SPDMetric):
+    """The metric that congruences leave alone: everything happens after whitening with a Cholesky factor."""
+
+    def _whitened(self, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return L^-1 q L^-T for p = L L', and the log of the power of two taken out of it."""
+        p_power, q_power = _power_of_two(p), _power_of_two(q)
+        factor = np.linalg.cholesky(np.ldexp(p, -p_power[..., None, None]))
+        return congruence(_inverse(factor), np.ldexp(q, -q_power[..., None, None])), (q_power - p_power) * math.log(2)
+
+    def _factor(self, p: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.cholesky(p), dtype=np.float64)
+
+    def dist(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Norm of the logarithms of the generalised eigenvalues."""
+        white, shift = self._whitened(p, q)
+        return vector_norm(np.log(_eigenvalues(white)) + shift[..., None])
+
+    def to_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Apply the congruence with the inverse Cholesky factor of p."""
+        white, shift = self._whitened(p, q)
+        return white * np.exp(shift)[..., None, None]
+
+    def from_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Apply the congruence with the Cholesky factor of p."""
+        return congruence(self._factor(p), q)
+
+    def log_coords(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Logarithm of the whitened matrix, flattened."""
+        white, shift = self._whitened(p, q)
+        c = to_vecd(logm(white))
+        c[..., : self.size] += shift[..., None]
+        return c
+
+    def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
+        """Congruence of an exponential."""
+        return congruence(self._factor(p), expm(from_vecd(c)))
+
+    def coords(self, p: FloatArray, v: FloatArray) -> FloatArray:
+        """Whitened tangent vector, flattened."""
+        return to_vecd(congruence(_inverse(self._factor(p)), v))
+
+    def vector(self, p: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the congruence of the symmetric matrix with coordinates `c`."""
+        return congruence(self._factor(p), from_vecd(c))
+
+    def log_volume_density(self, c: FloatArray) -> FloatArray:
+        """Sum of log(sinh x / x) over pairs of eigenvalues, x half their difference."""
+        values = np.linalg.eigvalsh(from_vecd(c))
+        rows, columns = np.triu_indices(self.size, 1)
+        return np.asarray(log_sinhc((values[..., columns] - values[..., rows]) / 2).sum(axis=-1))
+
+    def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """1 on matrices that commute with the geodesic's direction, x coth x on the pairs."""
+        values, vectors = np.linalg.eigh(from_vecd(c))
+        k = self.size
+        rows, columns = np.triu_indices(k, 1)
+        eigenvalues = np.ones((*values.shape[:-1], self.dim))
+        eigenvalues[..., k:] = u_coth_u((values[..., columns] - values[..., rows]) / 2)
+        # The orthonormal basis of symmetric matrices, turned into the eigenbasis.
+        basis = congruence(vectors[..., None, :, :], from_vecd(np.eye(self.dim)))
+        return eigenvalues, np.swapaxes(to_vecd(basis), -1, -2)
+
+    def dist_error(self, spread: float, radius: float) -> float:
+        """Error of whitening by the centre, seen by the smallest eigenvalue a distance allows."""
+        return self._condition_error(spread + math.sqrt(2) * radius)
+
+    def log_error(self, radius: float) -> float:
+        """Error of whitening one matrix of the ball about the identity by another."""
+        return self._condition_error(2 * math.sqrt(2) * radius)
+
+
+def _inverse(factor: FloatArray) -> FloatArray:
+    """Return the inverse of triangular factors."""
+    return np.asarray(np.linalg.solve(factor, np.eye(factor.shape[-1])), dtype=np.float64)
+
+
+def _eigenvalues(a: FloatArray) -> FloatArray:
+    """Return eigenvalues in increasing order, kept positive."""
+    return positive_eigenvalues(np.asarray(np.linalg.eigvalsh(a), dtype=np.float64))
+
+
+def _power_of_two(a: FloatArray) -> Array:
+    """Return the exponent of the largest diagonal entry of each matrix."""
+    return np.asarray(np.frexp(np.diagonal(a, axis1=-2, axis2=-1).max(axis=-1))[1])

@@ -1,0 +1,46 @@
+"""An adversary: searches for neighbouring data sets whose means are as far apart as possible."""
+
+import numpy as np
+
+from dpmanifold import frechet
+
+
+def largest_shift(ball, n, rng, clusters=3, population=48, generations=60):
+    """Return the largest n * dist(mean, mean') found by differential evolution over clustered data.
+
+    A candidate holds cluster positions, their weights and the two versions of the replaced record, all as
+    coordinates at the ball's centre that are clipped to the ball; most of an extreme data set sits on its edge.
+    """
+    space = ball.space
+    d = space.dim
+    size = (clusters + 2) * d + clusters
+
+    def records(candidates):
+        places = candidates[:, : (clusters + 2) * d].reshape(-1, clusters + 2, d)
+        length = np.linalg.norm(places, axis=2, keepdims=True)
+        places = places * np.minimum(1, 1 / np.maximum(length, 1e-300)) * ball.radius * (1 - 1e-12)
+        weights = np.exp(4 * candidates[:, (clusters + 2) * d :])
+        shares = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)
+        which = (np.arange(n - 1)[None, :, None] / (n - 1) >= shares[:, None, :-1]).sum(axis=2)
+        common = np.take_along_axis(places, np.broadcast_to(which[:, :, None], (*which.shape, d)), axis=1)
+        first = np.concatenate([common, places[:, clusters : clusters + 1]], axis=1)
+        second = np.concatenate([common, places[:, clusters + 1 :]], axis=1)
+        return np.concatenate([first, second])
+
+    def score(candidates):
+        c = records(candidates)
+        X = space.project(space.exp_coords(ball.center, c.reshape(-1, d)))
+        means = frechet.unit_means(X, np.repeat(np.arange(len(c)), n), ball)
+        return n * space.dist(means[: len(candidates)], means[len(candidates) :])
+
+    people = rng.uniform(-1.5, 1.5, (population, size))
+    scores = score(people)
+    for _ in range(generations):
+        a, b, c = (people[rng.permutation(population)] for _ in range(3))
+        best = people[np.argmax(scores)]
+        base = np.where(rng.random((population, 1)) < 0.5, best, a)
+        trial = np.where(rng.random((population, size)) < 0.8, base + 0.6 * (b - c), people)
+        trial_scores = score(trial)
+        better = trial_scores > scores
+        people[better], scores[better] = trial[better], trial_scores[better]
+    return float(scores.max())

@@ -1,0 +1,141 @@
+"""The stated forward-error bounds of dist and log_coords, against 50-digit arithmetic."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from dpmanifold import SPD, Euclidean, Hyperbolic, KendallShapes, Sphere
+from dpmanifold.linalg import to_vecd
+
+
+def vector(x):
+    return [mp.mpf(float(t)) for t in x]
+
+
+def dot(a, b):
+    return mp.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+def true_sphere(space, p, q):
+    a, b = vector(p), vector(q)
+    a = [t / mp.sqrt(dot(a, a)) for t in a]
+    b = [t / mp.sqrt(dot(b, b)) for t in b]
+    gap, total = [x - y for x, y in zip(a, b, strict=True)], [x + y for x, y in zip(a, b, strict=True)]
+    return 2 * mp.atan2(mp.sqrt(dot(gap, gap)), mp.sqrt(dot(total, total))) * space.injectivity_radius / mp.pi
+
+
+def true_hyperbolic(space, p, q):
+    scale = mp.mpf(float(space.origin[0]))
+    a, b = ([t / scale for t in vector(x)[1:]] for x in (p, q))
+    time = mp.sqrt(1 + dot(a, a)) * mp.sqrt(1 + dot(b, b))
+    return mp.acosh(time - dot(a, b)) * scale
+
+
+def true_kendall(space, p, q):
+    a, b = ([mp.mpc(complex(t)) for t in x] for x in (p, q))
+    k = len(a)
+    a, b = ([t - mp.fsum(x) / k for t in x] for x in (a, b))
+    size = mp.sqrt(mp.fsum(abs(t) ** 2 for t in a)) * mp.sqrt(mp.fsum(abs(t) ** 2 for t in b))
+    return mp.acos(abs(mp.fsum(mp.conj(x) * y for x, y in zip(a, b, strict=True))) / size)
+
+
+def matrix_log(a):
+    values, vectors = mp.eigsy(a)
+    return vectors * mp.diag([mp.log(v) for v in values]) * vectors.T
+
+
+def true_logeuclid(space, p, q):
+    gap = matrix_log(mp.matrix(p.tolist())) - matrix_log(mp.matrix(q.tolist()))
+    return mp.sqrt(mp.fsum(t**2 for t in gap))
+
+
+def whitened(p, q):
+    inverse = mp.inverse(mp.cholesky(mp.matrix(p.tolist())))
+    white = inverse * mp.matrix(q.tolist()) * inverse.T
+    return (white + white.T) / 2
+
+
+def true_riemann(space, p, q):
+    values = mp.eigsy(whitened(p, q), eigvals_only=True)
+    return mp.sqrt(mp.fsum(mp.log(v) ** 2 for v in values))
+
+
+def true_euclidean(space, p, q):
+    gap = [x - y for x, y in zip(vector(p), vector(q), strict=True)]
+    return mp.sqrt(dot(gap, gap))
+
+
+CASES = [
+    (Euclidean(3), true_euclidean, 100.0, 3.0),
+    (Sphere(2), true_sphere, 3.0, 0.75),
+    (Sphere(10, curvature=4.0), true_sphere, 1.5, 0.35),
+    (Hyperbolic(2), true_hyperbolic, 6.0, 5.0),
+    (Hyperbolic(5, curvature=-4.0), true_hyperbolic, 3.0, 2.0),
+    (KendallShapes(4), true_kendall, 1.5, 0.39),
+    (KendallShapes(20), true_kendall, 1.5, 0.39),
+    (SPD(2), true_logeuclid, 8.0, 6.0),
+    (SPD(5), true_logeuclid, 8.0, 6.0),
+    (SPD(2, metric="riemann"), true_riemann, 8.0, 6.0),
+    (SPD(5, metric="riemann"), true_riemann, 8.0, 6.0),
+]
+
+
+def direction(space, rng):
+    """A random direction; on matrices one that spreads the eigenvalues as far as its length allows."""
+    if not isinstance(space, SPD):
+        return rng.standard_normal(space.dim)
+    turn = np.linalg.qr(rng.standard_normal(space.shape))[0]
+    values = np.zeros(space.size)
+    values[0], values[-1] = 1, -1
+    return to_vecd((turn * values) @ turn.T)
+
+
+@pytest.mark.parametrize(("space", "truth", "spread", "radius"), CASES, ids=[repr(case[0]) for case in CASES])
+def test_distance_error_stays_below_its_bound(space, truth, spread, radius):
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    with mp.workdps(50):
+        for trial in range(25):
+            c = direction(space, rng)
+            center = space.project(space.exp_coords(space.origin, spread * rng.random() * c / np.linalg.norm(c)))
+            c = direction(space, rng)
+            length = radius if trial % 2 else radius * 10.0 ** rng.uniform(-9, 0)
+            x = space.project(space.exp_coords(center, length * c / np.linalg.norm(c)))
+            error = abs(float(truth(space, center, x) - mp.mpf(float(space.dist(center, x)))))
+            worst = max(worst, error / space.dist_error(center, radius))
+    assert worst <= 1
+    # A bound ten thousand times smaller is broken: the test can fail, and the bound is not idle.
+    assert worst > 1e-4
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_affine_log_error_stays_below_its_bound(k):
+    rng = np.random.default_rng(1)
+    space = SPD(k, metric="riemann")
+    radius = 4.0
+    with mp.workdps(50):
+        for _ in range(15):
+            c = rng.standard_normal((2, space.dim))
+            p, q = space.exp_coords(space.origin, radius * c / np.linalg.norm(c, axis=1, keepdims=True))
+            log = matrix_log(whitened(p, q))
+            exact = [log[i, i] for i in range(k)] + [mp.sqrt(2) * log[i, j] for i in range(k) for j in range(i + 1, k)]
+            gap = [x - y for x, y in zip(vector(space.log_coords(p, q)), exact, strict=True)]
+            assert float(mp.sqrt(dot(gap, gap))) <= space.log_error(radius)
+
+
+def test_hyperbolic_log_error_stays_below_its_bound():
+    rng = np.random.default_rng(2)
+    space = Hyperbolic(3)
+    radius = 6.0
+    with mp.workdps(50):
+        for _ in range(50):
+            c = rng.standard_normal((2, 3))
+            p, q = space.exp_coords(space.origin, radius * c / np.linalg.norm(c, axis=1, keepdims=True))
+            x, y = vector(p)[1:], vector(q)[1:]
+            time_x, time_y = mp.sqrt(1 + dot(x, x)), mp.sqrt(1 + dot(y, y))
+            weight = -time_y + dot(x, y) / (1 + time_x)
+            moved = [b + a * weight for a, b in zip(x, y, strict=True)]
+            size = mp.sqrt(dot(moved, moved))
+            exact = [t / size * mp.asinh(size) for t in moved]
+            gap = [a - b for a, b in zip(vector(space.log_coords(p, q)), exact, strict=True)]
+            assert float(mp.sqrt(dot(gap, gap))) <= space.log_error(radius)
