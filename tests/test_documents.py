@@ -35,6 +35,6 @@ def test_bare_import_needs_base_dependencies_only():
     code = (
         "import sys, dpmanifold, dpmanifold.cli\n"
         "heavy = {'matplotlib', 'sklearn', 'pyriemann', 'geomstats', 'pandas', 'pytest', 'mpmath'}\n"
-        "sys.exit(', '.join(heavy & set(sys.modules)))"
+        "sys.exit(', '.join(heavy & set(sys.modules)) or None)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
