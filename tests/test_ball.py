@@ -120,5 +120,5 @@ def test_ball_from_public_refuses_nonsense():
         Ball.from_public(space, [[0.0], [1.0]], coverage=1.5)
     with pytest.raises(InvalidArgumentError, match="margin"):
         Ball.from_public(space, [[0.0], [1.0]], margin=-0.1)
-    with pytest.raises(InvalidArgumentError, match="radius must be below"):
+    with pytest.raises(InvalidDataError, match="Lower coverage"):
         Ball.from_public(Sphere(2), Sphere(2).random_point(50, rng=0))

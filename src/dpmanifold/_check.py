@@ -15,17 +15,32 @@ Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
 
 
+def shown(value: object) -> str:
+    """Describe a wrong argument without spilling its contents: numbers and words as they are, the rest by type.
+
+    >>> shown(-3), shown(np.zeros((2, 2)))
+    ('-3', 'ndarray of shape (2, 2)')
+    """
+    if value is None or isinstance(value, (str, bool, Real)):
+        return repr(value)
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"{type(value).__name__} of shape {value.shape}"
+    return type(value).__name__
+
+
 def positive_int(value: object, name: str, minimum: int = 1) -> int:
     """Return `value` as an int of at least `minimum`, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < minimum:
-        raise InvalidArgumentError(f"{name} must be a whole number of at least {minimum}, got {value!r}.")
+        raise InvalidArgumentError(f"{name} must be a whole number of at least {minimum}, got {shown(value)}.")
     return int(value)
 
 
 def positive_float(value: object, name: str) -> float:
     """Return `value` as a finite float above zero, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InvalidArgumentError(f"{name} must be a number above 0, got {value!r}.")
+        raise InvalidArgumentError(f"{name} must be a number above 0, got {shown(value)}.")
     number = float(value)
     if not (math.isfinite(number) and number > 0):
         raise InvalidArgumentError(f"{name} must be finite and above 0, got {number!r}.")
@@ -42,6 +57,8 @@ def fraction(value: object, name: str) -> float:
 
 def numeric_array(value: object, name: str) -> Array:
     """Return `value` as a float64 or complex128 array; refuse text, objects and ragged lists."""
+    if np.ma.isMaskedArray(value):
+        raise InvalidDataError(f"{name} is a masked array, whose mask would be ignored. Select the records: X[~mask].")
     try:
         array = np.asarray(value)
     except ValueError as problem:
@@ -51,7 +68,10 @@ def numeric_array(value: object, name: str) -> Array:
     if array.dtype.kind == "c":
         return array.astype(np.complex128, copy=False)
     if array.dtype.kind not in "fiu":
-        raise InvalidDataError(f"{name} must be an array of numbers, got dtype {array.dtype}. Convert it to float64.")
+        raise InvalidDataError(
+            f"{name} must be an array of numbers, got dtype {array.dtype}. Make it one float64 "
+            "array (np.stack joins a list of arrays)."
+        )
     return array.astype(np.float64, copy=False)
 
 
@@ -63,8 +83,10 @@ def index_text(mask: Array) -> str:
     """
     if mask.ndim == 0:
         return ""
-    where = tuple(int(i) for i in np.argwhere(mask)[0])
-    return f" at index {where[0] if len(where) == 1 else where}"
+    found = np.argwhere(mask)
+    where = tuple(int(i) for i in found[0])
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f" at index {where[0] if len(where) == 1 else where}{more}"
 
 
 def batch_of(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:

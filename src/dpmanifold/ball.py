@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, fraction, positive_float
+from dpmanifold._check import Array, FloatArray, fraction, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.base import EPS, Manifold, vector_norm
 
@@ -48,9 +48,7 @@ class Ball:
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Manifold):
-            raise InvalidArgumentError(
-                f"space must be a space such as Sphere(2) or SPD(3), got {type(self.space).__name__}."
-            )
+            raise InvalidArgumentError(f"space must be a space such as Sphere(2) or SPD(3), got {shown(self.space)}.")
         center = self.space.as_points(self.center, "center", batch=False).copy()
         center.flags.writeable = False
         radius = positive_float(self.radius, "radius")
@@ -67,8 +65,8 @@ class Ball:
         if not slack <= _WORST_ROUNDING * radius:
             raise InvalidArgumentError(
                 f"radius {radius:.4g} about this center is outside what double precision can tell on {self.space!r}: "
-                "distances could be wrong by more than 1 % of it. Choose a smaller or larger ball, or a center that "
-                "is better conditioned."
+                "distances could be wrong by more than 1 % of it. Choose a "
+                + ("larger ball." if radius < 1e-6 else "smaller ball, or a center that is better conditioned.")
             )
         if not self.effective_radius < limit:
             raise InvalidArgumentError(
@@ -218,6 +216,11 @@ class Ball:
         radius = _covering_distance(space.dist(center, points), coverage) * (1 + margin)
         if radius == 0:
             raise InvalidDataError("X_public holds a single distinct point: it says nothing about a radius.")
+        if radius >= space.radius_limit:
+            raise InvalidDataError(
+                f"X_public needs a ball of radius {radius:.4g}, and on {space!r} it must stay below "
+                f"{space.radius_limit:.4f}. Lower coverage or margin, or use other data."
+            )
         said = f"from public data: {len(points)} points, coverage {coverage:g}, margin {margin:g}"
         return Ball(space, center, radius, said)
 

@@ -19,3 +19,7 @@ class InvalidDataError(DPManifoldError, ValueError):
 
 class ConvergenceError(DPManifoldError, RuntimeError):
     """A solver without a ball could not reach the tolerance it was asked for."""
+
+
+class SamplerError(DPManifoldError, RuntimeError):
+    """A sampler broke one of its own guarantees. Nothing was drawn; please report it."""

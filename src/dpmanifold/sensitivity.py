@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from dpmanifold import frechet
-from dpmanifold._check import positive_float, positive_int
+from dpmanifold._check import positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds.base import EPS
@@ -45,14 +45,15 @@ def of_mean(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = Non
     """Bound the distance between the computed Fréchet means of neighbouring data (theory section 3).
 
     "published" is 2r(2 - h)/(n h) of Reimherr, Bharath and Soto (2021); "tight" is min(2r, 2rL/(n h*)). On
-    Hadamard spaces both are 2r/n. Twice the solver's distance from the true mean is added.
+    Hadamard spaces both are 2r/n. Twice the solver's distance from the true mean is added. The bound is for means
+    in which every unit has the same weight.
 
     Parameters
     ----------
     ball : the public ball
-    n : number of units
+    n : number of units (people), not of records
     bound : "tight" (default) or "published"
-    tol : the solver's public tolerance; `frechet.default_tol(ball, n)` by default
+    tol : the public tolerance the mean was or will be solved to, if not the default `frechet.default_tol(ball, n)`
 
     Examples
     --------
@@ -62,8 +63,7 @@ def of_mean(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = Non
     >>> round(tight.value / published.value, 2)
     0.45
     """
-    n = positive_int(n, "n")
-    _known_bound(bound)
+    n = _checked(ball, n, bound)
     r = ball.effective_radius
     low = _low(ball, 2 * r)
     slack = 2 * solver_distance(ball, n, tol=tol)
@@ -72,7 +72,7 @@ def of_mean(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = Non
     else:
         value = 2 * r * _stretch(ball) / (n * _mean_hessian(low, (1 + 2 / n) / 4))
     # Two points of the ball are never farther apart than its diameter, computed or not.
-    return Sensitivity(min(2 * r, value + slack) * _ROUND_UP, "mean", bound, "theory/mean.md")
+    return Sensitivity(min(2 * r, value + slack) * _ROUND_UP, "mean", bound, "docs/theory/mean.md")
 
 
 def solver_distance(ball: Ball, n: int, *, tol: float | None = None) -> float:
@@ -84,7 +84,7 @@ def solver_distance(ball: Ball, n: int, *, tol: float | None = None) -> float:
     >>> solver_distance(Ball(Euclidean(1), [0.0], 1.0), 10, tol=1e-6)
     1e-06
     """
-    tol = _tol(ball, n, tol)
+    tol = _tol(ball, _checked(ball, n, "tight"), tol)
     r = ball.effective_radius
     low = _low(ball, 2 * r)
     return tol / _mean_hessian(low, (1 + tol * tol / (2 * low * r * r)) / 4)
@@ -102,12 +102,11 @@ def of_gradient(ball: Ball, n: int, *, bound: str = "tight", tol: float | None =
     >>> round(of_gradient(Ball(Euclidean(3), [0.0, 0.0, 0.0], 1.0), 100).value, 6)
     0.02
     """
-    n = positive_int(n, "n")
-    _known_bound(bound)
+    n = _checked(ball, n, bound)
     r = ball.effective_radius
     factor = 2 - _low(ball, 2 * r) if bound == "published" else _stretch(ball)
     return Sensitivity(
-        (2 * r * factor / n + 2 * _tol(ball, n, tol)) * _ROUND_UP, "gradient", bound, "theory/gradient.md"
+        (2 * r * factor / n + 2 * _tol(ball, n, tol)) * _ROUND_UP, "gradient", bound, "docs/theory/gradient.md"
     )
 
 
@@ -131,7 +130,7 @@ def of_variance(ball: Ball, n: int, *, about: object = None, bound: str = "tight
     >>> round(of_variance(ball, 100).value, 6), round(of_variance(ball, 100, about=[0.0]).value, 6)
     (0.04, 0.01)
     """
-    return _of_moment(ball, n, about, bound, 2, "variance", "theory/variance.md")
+    return _of_moment(ball, n, about, bound, 2, "variance", "docs/theory/variance.md")
 
 
 def of_fourth_moment(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
@@ -145,7 +144,7 @@ def of_fourth_moment(ball: Ball, n: int, *, about: object = None, bound: str = "
     >>> round(of_fourth_moment(Ball(Euclidean(1), [0.0], 1.0), 100).value, 6)
     0.16
     """
-    return _of_moment(ball, n, about, bound, 4, "fourth moment", "theory/variance.md")
+    return _of_moment(ball, n, about, bound, 4, "fourth moment", "docs/theory/variance.md")
 
 
 def of_second_moment(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
@@ -161,11 +160,10 @@ def of_second_moment(ball: Ball, n: int, *, about: object = None, bound: str = "
     >>> round(of_second_moment(ball, 100, about=[0.0, 0.0]).value, 6)
     0.014142
     """
-    n = positive_int(n, "n")
-    _known_bound(bound)
+    n = _checked(ball, n, bound)
     factor = math.sqrt(2) if bound == "tight" else 6.0
     value = factor * _reach(ball, about) ** 2 * _summed(n)
-    return Sensitivity(value * _ROUND_UP, "second moment", bound, "theory/second-moment.md")
+    return Sensitivity(value * _ROUND_UP, "second moment", bound, "docs/theory/second-moment.md")
 
 
 def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
@@ -180,7 +178,7 @@ def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
     >>> of_hessian(Ball(SPD(2), [[1.0, 0.0], [0.0, 1.0]], 1.0), 100).value
     0.0
     """
-    n = positive_int(n, "n")
+    n = _checked(ball, n, "tight")
     space, reach = ball.space, _reach(ball, about)
     if space.curvature[1] > 0 and reach * math.sqrt(space.curvature[1]) >= math.pi:
         raise InvalidArgumentError(
@@ -188,12 +186,11 @@ def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
             "Clip it into the ball."
         )
     value = 2 * space.hessian_diameter(reach) * _summed(n)
-    return Sensitivity(value * _ROUND_UP, "hessian", "tight", "theory/hessian.md")
+    return Sensitivity(value * _ROUND_UP, "hessian", "tight", "docs/theory/hessian.md")
 
 
 def _of_moment(ball: Ball, n: int, about: object, bound: str, power: int, statistic: str, proof: str) -> Sensitivity:
-    n = positive_int(n, "n")
-    _known_bound(bound)
+    n = _checked(ball, n, bound)
     reach = 2 * ball.effective_radius if bound == "published" else _reach(ball, about)
     return Sensitivity(reach**power * _summed(n) * _ROUND_UP, statistic, bound, proof)
 
@@ -210,6 +207,15 @@ def _reach(ball: Ball, about: object) -> float:
 def _summed(n: int) -> float:
     """Return 1/n plus what the rounding of two pairwise sums over n records of size 1 can add."""
     return 1 / n + 2 * (40 + math.log2(n)) * EPS
+
+
+def _checked(ball: Ball, n: int, bound: str) -> int:
+    """Check the arguments every bound takes, and return n as an int."""
+    if not isinstance(ball, Ball):
+        raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (ball, n).")
+    if bound not in ("tight", "published"):
+        raise InvalidArgumentError(f'bound must be "tight" or "published", got {shown(bound)}.')
+    return positive_int(n, "n")
 
 
 def _low(ball: Ball, distance: float) -> float:
@@ -232,11 +238,6 @@ def _mean_hessian(low: float, share: float) -> float:
 
 def _tol(ball: Ball, n: int, tol: float | None) -> float:
     return frechet.default_tol(ball, n) if tol is None else positive_float(tol, "tol")
-
-
-def _known_bound(bound: str) -> None:
-    if bound not in ("tight", "published"):
-        raise InvalidArgumentError(f'bound must be "tight" or "published", got {bound!r}.')
 
 
 __all__ = [

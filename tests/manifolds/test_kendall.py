@@ -64,6 +64,33 @@ def test_landmarks_and_preshapes_are_the_same_points():
     assert space.dist(points, space.project(landmarks[..., 0] + 1j * landmarks[..., 1])).max() < 1e-15
 
 
+def test_raw_landmarks_are_taken_wherever_points_are():
+    space = KendallShapes(5)
+    raw = np.random.default_rng(0).standard_normal((2, 7, 5, 2)) * 30 + 5
+    p, q = space.project(raw)
+    c = space.log_coords(p, q)
+    v = space.vector(p, c)
+    np.testing.assert_allclose(space.dist(*raw), space.dist(p, q), atol=1e-14)
+    np.testing.assert_allclose(space.log_coords(*raw), c, atol=1e-13)
+    np.testing.assert_allclose(space.log(*raw), space.log(p, q), atol=1e-13)
+    np.testing.assert_allclose(space.coords(raw[0], v), c, atol=1e-13)
+    np.testing.assert_allclose(space.norm(raw[0], v), space.norm(p, v), atol=1e-13)
+    for call in (space.to_origin, space.from_origin):
+        assert space.dist(call(*raw), call(p, q)).max() < 1e-13
+    assert space.dist(space.exp_coords(raw[0], c), q).max() < 1e-13
+
+
+def test_landmarks_come_back_level():
+    space = KendallShapes(6)
+    p = space.random_point(20, rng=0)
+    landmarks = space.to_landmarks(p)
+    assert landmarks.shape == (20, 6, 2)
+    assert space.dist(landmarks, p).max() < 1e-14
+    spread = landmarks.var(axis=1)
+    assert (spread[:, 0] >= spread[:, 1]).all()
+    np.testing.assert_allclose((landmarks[..., 0] * landmarks[..., 1]).sum(axis=1), 0, atol=1e-14)
+
+
 def test_cut_locus_and_degenerate_records_clip():
     space = KendallShapes(4)
     p = space.random_point(rng=0)
@@ -89,7 +116,7 @@ def test_ambiguous_arrays_are_refused():
     space = KendallShapes(4)
     with pytest.raises(InvalidDataError, match="expected real landmarks"):
         space.as_points(np.zeros((5, 4)))
-    with pytest.raises(InvalidDataError, match="index 0 is not centred"):
+    with pytest.raises(InvalidDataError, match=r"index 0 \(and 1 more\) is not centred"):
         space.as_points(np.arange(8.0).reshape(2, 4) + 0j)
     with pytest.raises(InvalidArgumentError, match="at least 3"):
         KendallShapes(2)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.noise import RadialLaw, SamplerError, SimulationSource, SystemSource, radial
+from dpmanifold.errors import InvalidArgumentError, SamplerError
+from dpmanifold.noise import RadialLaw, SimulationSource, SystemSource, curve, tangents
 from laws.fit import assert_fits, assert_mean, rejects, tabulated_cdf
 
 SIZES = [20_000, pytest.param(200_000, marks=pytest.mark.slow)]
@@ -578,8 +578,8 @@ def test_a_flat_area_on_the_sphere_is_rejected(source):
 
 def test_accepting_everything_is_rejected_and_rejection_puts_it_right(source, monkeypatch):
     # With five tangents the envelope is far from the law: rejection has something to do.
-    monkeypatch.setattr(radial, "_LEVELS", np.array([2.0, 40.0]))
-    monkeypatch.setattr(radial, "_CHORD_SHARE", 0.2)
+    monkeypatch.setattr(curve, "_LEVELS", np.array([2.0, 40.0]))
+    monkeypatch.setattr(tangents, "_CHORD_SHARE", 0.2)
     law = RadialLaw(*flat_laplace(10, 1.0))
     assert law.acceptance() < 0.9
     assert rejects(law._envelope.draw(20_000, source)[0], stats.gamma(10).cdf)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.noise import RandomSource, SamplerError, SimulationSource, SystemSource, as_source
+from dpmanifold.errors import InvalidArgumentError, SamplerError
+from dpmanifold.noise import RandomSource, SimulationSource, SystemSource, as_source
 from laws.fit import assert_counts, assert_fits, assert_mean, rejects
 
 SIZES = [20_000, pytest.param(200_000, marks=pytest.mark.slow)]

@@ -123,7 +123,11 @@ def sensitivity_command(
         shown = "-" if published is None else f"{published:.6g}"
         ratio = "-" if not published else f"{tight / published:.2f}"
         table.add_row(name, shown, f"{tight:.6g}", ratio)
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    console.print(
+        "Published bounds are for any point of the ball, and for the covariance instead of the second moment."
+    )
 
 
 def _sensitivity_rows(ball: Ball, n: int) -> list[tuple[str, float | None, float]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, positive_float, positive_int
+from dpmanifold._check import Array, FloatArray, index_text, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet.solver import (
@@ -21,7 +21,7 @@ from dpmanifold.frechet.solver import (
 from dpmanifold.manifolds.base import Manifold, vector_norm
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FrechetMean:
     """A Fréchet mean and how well it was solved. All of it is data: none of it is private.
 
@@ -31,12 +31,14 @@ class FrechetMean:
     residual : computed norm of the gradient at the mean
     iterations : gradient evaluations after the first
     tol : the tolerance that was asked for
+    n : how many units were averaged (records, if no units were given)
     """
 
     value: Array
     residual: float
     iterations: int
     tol: float
+    n: int
 
 
 def mean(
@@ -52,13 +54,15 @@ def mean(
 
     With a ball, records are first clipped into it; the result lies in the ball and its gradient is at most
     `tol`, for every input (theory: solver). With a space alone, the tolerance is met or ConvergenceError is
-    raised; on positively curved spaces the result is then a local mean, near the extrinsic one.
+    raised; on positively curved spaces the result is then a stationary point of F near the extrinsic mean, which need
+    be neither unique nor a minimum if the data are spread too far.
 
     Parameters
     ----------
     X : points, shape (n, *space.shape)
     where : a Ball, or a space
-    weights : n numbers of at least 0, not all 0; equal by default
+    weights : n numbers of at least 0, not all 0; equal by default, and sensitivities hold for equal ones only. With
+        units, they weigh records within a unit, and a unit counts with the sum of its weights
     units : n ids; records of one unit are averaged first, and each unit then counts once
     tol : bound on the gradient's norm; `default_tol(ball, n)` with a ball, 1e-10 with a space
     max_iter : limit without a ball (with one, the limit follows from the ball)
@@ -73,7 +77,7 @@ def mean(
     """
     problem = _Problem.prepare(X, where, weights, units, tol, max_iter)
     value, residual, iterations = problem.solve()
-    return FrechetMean(value, residual, iterations, problem.tol)
+    return FrechetMean(value, residual, iterations, problem.tol, len(problem.points))
 
 
 def variance(
@@ -139,7 +143,9 @@ class _Problem:
         X: object, where: Ball | Manifold, weights: object, units: object, tol: float | None, max_iter: int
     ) -> _Problem:
         if not isinstance(where, (Ball, Manifold)):
-            raise InvalidArgumentError(f"where must be a Ball or a space such as SPD(3), got {type(where).__name__}.")
+            raise InvalidArgumentError(
+                f"where must be a Ball or a space such as SPD(3), got {shown(where)}. The arguments are (X, where)."
+            )
         ball = where if isinstance(where, Ball) else None
         space = where.space if isinstance(where, Ball) else where
         records = space.as_points(X, "X", batch=True)
@@ -230,7 +236,15 @@ def _average_units(
     ids = np.asarray(units)
     if ids.shape != (len(points),):
         raise InvalidArgumentError(f"units must have shape ({len(points)},), one id per record, got {ids.shape}.")
-    names, group = np.unique(ids, return_inverse=True)
+    missing = np.array([i is None or i != i for i in ids.tolist()], dtype=bool)
+    if missing.any():
+        raise InvalidArgumentError(
+            f"units has a missing id{index_text(missing)}. Give every record the id of its unit."
+        )
+    try:
+        names, group = np.unique(ids, return_inverse=True)
+    except TypeError as problem:
+        raise InvalidArgumentError("units must be ids of one kind, all numbers or all text.") from problem
     inside = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
     total = np.bincount(group, inside, len(names))
     if (total == 0).any():

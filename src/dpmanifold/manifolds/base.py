@@ -118,9 +118,12 @@ class Manifold(ABC):
         points = self.project(p)
         axes = points.ndim - len(self.shape)
         if batch is not None and axes != int(batch):
-            wanted = "a batch of points, shape (n, " if batch else "one point, shape ("
             shape = ", ".join(str(s) for s in self.shape)
-            raise InvalidDataError(f"{name} must be {wanted}{shape}), got shape {np.shape(points)}.")
+            wanted = f"a batch of points, shape (n, {shape})" if batch else f"one point, shape ({shape})"
+            remedy = "X[None] makes a batch of one point" if axes == 0 else f"reshape(-1, {shape}) joins the batch axes"
+            if not batch:
+                remedy = "Pick one point of the batch"
+            raise InvalidDataError(f"{name} must be {wanted}, got shape {np.shape(points)}. {remedy}.")
         return points
 
     def degenerate(self, p: Array) -> Array:

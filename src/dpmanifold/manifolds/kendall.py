@@ -69,6 +69,12 @@ class KendallShapes(Manifold):
         return str(self.landmarks)
 
     def _array(self, p: object, name: str = "p") -> Array:
+        """Return pre-shapes: landmarks are centred and scaled, complex arrays are taken as they are."""
+        complex_form = self._configuration(p, name)
+        return self._preshape(complex_form) if np.asarray(p).dtype.kind != "c" else complex_form
+
+    def _configuration(self, p: object, name: str = "p") -> Array:
+        """Return landmarks as complex numbers, of any position and size."""
         return super()._array(self._as_complex(p), name)
 
     def _as_complex(self, p: object) -> Array:
@@ -109,14 +115,16 @@ class KendallShapes(Manifold):
 
     def degenerate(self, p: Array) -> Array:
         """Return which configurations have all landmarks in one place."""
-        array = self._array(p)
+        array = self._configuration(p)
         size = np.abs(array).max(axis=-1)
         spread = vector_norm(_centred(array))
         return np.asarray(spread <= _COINCIDENT * size)
 
     def project(self, p: object) -> Array:
         """Centre and scale configurations, complex (..., k) or real (..., k, 2); pre-shapes stay as they are."""
-        array = self._array(p)
+        return self._preshape(self._configuration(p))
+
+    def _preshape(self, array: Array) -> Array:
         # Scaled before centring, so that no entry overflows in the sum.
         largest = np.abs(array).max(axis=-1, keepdims=True)
         centred = _centred(array / np.where(largest > 0, largest, 1.0))
@@ -124,6 +132,20 @@ class KendallShapes(Manifold):
         exact = np.abs(vector_norm(array) - 1) <= rounding
         exact &= np.abs((array / np.maximum(largest, 1.0)).sum(axis=-1)) <= rounding
         return np.where(exact[..., None], array, unit_direction(centred, vector_norm(centred)))
+
+    def to_landmarks(self, p: Array) -> FloatArray:
+        """Return shapes as landmarks (..., k, 2), centred, of unit size and turned to have their longest axis level.
+
+        Examples
+        --------
+        >>> KendallShapes(4).to_landmarks(KendallShapes(4).origin).shape
+        (4, 2)
+        """
+        z = self._array(p)
+        # The sum of squares of a shape turns twice as fast as the shape: halving its angle finds the long axis.
+        moment = (z * z).sum(axis=-1, keepdims=True)
+        level = z / np.sqrt(_phase(moment))
+        return np.stack([level.real, level.imag], axis=-1)
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.project(rng.standard_normal((*batch, self.landmarks, 2)))
@@ -176,7 +198,7 @@ class KendallShapes(Manifold):
 
     def coords(self, p: Array, v: Array) -> FloatArray:
         """Coordinates in the frame at the shape (turning p and v together leaves them unchanged)."""
-        return _as_real(_to_frame(self._turned(p), self._turned(v, "v")))
+        return _as_real(_to_frame(self._turned(p), self._configuration(v, "v") @ self._turn.T))
 
     def vector(self, p: Array, c: FloatArray) -> Array:
         """Return the horizontal vector with coordinates `c`."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, index_text, positive_int
+from dpmanifold._check import Array, FloatArray, index_text, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import expm, logm, symmetrize
 from dpmanifold.manifolds.base import EPS, POINT_TOLERANCE, Manifold, vector_norm
@@ -44,7 +44,9 @@ class SPD(Manifold):
     def __init__(self, k: int, metric: str = "logeuclid") -> None:
         self.size = positive_int(k, "k")
         if metric not in _METRICS:
-            raise InvalidArgumentError(f'metric must be "logeuclid" or "riemann" on SPD matrices, got {metric!r}.')
+            raise InvalidArgumentError(
+                f'metric must be "logeuclid" or "riemann" (affine-invariant), got {shown(metric)}.'
+            )
         self.metric = metric
         self._geometry = _METRICS[metric](self.size)
         self.dim = self._geometry.dim
@@ -83,7 +85,8 @@ class SPD(Manifold):
         smallest = np.atleast_1d(values[..., 0] * scale[..., 0, 0])[np.atleast_1d(bad)][0]
         return (
             f"the matrix{index_text(bad)} is not positive definite to working precision (smallest eigenvalue "
-            f"{smallest:.3g}). Use more observations per matrix, add a ridge, or drop dependent channels."
+            f"{smallest:.3g}). Use more observations per matrix, add a ridge, drop dependent channels "
+            "or mask empty voxels."
         )
 
     def project(self, p: object) -> Array:

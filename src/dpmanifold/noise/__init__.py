@@ -1,6 +1,21 @@
-"""The probability laws of the noise and their exact samplers (theory section 4)."""
+"""The probability laws of the noise and their exact samplers (theory section 4). No Markov chains."""
 
+from dpmanifold.noise.gaussian import RiemannianGaussian
+from dpmanifold.noise.gradient import GradientLaw
+from dpmanifold.noise.laplace import RiemannianLaplace
 from dpmanifold.noise.radial import RadialLaw
-from dpmanifold.noise.source import RandomSource, SamplerError, SimulationSource, SystemSource, as_source
+from dpmanifold.noise.source import RandomSource, SimulationSource, SystemSource, as_source
+from dpmanifold.noise.wrapped import WrappedGaussian, WrappedLaplace
 
-__all__ = ["RadialLaw", "RandomSource", "SamplerError", "SimulationSource", "SystemSource", "as_source"]
+__all__ = [
+    "GradientLaw",
+    "RadialLaw",
+    "RandomSource",
+    "RiemannianGaussian",
+    "RiemannianLaplace",
+    "SimulationSource",
+    "SystemSource",
+    "WrappedGaussian",
+    "WrappedLaplace",
+    "as_source",
+]

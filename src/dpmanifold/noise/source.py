@@ -22,11 +22,12 @@ import numpy.typing as npt
 from scipy import special
 
 from dpmanifold._check import FloatArray, positive_float, positive_int
-from dpmanifold.errors import DPManifoldError, InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, SamplerError
 from dpmanifold.manifolds.base import vector_norm
 
 Words = npt.NDArray[np.uint64]
 Size: TypeAlias = int | tuple[int, ...]
+Rng: TypeAlias = "int | np.random.Generator | RandomSource | None"
 
 # Rounds of rejection before a sampler gives up. Ours accept at least 0.95 of the proposals: 200 rounds without
 # success have a probability below 1e-260, so giving up means a bug, never bad luck.
@@ -38,10 +39,6 @@ _EXPONENT_BITS, _EXPONENT_MASK = 10, np.uint64(1023)
 _SIGNIFICAND_SHIFT, _SIGNIFICAND_BITS = np.uint64(12), np.uint64(52)
 # Biased exponent of [1/2, 1); one less per further halving, and 1 is the smallest normal exponent.
 _TOP_EXPONENT = 1022
-
-
-class SamplerError(DPManifoldError, RuntimeError):
-    """A sampler broke one of its own guarantees. Nothing was drawn; please report it."""
 
 
 class RandomSource(ABC):
@@ -318,7 +315,7 @@ class SimulationSource(RandomSource):
         return f"SimulationSource({type(self._generator.bit_generator).__name__})"
 
 
-def as_source(rng: int | np.random.Generator | RandomSource | None = None) -> RandomSource:
+def as_source(rng: Rng = None) -> RandomSource:
     """Return the source that an `rng=` argument stands for.
 
     Parameters

@@ -1,0 +1,299 @@
+"""What the Riemannian Laplace and Gaussian laws share: densities that depend on the distance from a footpoint.
+
+With respect to the volume measure the density is exp(-phi(rho(footpoint, x))). In normal coordinates at the
+footpoint the direction is uniform and the radius has a log-concave density: both are drawn exactly (theory
+section 4). Coordinates are drawn without looking at the footpoint, which enters last, by an isometry: neither the
+radius nor the work tells where it is. Only truncation to a ball changes that.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, positive_float
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, SamplerError
+from dpmanifold.manifolds import Euclidean, Manifold
+from dpmanifold.manifolds.base import vector_norm
+from dpmanifold.noise.areas import FARTHEST, Area, area_of
+from dpmanifold.noise.radial import RadialLaw
+from dpmanifold.noise.source import (
+    MAX_ROUNDS,
+    RandomSource,
+    Rng,
+    SimulationSource,
+    Size,
+    as_shape,
+    as_source,
+)
+
+# The probability that a draw lands where double precision cannot represent it must stay below this.
+_LOST = 1e-30
+
+# A truncated law is refused if fewer than this share of its draws would fall into the ball from its edge, judged
+# by simulation with public parameters; with it, the rounds below fail with a probability under 1e-17.
+_LEAST_INSIDE = 0.01
+_EDGE_DRAWS = 4000
+_TRUNCATED_ROUNDS = 4000
+
+# How far rounding may carry the log of an acceptance probability above 0.
+_EXCESS = 1e-9
+
+# Numbers held at a time while sampling.
+_BLOCK = 4_194_304
+
+
+class DistanceLaw(ABC):
+    """A law whose density is a function of the distance from a footpoint.
+
+    Parameters
+    ----------
+    space : the space
+    footpoint : one point of it
+    scale : sigma of theory section 4, above 0
+    ball : truncate to this ball; the whole space if left out. The footpoint must lie in it
+
+    Attributes
+    ----------
+    normalized : whether `logpdf` includes the normaliser
+    radius_is_exact : whether `radius` is the law of the distance, or one that is provably larger
+    """
+
+    name: str
+
+    def __init__(self, space: Manifold, footpoint: object, scale: float, ball: Ball | None = None) -> None:
+        if not isinstance(space, Manifold):
+            raise InvalidArgumentError(f"space must be a space such as SPD(3), got {type(space).__name__}.")
+        self.space = space
+        self.scale = positive_float(scale, "scale")
+        self.footpoint = space.as_points(footpoint, "footpoint", batch=False)
+        self.ball = ball
+        self._area = area_of(space)
+        if ball is None:
+            self._require_existence()
+            self._end = self._area.end
+            self._require_representable()
+        else:
+            if ball.space != space:
+                raise InvalidArgumentError(f"ball must lie in {space!r}, got one in {ball.space!r}.")
+            if not bool(ball.contains(self.footpoint)):
+                raise InvalidArgumentError("footpoint must lie in the ball. Clip it first (ball.clip).")
+            self._end = min(2 * ball.radius, self._area.end)
+            self._require_room()
+        self.normalized = self.radius_is_exact = ball is None and self._area.log_ceiling is None
+
+    def __repr__(self) -> str:
+        where = "" if self.ball is None else f", truncated to radius {self.ball.radius:.6g}"
+        return f"{type(self).__name__}({self.space!r}, scale={self.scale:.6g}{where})"
+
+    # ---------------------------------------------------------------- the two laws differ in this
+
+    @abstractmethod
+    def _phi(self, t: FloatArray) -> FloatArray:
+        """Minus the log density at distance t."""
+
+    @abstractmethod
+    def _log_radial(self, t: FloatArray, rate: float) -> FloatArray:
+        """Log of the radial density that is not area: rate * t - phi(t) up to a constant, without cancellation."""
+
+    @abstractmethod
+    def _radial_slope(self, t: FloatArray, rate: float) -> FloatArray:
+        """Derivative of the same."""
+
+    @abstractmethod
+    def _radial_constant(self, rate: float) -> float:
+        """What `_log_radial` leaves out of rate * t - phi(t)."""
+
+    @abstractmethod
+    def _require_existence(self) -> None:
+        """Refuse a scale at which the law has infinite mass, naming what to use instead."""
+
+    @abstractmethod
+    def _flat_coords(self, n: int, source: RandomSource) -> FloatArray:
+        """Draw n coordinate vectors on a flat space."""
+
+    # ---------------------------------------------------------------- radius
+
+    @cached_property
+    def radius(self) -> RadialLaw:
+        """The law of the distance from the footpoint, before any truncation to a ball.
+
+        Exact on flat and rank-one spaces (`radius_is_exact`). On affine-invariant matrices it is the ceiling that
+        sampling starts from: the true radius is smaller in the sense of likelihood ratios, hence in mean and in
+        every quantile, by a few percent at the scales that releases use. Truncated laws: see theory section 4.
+        """
+        area = self._area
+        return RadialLaw(
+            lambda t: area.log_shape(t) + self._log_radial(t, area.rate),
+            lambda t: area.slope(t) + self._radial_slope(t, area.rate),
+            [0.0, self._end],
+        )
+
+    def mean_radius(self) -> float:
+        """Return the expected distance from the footpoint (an upper bound where `radius_is_exact` is False)."""
+        return self.radius.mean()
+
+    # ---------------------------------------------------------------- draws
+
+    def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
+        """Draw points, shape (*size, *space.shape); one point if size is None.
+
+        Parameters
+        ----------
+        size : int, tuple of ints or None
+        rng : None for bits of the operating system; a seed, numpy Generator or RandomSource for simulations
+        """
+        return self.sample_counted(size, rng)[0]
+
+    def sample_counted(self, size: Size | None = None, rng: Rng = None) -> tuple[Array, int]:
+        """Draw points and say how many proposals that took (public, unless the law is truncated to a ball)."""
+        shape = () if size is None else as_shape(size)
+        source = as_source(rng)
+        n = math.prod(shape)
+        if self.ball is None:
+            c, proposals = self.sample_coords(n, source)
+            points = self._place(c)
+        else:
+            points, proposals = self._sample_truncated(self.ball, n, source)
+        return points.reshape(*shape, *self.space.shape), proposals
+
+    def sample_coords(self, n: int, source: RandomSource) -> tuple[FloatArray, int]:
+        """Draw normal coordinates at the footpoint, (n, dim), before truncation; and the proposals taken.
+
+        The footpoint plays no part: the same random bits give the same coordinates wherever it is.
+        """
+        if self.space.is_flat and math.isinf(self._end):
+            return self._flat_coords(n, source), n
+        return draw_coords(self.space, self._area, self.radius, n, source)
+
+    def _place(self, c: FloatArray) -> Array:
+        """Carry coordinates at the footpoint to the space."""
+        if not self.space.is_flat:
+            return self.space.exp_coords(self.footpoint, c)
+        # On flat spaces one addition, and what cannot be represented is cut off afterwards: post-processing.
+        origin = self.space.origin
+        total = self.space.log_coords(origin, self.footpoint) + c
+        if not isinstance(self.space, Euclidean):
+            length = vector_norm(total)
+            total = total * np.minimum(1.0, FARTHEST / np.maximum(length, FARTHEST))[..., None]
+        return self.space.exp_coords(origin, total)
+
+    def _sample_truncated(self, ball: Ball, n: int, source: RandomSource) -> tuple[Array, int]:
+        points = np.empty((n, *self.space.shape), dtype=self.space.dtype)
+        missing = np.arange(n)
+        proposals = 0
+        for _ in range(_TRUNCATED_ROUNDS):
+            if missing.size == 0:
+                return points, proposals
+            c, tried = self.sample_coords(missing.size, source)
+            drawn = self._place(c)
+            proposals += tried
+            inside = self.space.dist(ball.center, drawn) <= ball.radius
+            points[missing[inside]] = drawn[inside]
+            missing = missing[~inside]
+        raise SamplerError(f"{self!r} did not end after {_TRUNCATED_ROUNDS} rounds.")
+
+    # ---------------------------------------------------------------- density
+
+    def logpdf(self, x: object) -> FloatArray:
+        """Log density at points (..., *space.shape) with respect to the volume measure.
+
+        Includes the normaliser where `normalized` says so; minus infinity outside the ball of a truncated law.
+        """
+        points = self.space.as_points(x, "x")
+        value = -self._phi(self.space.dist(self.footpoint, points))
+        if self.normalized:
+            value = value - self.log_normalizer()
+        if self.ball is not None:
+            value = np.where(self.space.dist(self.ball.center, points) <= self.ball.radius, value, -np.inf)
+        return np.asarray(value)
+
+    def log_normalizer(self) -> float:
+        """Log of the integral of exp(-phi) over the space; refused where it is not known."""
+        if not self.normalized:
+            raise InvalidArgumentError(f"the normaliser of {self!r} is not known in closed form.")
+        return self.radius.log_normalizer() + self._area.log_factor + self._radial_constant(self._area.rate)
+
+    # ---------------------------------------------------------------- refusals
+
+    def _require_representable(self) -> None:
+        """Refuse a law that would put draws where an exponential overflows."""
+        if self.space.is_flat or math.isfinite(self._area.end):
+            return
+        # The exponential of hyperbolic space overflows at that many curvature radii, matrices at that many units.
+        limit = FARTHEST / max(1.0, math.sqrt(-self.space.curvature[0]))
+        if float(self.radius.sf(limit)) > _LOST:
+            raise InvalidArgumentError(
+                f"scale = {self.scale:.4g} is too large on {self.space!r}: draws would leave what double precision can "
+                "represent. Use more records, a weaker promise or a smaller ball."
+            )
+
+    def _require_room(self) -> None:
+        """Refuse a truncation that would reject nearly everything, judged at the ball's edge by simulation."""
+        assert self.ball is not None
+        space, radius = self.space, self.ball.radius
+        c, _ = self.sample_coords(_EDGE_DRAWS, SimulationSource(0))
+        worst = 1.0
+        for direction in _edge_directions(space):
+            edge = space.exp_coords(space.origin, radius * direction)
+            inside = space.dist(space.origin, space.exp_coords(edge, c)) <= radius
+            worst = min(worst, float(inside.mean()))
+        if worst < _LEAST_INSIDE:
+            raise InvalidArgumentError(
+                f"scale = {self.scale:.4g} is too large to truncate to a ball of radius {radius:.4g} on {space!r}: "
+                f"from its edge only {worst:.2g} of the draws fall inside. Use the law on the whole space and move "
+                "the draw into the ball afterwards, or a wrapped law."
+            )
+
+
+def draw_coords(space: Manifold, area: Area, radius: RadialLaw, n: int, source: RandomSource) -> tuple[FloatArray, int]:
+    """Draw coordinates (n, dim) with a given law of the radius, and the number of proposals that took.
+
+    Directions are uniform; where the volume density depends on them they are accepted against its ceiling.
+    """
+    result = np.empty((n, space.dim))
+    proposals = 0
+    missing = np.arange(n)
+    step = max(1, _BLOCK // max(space.dim, 64))
+    for _ in range(MAX_ROUNDS):
+        if missing.size == 0:
+            return result, proposals
+        kept = np.ones(missing.size, dtype=bool)
+        for start in range(0, missing.size, step):
+            block = missing[start : start + step]
+            t, tried = radius.sample_counted(block.size, source)
+            c = source.direction(block.size, space.dim) * t[:, None]
+            result[block] = c
+            proposals += tried
+            if area.log_ceiling is not None:
+                log_ratio = space.log_volume_density(c) - area.log_ceiling(t)
+                require_below_one(log_ratio)
+                kept[start : start + step] = source.uniform(block.size) <= np.exp(log_ratio)
+        missing = missing[~kept]
+    raise SamplerError(f"coordinates on {space!r} were not drawn after {MAX_ROUNDS} rounds.")
+
+
+def require_below_one(log_ratio: FloatArray) -> None:
+    """Stop if an acceptance probability exceeds 1 by more than rounding (NaN included): a proof would be wrong."""
+    if not (log_ratio <= _EXCESS).all():
+        raise SamplerError("an acceptance probability rose above 1. Please report this.")
+
+
+def _edge_directions(space: Manifold) -> list[FloatArray]:
+    """Directions in which the edge is looked at: the first frame direction and, for matrices, extreme ones."""
+    first = np.zeros(space.dim)
+    first[0] = 1.0
+    if len(space.shape) == 1:
+        return [first]
+    k = space.shape[0]
+    isotropic = np.zeros(space.dim)
+    isotropic[:k] = 1 / math.sqrt(k)
+    if k == 1:
+        return [first]
+    opposed = np.zeros(space.dim)
+    opposed[:2] = math.sqrt(0.5), -math.sqrt(0.5)
+    return [first, isotropic, opposed]

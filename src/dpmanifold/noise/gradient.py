@@ -1,0 +1,204 @@
+"""The K-norm gradient law: density exp(-|grad F(x)|/scale) on a ball, F the Fréchet function of the data.
+
+Soto, Bharath, Reimherr and Slavković (2022) draw from it with a Markov chain and call an exact sampler an open
+problem. Here is one (theory section 4): along geodesics from the mean the gradient grows at least as fast as an
+integral of Hessian bounds, which gives a law of the radius that dominates; draws from that are accepted or not.
+How often depends on the data, so the running time of this law tells about them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmanifold import frechet
+from dpmanifold._check import Array, FloatArray, positive_float
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SamplerError
+from dpmanifold.manifolds import Euclidean, Manifold
+from dpmanifold.manifolds.base import vector_norm
+from dpmanifold.manifolds.sphere import u_cot_u
+from dpmanifold.noise.areas import Area, area_of
+from dpmanifold.noise.distance import draw_coords, require_below_one
+from dpmanifold.noise.radial import RadialLaw
+from dpmanifold.noise.source import RandomSource, Rng, Size, as_shape, as_source
+
+# Pieces of the lower bound of the gradient on positively curved spaces; more of them gain less than 1 %.
+_PIECES = 64
+# Rounds of proposals for one draw. Acceptance is 0.5 and more where releases are made; see `acceptance`.
+_ROUNDS = 100_000
+_BLOCK = 4_194_304
+
+
+class GradientLaw:
+    """Density exp(-|grad F(x)|/scale) on the ball, F(x) = (1/2n) sum dist(x, x_i)^2.
+
+    Parameters
+    ----------
+    ball : the public ball, and the support of the law
+    X : the records, one per unit, (n, *shape); clipped into the ball
+    scale : sigma of theory section 4, above 0
+    tol : public bound on the gradient left at the computed mean; `frechet.default_tol` by default
+
+    Attributes
+    ----------
+    normalized : False: the normaliser depends on the data and is not known
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> ball = Ball(Sphere(2), [1.0, 0.0, 0.0], 0.4)
+    >>> X = Sphere(2).project([1.0, 0.0, 0.0] + 0.2 * np.random.default_rng(0).standard_normal((50, 3)))
+    >>> law = GradientLaw(ball, X, scale=0.05)
+    >>> bool(ball.contains(law.sample(10, rng=0)).all())
+    True
+    """
+
+    name = "kng"
+    normalized = False
+
+    def __init__(self, ball: Ball, X: object, scale: float, tol: float | None = None) -> None:
+        if not isinstance(ball, Ball):
+            raise InvalidArgumentError(f"ball must be a Ball, got {type(ball).__name__}.")
+        self.ball = ball
+        self.space = ball.space
+        self.scale = positive_float(scale, "scale")
+        records = self.space.as_points(X, "X", batch=True)
+        if len(records) == 0:
+            raise InvalidDataError("X is empty. A mean needs at least one record.")
+        self.tol = frechet.default_tol(ball, len(records)) if tol is None else positive_float(tol, "tol")
+        # The solver's frame: the ball's centre is the origin, and flat spaces are their coordinates.
+        if self.space.is_flat:
+            self._frame: Manifold = Euclidean(self.space.dim)
+            self._points: Array = ball.clip_coords(records)
+        else:
+            self._frame = self.space
+            self._points = ball.clip_to_origin(records)
+        inner = Ball(self._frame, self._frame.origin, ball.radius)
+        self._mean = frechet.mean(self._points, inner, tol=self.tol).value
+        self._area = self._area_to(2 * ball.radius)
+        self._knots, self._floor = self._gradient_floor()
+        self._radius = self._radius_law()
+
+    def __repr__(self) -> str:
+        return f"GradientLaw({self.ball!r}, scale={self.scale:.6g})"
+
+    # ---------------------------------------------------------------- the dominating law
+
+    def _area_to(self, reach: float) -> Area:
+        area = area_of(self._frame)
+        if reach >= area.end:
+            raise InvalidArgumentError(f"the ball of radius {self.ball.radius:.4g} reaches around {self.space!r}.")
+        return area
+
+    def _gradient_floor(self) -> tuple[FloatArray, FloatArray]:
+        """Return knots and values of H: |grad F(x)| >= H(rho(mean, x)) - tol for x in the ball."""
+        reach = 2 * self.ball.effective_radius
+        top = self.space.curvature[1]
+        if top <= 0:
+            return np.array([0.0, reach]), np.array([0.0, reach])
+        knots = np.linspace(0.0, reach, _PIECES + 1)
+        width = knots[1]
+        away = self._frame.dist(self._mean, self._points)
+        total = np.zeros(_PIECES)
+        root = math.sqrt(top)
+        for start in range(0, len(away), _BLOCK // (8 * _PIECES)):
+            distance = away[start : start + _BLOCK // (8 * _PIECES), None] + knots
+            hessian = u_cot_u(root * np.minimum(distance, reach))
+            # Concave and decreasing up to the cap: the chord is below it. Across the cap, its value at the right end.
+            capped = distance[:, 1:] > reach
+            piece = np.where(capped, hessian[:, 1:], (hessian[:, :-1] + hessian[:, 1:]) / 2)
+            total += piece.sum(axis=0)
+        return knots, np.concatenate([[0.0], np.cumsum(total * width / len(away))])
+
+    def _radius_law(self) -> RadialLaw:
+        area, knots, floor = self._area, self._knots, self._floor
+        slopes = np.diff(floor) / np.diff(knots)
+
+        def slope(t: FloatArray) -> FloatArray:
+            piece = np.minimum(np.searchsorted(knots, t, side="right") - 1, len(slopes) - 1)
+            return area.slope(t) + area.rate - slopes[piece] / self.scale
+
+        return RadialLaw(
+            lambda t: area.log_shape(t) + area.rate * t - np.interp(t, knots, floor) / self.scale, slope, knots
+        )
+
+    # ---------------------------------------------------------------- draws
+
+    def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
+        """Draw points of the ball, shape (*size, *space.shape); one point if size is None.
+
+        Parameters
+        ----------
+        size : int, tuple of ints or None
+        rng : None for bits of the operating system; a seed, numpy Generator or RandomSource for simulations
+        """
+        return self.sample_counted(size, rng)[0]
+
+    def sample_counted(self, size: Size | None = None, rng: Rng = None) -> tuple[Array, int]:
+        """Draw points and say how many proposals that took. The number is data: never show it."""
+        shape = () if size is None else as_shape(size)
+        n = math.prod(shape)
+        source = as_source(rng)
+        points = np.empty((n, *self._frame.shape), dtype=self._frame.dtype)
+        missing = np.arange(n)
+        proposals = 0
+        for _ in range(_ROUNDS):
+            if missing.size == 0:
+                return self._to_user(points).reshape(*shape, *self.space.shape), proposals
+            drawn, kept = self._propose(missing.size, source)
+            proposals += missing.size
+            points[missing[kept]] = drawn[kept]
+            missing = missing[~kept]
+        raise SamplerError(f"{self!r} did not end after {_ROUNDS} rounds.")
+
+    def _propose(self, n: int, source: RandomSource) -> tuple[Array, Array]:
+        """Return proposals in the solver's frame and which are accepted, with the same H in both steps."""
+        c, _ = draw_coords(self._frame, self._area, self._radius, n, source)
+        drawn = self._frame.exp_coords(self._mean, c)
+        inside = self._frame.dist(self._frame.origin, drawn) <= self.ball.radius
+        log_ratio = np.full(n, -np.inf)
+        floor = np.interp(vector_norm(c[inside]), self._knots, self._floor)
+        excess = self._gradient_norm(drawn[inside]) - floor + self.tol
+        log_ratio[inside] = -excess / self.scale
+        require_below_one(log_ratio)
+        return drawn, source.uniform(n) <= np.exp(log_ratio)
+
+    def _to_user(self, points: Array) -> Array:
+        if self.space.is_flat:
+            return self.space.exp_coords(self.ball.center, points)
+        return self.ball.clip(self.space.project(self.space.from_origin(self.ball.center, points)))
+
+    # ---------------------------------------------------------------- density
+
+    def _gradient_norm(self, points: Array) -> FloatArray:
+        """Norm of the gradient at points of the solver's frame, (m, *shape) -> (m,)."""
+        if self.space.is_flat:
+            return vector_norm(points - self._mean)
+        result = np.empty(len(points))
+        n, d = len(self._points), max(self._frame.dim, math.prod(self._frame.shape))
+        step = max(1, _BLOCK // (8 * n * d))
+        for start in range(0, len(points), step):
+            block = points[start : start + step]
+            total = np.zeros((len(block), self._frame.dim))
+            inner = max(1, _BLOCK // (8 * len(block) * d))
+            for first in range(0, n, inner):
+                records = self._points[first : first + inner]
+                total += self._frame.log_coords(block[:, None], records[None]).sum(axis=1)
+            result[start : start + step] = vector_norm(total / n)
+        return result
+
+    def logpdf(self, x: object) -> FloatArray:
+        """Log density at points (..., *shape), up to its constant; minus infinity outside the ball."""
+        points = self.space.as_points(x, "x")
+        batch = points.shape[: points.ndim - len(self.space.shape)]
+        flat = points.reshape(-1, *self.space.shape)
+        frame = (
+            self.space.log_coords(self.ball.center, flat)
+            if self.space.is_flat
+            else self.space.to_origin(self.ball.center, flat)
+        )
+        value = -self._gradient_norm(frame) / self.scale
+        inside = self.space.dist(self.ball.center, flat) <= self.ball.radius
+        return np.where(inside, value, -np.inf).reshape(batch)

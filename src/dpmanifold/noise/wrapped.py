@@ -1,0 +1,139 @@
+"""Wrapped laws: Euclidean noise in the tangent space of a public point, carried over by the exponential.
+
+On flat and Hadamard spaces the logarithm at a public centre is defined everywhere and does not stretch distances,
+so noise calibrated in the tangent space keeps its promise (theory section 4). The tangent Gaussian of Utpala and
+others (2023) and the exponential-wrapped Gaussian of Jiang and others (2025) are this law.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, positive_float
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import Euclidean, Manifold
+from dpmanifold.manifolds.base import vector_norm
+from dpmanifold.noise.areas import FARTHEST
+from dpmanifold.noise.distance import DistanceLaw
+from dpmanifold.noise.gaussian import RiemannianGaussian
+from dpmanifold.noise.laplace import RiemannianLaplace
+from dpmanifold.noise.radial import RadialLaw
+from dpmanifold.noise.source import Rng, Size, as_shape, as_source
+
+
+class WrappedLaw(ABC):
+    """The law of exp_center(log_center(value) + Z).
+
+    Parameters
+    ----------
+    space : flat or Hadamard
+    center : a public point (the ball's centre)
+    value : the point to be hidden
+    scale : of Z, above 0
+
+    Attributes
+    ----------
+    radius_is_exact : whether `radius`, the law of |Z|, is also that of the distance from `value` (flat spaces only;
+        on curved ones that distance is larger)
+    """
+
+    name: str
+
+    def __init__(self, space: Manifold, center: object, value: object, scale: float) -> None:
+        if not isinstance(space, Manifold):
+            raise InvalidArgumentError(f"space must be a space such as SPD(3), got {type(space).__name__}.")
+        if not space.is_hadamard:
+            raise InvalidArgumentError(
+                f"wrapped laws need a flat or Hadamard space, got {space!r}: elsewhere the logarithm stretches "
+                "distances. Use the Riemannian Laplace or Gaussian law."
+            )
+        self.space = space
+        self.center = space.as_points(center, "center", batch=False)
+        self.value = space.as_points(value, "value", batch=False)
+        self.scale = positive_float(scale, "scale")
+        self.normalized = True
+        self.radius_is_exact = space.is_flat
+        self._shift = space.log_coords(self.center, self.value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.space!r}, scale={self.scale:.6g})"
+
+    @abstractmethod
+    def _tangent_law(self) -> DistanceLaw:
+        """Return the law of Z, on Euclidean space."""
+
+    @cached_property
+    def _noise(self) -> DistanceLaw:
+        return self._tangent_law()
+
+    @property
+    def radius(self) -> RadialLaw:
+        """The law of |Z|, the length of the noise in the tangent space."""
+        return self._noise.radius
+
+    def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
+        """Draw points, shape (*size, *space.shape); one point if size is None.
+
+        Coordinates longer than double precision can carry over are shortened: post-processing, as they are taken at
+        the public centre.
+
+        Parameters
+        ----------
+        size : int, tuple of ints or None
+        rng : None for bits of the operating system; a seed, numpy Generator or RandomSource for simulations
+        """
+        shape = () if size is None else as_shape(size)
+        z, _ = self._noise.sample_coords(math.prod(shape), as_source(rng))
+        c = self._shift + z
+        if not isinstance(self.space, Euclidean):
+            limit = FARTHEST / max(1.0, math.sqrt(-self.space.curvature[0]))
+            c = c * np.minimum(1.0, limit / np.maximum(vector_norm(c), limit))[:, None]
+        return self.space.exp_coords(self.center, c).reshape(*shape, *self.space.shape)
+
+    def logpdf(self, x: object) -> FloatArray:
+        """Log density at points (..., *space.shape) with respect to the volume measure, normalised."""
+        c = self.space.log_coords(self.center, self.space.as_points(x, "x"))
+        return np.asarray(self._noise.logpdf(c - self._shift) - self.space.log_volume_density(c))
+
+
+class WrappedGaussian(WrappedLaw):
+    """exp_center(log_center(value) + Z) with Z normal, standard deviation `scale` in every direction.
+
+    Parameters and attributes are those of :class:`WrappedLaw`.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import SPD
+    >>> WrappedGaussian(SPD(2), np.eye(2), np.diag([1.0, 2.0]), scale=0.1).sample(rng=0).shape
+    (2, 2)
+    """
+
+    name = "wrapped-gaussian"
+
+    def _tangent_law(self) -> DistanceLaw:
+        flat = Euclidean(self.space.dim)
+        return RiemannianGaussian(flat, flat.origin, self.scale)
+
+
+class WrappedLaplace(WrappedLaw):
+    """exp_center(log_center(value) + Z), Z with density exp(-|z|/scale): pure privacy on every Hadamard space.
+
+    Parameters and attributes are those of :class:`WrappedLaw`.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Hyperbolic
+    >>> h2 = Hyperbolic(2)
+    >>> WrappedLaplace(h2, h2.origin, h2.origin, scale=3.0).sample(4, rng=0).shape
+    (4, 3)
+    """
+
+    name = "wrapped-laplace"
+
+    def _tangent_law(self) -> DistanceLaw:
+        flat = Euclidean(self.space.dim)
+        return RiemannianLaplace(flat, flat.origin, self.scale)
