@@ -32,14 +32,14 @@ def main() -> None:
         "ball radius",
         "eigenvalues of the mean",
         "one person moves it by at most",
-        "as a factor",
+        "eigenvalues change by a factor of",
     ):
         table.add_column(heading)
     for metric in ("riemann", "logeuclid"):
         space = dpm.SPD(3, metric=metric)
-        ball = dpm.Ball(space, center=0.7 * np.eye(3), radius=2.5, origin="textbook range of tissue diffusivities")
+        ball = dpm.Ball(space, center=0.7 * np.eye(3), radius=2.5, origin="textbook diffusivities, 1e-3 mm^2/s")
         mean = dpm.frechet.mean(tensors, ball, units=person)
-        moved = dpm.sensitivity.of_mean(ball, n=people).value
+        moved = dpm.sensitivity.of_mean(ball, n=mean.n).value
         eigenvalues = ", ".join(f"{v:.3f}" for v in np.linalg.eigvalsh(mean.value)[::-1])
         table.add_row(metric, f"{ball.radius:g}", eigenvalues, f"{moved:.4f}", f"{np.exp(moved):.4f}")
     console.print(table)

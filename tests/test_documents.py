@@ -12,7 +12,7 @@ def test_readme_example_runs():
     code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).group(1)
     names = {}
     exec(code, names)
-    assert round(names["dpm"].sensitivity.of_mean(names["ball"], n=400).value, 4) == 0.0125
+    assert round(names["dpm"].sensitivity.of_mean(names["ball"], n=names["mean"].n).value, 4) == 0.0125
 
 
 def test_every_bound_names_a_page_that_exists():

@@ -189,6 +189,15 @@ def test_bad_input_is_refused():
         frechet.mean(X, ball, weights=["a"] * 4)
     with pytest.raises(InvalidArgumentError, match="units must have shape"):
         frechet.mean(X, ball, units=[1, 2])
+    for units in ([1.0, np.nan, 2.0, 3.0], ["a", None, "b", "c"]):
+        with pytest.raises(InvalidArgumentError, match="units has a missing id at index 1"):
+            frechet.mean(X, ball, units=units)
+    with pytest.raises(InvalidArgumentError, match="one kind"):
+        frechet.mean(X, ball, units=np.array([1, "a", 2, 3], dtype=object))
+    with pytest.raises(InvalidDataError, match="masked array"):
+        frechet.mean(np.ma.masked_array(X, mask=False), ball)
+    with pytest.raises(InvalidArgumentError, match=r"where must be.*ndarray of shape \(4, 3\)"):
+        frechet.mean(ball, X)
     with pytest.raises(InvalidArgumentError, match="weights must leave every unit"):
         frechet.mean(X, ball, units=[0, 0, 1, 1], weights=[1, 1, 0, 0])
     with pytest.raises(InvalidArgumentError, match="tol must be"):

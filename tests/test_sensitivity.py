@@ -159,6 +159,10 @@ def test_bad_arguments():
             sensitivity.of_mean(ball, n)
     with pytest.raises(InvalidArgumentError, match='bound must be "tight" or "published"'):
         sensitivity.of_mean(ball, 3, bound="best")
+    with pytest.raises(InvalidArgumentError, match="ball must be a Ball, got Sphere"):
+        sensitivity.of_mean(Sphere(2), 3)
+    with pytest.raises(InvalidArgumentError, match=r"got ndarray of shape \(2, 3\)"):
+        sensitivity.of_mean(ball, np.zeros((2, 3)))
     with pytest.raises(InvalidArgumentError, match="tol"):
         sensitivity.of_mean(ball, 3, tol=0.0)
     with pytest.raises(InvalidArgumentError, match="about must be nearer"):

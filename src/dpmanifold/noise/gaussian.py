@@ -14,6 +14,7 @@ class RiemannianGaussian(DistanceLaw):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpmanifold.manifolds import SPD
     >>> law = RiemannianGaussian(SPD(3, metric="riemann"), np.eye(3), scale=0.1)
     >>> law.sample(5, rng=0).shape
