@@ -14,10 +14,13 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, fraction, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.manifolds.base import EPS, Manifold, vector_norm
+from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm
+from dpmanifold.manifolds.euclidean import Euclidean
 
 # A ball whose distances double precision cannot tell to this share of the radius is refused.
 _WORST_ROUNDING = 0.01
+# Squares and fourth powers of radii in this range stay well inside the doubles.
+_SMALLEST, _LARGEST = 1e-70, 1e70
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,14 +58,18 @@ class Ball:
         object.__setattr__(self, "center", center)
         object.__setattr__(self, "radius", radius)
         object.__setattr__(self, "origin", str(self.origin))
+        self._refuse_unusable(radius)
+
+    def _refuse_unusable(self, radius: float) -> None:
+        """Refuse radii beyond the limit, and balls that double precision cannot hold or tell apart."""
         limit = self.space.radius_limit
         if not radius < limit:
             raise InvalidArgumentError(
                 f"radius must be below {limit:.4f} on {self.space!r}, got {radius:.4g}: beyond it the mean need "
                 "not be unique. Rescale, or choose a smaller ball."
             )
-        slack = self.effective_radius - radius
-        if not slack <= _WORST_ROUNDING * radius:
+        error = 0.0 if self.space.is_flat else self.space.dist_error(self.center, radius)
+        if not (_SMALLEST <= radius <= _LARGEST and error <= _WORST_ROUNDING * radius):
             raise InvalidArgumentError(
                 f"radius {radius:.4g} about this center is outside what double precision can tell on {self.space!r}: "
                 "distances could be wrong by more than 1 % of it. Choose a "
@@ -73,6 +80,15 @@ class Ball:
                 f"radius {radius!r} is within rounding of the limit {limit!r} on {self.space!r}. "
                 "Make it a little smaller."
             )
+        try:
+            edge = self.space.exp_coords(self.center, radius * np.eye(self.space.dim)[:1] * np.array([[1.0], [-1.0]]))
+        except InvalidArgumentError as problem:
+            raise InvalidArgumentError(
+                f"radius {radius:.4g} about this center reaches points of {self.space!r} that double precision cannot "
+                "represent. Choose a smaller ball."
+            ) from problem
+        if not np.isfinite(edge).all():
+            raise InvalidArgumentError(f"radius {radius:.4g} about this center overflows on {self.space!r}.")
 
     def __repr__(self) -> str:
         said = f", origin={self.origin!r}" if self.origin else ""
@@ -88,19 +104,26 @@ class Ball:
         )
 
     def __hash__(self) -> int:
-        return hash((self.space, self.radius, self.origin, self.center.tobytes()))
+        return hash((self.space, self.radius, self.origin, (self.center + 0.0).tobytes()))
+
+    @property
+    def frame(self) -> Manifold:
+        """The space in which statistics of this ball are computed, about its origin (theory: rounding).
+
+        Flat spaces are their coordinates, `Euclidean(dim)`; other spaces are themselves, moved by the isometry that
+        takes the centre to the origin, where the geometry is best conditioned.
+        """
+        return Euclidean(self.space.dim) if self.space.is_flat else self.space
 
     @property
     def effective_radius(self) -> float:
         """The radius that is true of what the program computes; sensitivities use this one.
 
-        A record is clipped by its *computed* distance. On curved spaces the true distance may exceed the
-        radius by the forward error of `dist`. On flat spaces statistics are computed from clipped coordinates
-        (:meth:`clip_coords`), so that only the rounding of their norm counts. Theory: rounding.
+        Records are clipped by their *computed* distance from the frame's origin; their true distance may exceed the
+        radius by the forward error of `dist` there. Theory: rounding.
         """
-        if self.space.is_flat:
-            return self.radius * (1 + (self.space.dim + 8) * EPS)
-        return self.radius + self.space.dist_error(self.center, self.radius)
+        frame = self.frame
+        return self.radius + frame.dist_error(frame.origin, self.radius)
 
     def distance_to_center(self, X: object) -> FloatArray:
         """Return the distance of points (..., *shape) from the centre, shape (...). Not private.
@@ -138,37 +161,50 @@ class Ball:
         array([[ 1. ],
                [-0.5]])
         """
-        return _pull_in(self.space, self.center, self._records(X), self.radius)
+        with np.errstate(all="ignore"):
+            return _pull_in(self.space, self.center, self._records(X), self.radius)
 
-    def clip_to_origin(self, X: object) -> Array:
-        """Clip, and move by the isometry that takes the centre to `space.origin`; (..., *shape) both ways.
+    def to_frame(self, X: object) -> Array:
+        """Clip records and move them into the ball's frame; (..., *shape) -> (..., *frame.shape).
 
-        Statistics on curved spaces start from here: about the origin the geometry is best conditioned, and
-        whatever rounding the move itself has is part of a per-record map.
-
-        Examples
-        --------
-        >>> from dpmanifold.manifolds import SPD
-        >>> ball = Ball(SPD(1, metric="riemann"), [[4.0]], 1.0)
-        >>> ball.clip_to_origin([[[4.0]]])
-        array([[[1.]]])
-        """
-        moved = self.space.to_origin(self.center, self._records(X))
-        return _pull_in(self.space, self.space.origin, moved, self.radius)
-
-    def clip_coords(self, X: object) -> FloatArray:
-        """Return normal coordinates at the centre, clipped to the radius; (..., *shape) -> (..., dim).
+        This is the per-record map that every statistic starts with. Whatever rounding it has is part of the map; what
+        comes back has a computed distance of at most the radius from the frame's origin, for every finite record.
 
         Examples
         --------
         >>> from dpmanifold.manifolds import SPD
-        >>> Ball(SPD(1), [[1.0]], 2.0).clip_coords([[[1e9]]])
-        array([[2.]])
+        >>> Ball(SPD(1), [[4.0]], 2.0).to_frame([[[4.0]], [[1e9]]])
+        array([[0.],
+               [2.]])
         """
-        c = self.space.log_coords(self.center, self._records(X))
-        length = vector_norm(c)
-        outside = length > self.radius
-        return np.where(outside[..., None], c * (self.radius / np.where(outside, length, 1.0))[..., None], c)
+        records = self._records(X)
+        frame = self.frame
+        # Warnings of numpy would tell about single records: none, and what is not finite counts as the centre.
+        with np.errstate(all="ignore"):
+            if self.space.is_flat:
+                return _pull_in(frame, frame.origin, self.space.log_coords(self.center, records), self.radius)
+            flat = records.reshape(-1, *self.space.shape)
+            outside = ~(self.space.dist(self.center, flat) <= self.radius)
+            moved = np.empty_like(flat)
+            moved[~outside] = self.space.to_origin(self.center, flat[~outside])
+            c = self.space.log_coords(self.center, flat[outside])
+            moved[outside] = self.space.exp_coords(frame.origin, shorten(np.nan_to_num(c), self.radius))
+            return _pull_in(frame, frame.origin, moved, self.radius).reshape(records.shape)
+
+    def from_frame(self, points: Array) -> Array:
+        """Move points of the frame back to the space; (..., *frame.shape) -> (..., *shape).
+
+        Post-processing as far as privacy goes: it knows the ball alone.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import SPD
+        >>> Ball(SPD(1), [[4.0]], 2.0).from_frame(np.array([[0.0]]))
+        array([[[4.]]])
+        """
+        if self.space.is_flat:
+            return self.space.exp_coords(self.center, points)
+        return self.space.project(self.space.from_origin(self.center, points))
 
     def _records(self, X: object) -> Array:
         """Return X as valid points, records without any meaning replaced by the centre."""
@@ -235,24 +271,23 @@ def _has_numbers(X: object) -> bool:
 
 def _pull_in(space: Manifold, center: Array, points: Array, radius: float) -> Array:
     """Move points farther than `radius` from the centre onto the ball, by their computed distance."""
-    flat = points.reshape(-1, *space.shape)
-    outside = np.flatnonzero(space.dist(center, flat) > radius)
-    if outside.size == 0:
-        return points
-    result = flat.copy()
-    c = space.log_coords(center, flat[outside])
+    result = points.reshape(-1, *space.shape).copy()
+    # "not <=": what is not a number is outside as well, and ends at the centre.
+    outside = np.flatnonzero(~(space.dist(center, result) <= radius))
+    c = space.log_coords(center, result[outside])
+    result[outside] = center
+    usable = np.isfinite(c).all(axis=1) & (np.abs(c).max(axis=1, initial=0.0) > 0)
+    outside, c = outside[usable], c[usable]
     c = c / np.abs(c).max(axis=1, keepdims=True)  # first, so that no norm overflows
     c = c / vector_norm(c)[:, None]
-    # Rounding may leave a point just outside; each round aims a little lower, the last one at the centre.
+    # Rounding may leave a point just outside; each round aims a little lower, and the last one at the centre.
     shortfall = 2 * EPS
-    while outside.size:
-        result[outside] = space.exp_coords(center, c * (radius * max(0.0, 1 - shortfall)))
-        left = np.flatnonzero(space.dist(center, result[outside]) > radius)
-        if shortfall >= 1:
-            result[outside] = center
-            break
+    while outside.size and shortfall < 1:
+        result[outside] = space.exp_coords(center, c * (radius * (1 - shortfall)))
+        left = ~(space.dist(center, result[outside]) <= radius)
         outside, c = outside[left], c[left]
         shortfall *= 4
+    result[outside] = center
     return result.reshape(points.shape)
 
 

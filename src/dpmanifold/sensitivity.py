@@ -11,10 +11,13 @@ import math
 from dataclasses import dataclass
 
 from dpmanifold import frechet
-from dpmanifold._check import positive_float, positive_int, shown
+from dpmanifold._check import positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds.base import EPS
+
+# More units than there are people, and still exact as a double.
+_MOST_UNITS = 10**15
 
 # A few operations with a relative error of eps each: the returned bounds are rounded up by this factor.
 _ROUND_UP = 1 + 64 * EPS
@@ -42,7 +45,7 @@ class Sensitivity:
 
 
 def of_mean(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = None) -> Sensitivity:
-    """Bound the distance between the computed Fréchet means of neighbouring data (theory section 3).
+    """Bound the distance between the computed Fréchet means, in the ball's frame, of neighbouring data (section 3).
 
     "published" is 2r(2 - h)/(n h) of Reimherr, Bharath and Soto (2021); "tight" is min(2r, 2rL/(n h*)). On
     Hadamard spaces both are 2r/n. Twice the solver's distance from the true mean is added. The bound is for means
@@ -87,7 +90,7 @@ def solver_distance(ball: Ball, n: int, *, tol: float | None = None) -> float:
     tol = _tol(ball, _checked(ball, n, "tight"), tol)
     r = ball.effective_radius
     low = _low(ball, 2 * r)
-    return tol / _mean_hessian(low, (1 + tol * tol / (2 * low * r * r)) / 4)
+    return tol / _mean_hessian(low, (1 + (tol / r) ** 2 / (2 * low)) / 4)
 
 
 def of_gradient(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = None) -> Sensitivity:
@@ -197,11 +200,20 @@ def _of_moment(ball: Ball, n: int, about: object, bound: str, power: int, statis
 
 def _reach(ball: Ball, about: object) -> float:
     """Bound the distance from `about` to any record."""
-    if about is None:
-        return 2 * ball.effective_radius
-    point = ball.space.as_points(about, "about", batch=False)
-    away = float(ball.space.dist(ball.center, point))
-    return away + ball.space.dist_error(ball.center, max(away, ball.radius)) + ball.effective_radius
+    frame, r = ball.frame, ball.effective_radius
+    away = r
+    if about is not None:
+        point = ball.space.as_points(about, "about", batch=False)
+        move = ball.space.log_coords if ball.space.is_flat else ball.space.to_origin
+        computed = float(frame.dist(frame.origin, move(ball.center, point)))
+        away = computed + frame.dist_error(frame.origin, max(computed, ball.radius))
+    # Distances are computed between points of the frame: what rounding adds to one of them.
+    reach = away + r + frame.log_error(max(r, away)) + frame.dist_error(frame.origin, r + away)
+    if not math.isfinite(reach):
+        raise InvalidArgumentError(
+            f"about is too far from the ball on {ball.space!r} for double precision. Clip it into the ball."
+        )
+    return reach
 
 
 def _summed(n: int) -> float:
@@ -215,7 +227,10 @@ def _checked(ball: Ball, n: int, bound: str) -> int:
         raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (ball, n).")
     if bound not in ("tight", "published"):
         raise InvalidArgumentError(f'bound must be "tight" or "published", got {shown(bound)}.')
-    return positive_int(n, "n")
+    n = positive_int(n, "n")
+    if n > _MOST_UNITS:
+        raise InvalidArgumentError(f"n must be at most {_MOST_UNITS}, got {n}.")
+    return n
 
 
 def _low(ball: Ball, distance: float) -> float:
@@ -237,7 +252,7 @@ def _mean_hessian(low: float, share: float) -> float:
 
 
 def _tol(ball: Ball, n: int, tol: float | None) -> float:
-    return frechet.default_tol(ball, n) if tol is None else positive_float(tol, "tol")
+    return frechet.public_tol(ball, n, tol)
 
 
 __all__ = [

@@ -62,7 +62,6 @@ class SpaceLaws:
         if space.is_flat:
             assert low == high == 0
         assert space.radius_limit <= space.injectivity_radius / 2
-        assert repr(space) == repr(type(space).__mro__[0].__name__) or repr(space)
 
     def test_equality_follows_the_parameters(self):
         import copy
@@ -304,6 +303,6 @@ class SpaceLaws:
         straight = c * np.minimum(1, radius / np.maximum(np.linalg.norm(c, axis=1), 1e-300))[:, None]
         slack = 1e-7 + 256 * EPS * self.kappa(ball.center)
         assert space.dist(clipped, space.exp_coords(ball.center, straight)).max() <= slack
-        moved = ball.clip_to_origin(records)
-        assert (space.dist(space.origin, moved) <= radius).all()
-        assert (np.linalg.norm(ball.clip_coords(records), axis=1) <= radius * (1 + 1e-14)).all()
+        moved = ball.to_frame(records)
+        assert (ball.frame.dist(ball.frame.origin, moved) <= radius).all()
+        assert space.dist(ball.from_frame(moved), clipped).max() <= slack

@@ -139,3 +139,48 @@ def test_hyperbolic_log_error_stays_below_its_bound():
             exact = [t / size * mp.asinh(size) for t in moved]
             gap = [a - b for a, b in zip(vector(space.log_coords(p, q)), exact, strict=True)]
             assert float(mp.sqrt(dot(gap, gap))) <= space.log_error(radius)
+
+
+@pytest.mark.parametrize("space", [Sphere(1), Sphere(2), Sphere(10), KendallShapes(3), KendallShapes(8)], ids=repr)
+def test_log_error_on_spheres_and_shapes_stays_below_its_bound(space):
+    """Normal coordinates against the same formula evaluated with 50 digits."""
+    rng = np.random.default_rng(3)
+    worst = 0.0
+    with mp.workdps(50):
+        for trial in range(30):
+            p, q = space.random_point(2, rng=trial)
+            if trial % 3 == 0:
+                q = space.project(space.exp_coords(p, 1e-7 * rng.standard_normal(space.dim)))
+            elif trial % 3 == 1:
+                q = space.project(space.exp_coords(p, direction(space, rng) / 5))
+            exact = (exact_sphere_log if isinstance(space, Sphere) else exact_kendall_log)(space, p, q)
+            gap = [x - y for x, y in zip(vector(space.log_coords(p, q)), exact, strict=True)]
+            worst = max(worst, float(mp.sqrt(dot(gap, gap))) / space.log_error(1.0))
+    assert worst <= 1
+    assert worst > 1e-4
+
+
+def exact_sphere_log(space, p, q):
+    a, b = vector(p), vector(q)
+    a = [t / mp.sqrt(dot(a, a)) for t in a]
+    b = [t / mp.sqrt(dot(b, b)) for t in b]
+    sign = 1 if a[0] >= 0 else -1
+    weight = (dot(a, b) + sign * b[0]) / (1 + abs(a[0]))
+    tail = [y - x * weight for x, y in zip(a[1:], b[1:], strict=True)]
+    size = mp.sqrt(dot(tail, tail))
+    return [t / size * mp.atan2(size, dot(a, b)) for t in tail]
+
+
+def exact_kendall_log(space, p, q):
+    turn = [[mp.mpc(complex(t)) for t in row] for row in space._turn]
+    x, y = ([mp.fsum(t * mp.mpc(complex(s)) for t, s in zip(row, z, strict=True)) for row in turn] for z in (p, q))
+    x, y = ([t / mp.sqrt(mp.fsum(abs(s) ** 2 for s in z)) for t in z] for z in (x, y))
+    overlap = mp.fsum(mp.conj(s) * t for s, t in zip(x, y, strict=True))
+    y = [t / (overlap / abs(overlap)) for t in y]
+    phase = x[0] / abs(x[0])
+    x, y = [t / phase for t in x], [t / phase for t in y]
+    weight = (mp.fsum(mp.conj(s) * t for s, t in zip(x, y, strict=True)) + y[0]) / (1 + mp.re(x[0]))
+    tail = [t - s * weight for s, t in zip(x[1:], y[1:], strict=True)]
+    size = mp.sqrt(mp.fsum(abs(t) ** 2 for t in tail))
+    scaled = [t / size * mp.atan2(size, abs(overlap)) for t in tail]
+    return [mp.re(t) for t in scaled] + [mp.im(t) for t in scaled]

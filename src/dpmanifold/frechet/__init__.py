@@ -1,4 +1,4 @@
-"""NOTHING IN THIS ROOM IS PRIVATE: Fréchet means and variances, residuals and iteration counts are data.
+"""NOTHING IN THIS PACKAGE IS PRIVATE: Fréchet means and variances, residuals and iteration counts are data.
 
 The Fréchet mean minimises F(x) = (1/2n) sum dist(x, x_i)^2. With a ball it is solved, for every possible
 input, to a tolerance on the gradient that is fixed in advance (theory: solver): fast Barzilai-Borwein steps
@@ -6,14 +6,16 @@ first, and where they do not end in time, a descent with a proven iteration cap.
 the tolerance, and must show neither the residual nor the number of iterations.
 """
 
-from dpmanifold.frechet.solver import default_tol, gradient_rounding, safe_step_and_cap
+from dpmanifold.frechet.solver import default_tol, gradient_rounding, lowest_tol, public_tol, safe_step_and_cap
 from dpmanifold.frechet.statistics import FrechetMean, mean, unit_means, variance
 
 __all__ = [
     "FrechetMean",
     "default_tol",
     "gradient_rounding",
+    "lowest_tol",
     "mean",
+    "public_tol",
     "safe_step_and_cap",
     "unit_means",
     "variance",

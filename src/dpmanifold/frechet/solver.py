@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import Array, FloatArray, positive_float
 from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError, InvalidArgumentError
 from dpmanifold.manifolds import SPD
-from dpmanifold.manifolds.base import EPS, Manifold, vector_norm
+from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm
 
 # Numbers held by one block of points: bounds the memory of a pass whatever n is (32 MiB of doubles).
 _BLOCK = 4_194_304
@@ -37,8 +37,7 @@ def gradient_rounding(ball: Ball, n: int) -> float:
     >>> gradient_rounding(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000) < 1e-13
     True
     """
-    one = 0.0 if ball.space.is_flat else ball.space.log_error(ball.effective_radius)
-    return one + (40 + math.log2(max(n, 1))) * EPS * 2 * ball.effective_radius
+    return ball.frame.log_error(ball.effective_radius) + (60 + math.log2(n)) * EPS * 2 * ball.effective_radius
 
 
 def lowest_tol(ball: Ball, n: int) -> float:
@@ -48,7 +47,7 @@ def lowest_tol(ball: Ball, n: int) -> float:
     >>> lowest_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000) < 1e-12
     True
     """
-    lowest = 4 * gradient_rounding(ball, n)
+    lowest = 8 * gradient_rounding(ball, n)
     if not lowest <= _WORST_TOL * ball.radius:
         raise InvalidArgumentError(
             f"a radius of {ball.radius:.4g} on {ball.space!r} is too large for a mean with a guarantee: points so far "
@@ -88,14 +87,22 @@ def group_sums(values: FloatArray, weights: FloatArray, group: Array, groups: in
     return np.asarray(matrix @ values)
 
 
-def shorten(c: FloatArray, ball: Ball | None) -> FloatArray:
-    """Scale coordinates that rounding carried past the radius back onto it."""
-    if ball is None:
-        return c
-    length = vector_norm(c)
-    return np.where(
-        (length > ball.radius)[..., None], c * (ball.radius / np.maximum(length, ball.radius))[..., None], c
-    )
+def public_tol(ball: Ball, n: int, tol: float | None) -> float:
+    """Return the tolerance asked for, the default if none was, or refuse one that rounding would hide.
+
+    >>> from dpmanifold.manifolds import Sphere
+    >>> public_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000, 1e-6)
+    1e-06
+    """
+    if tol is None:
+        return default_tol(ball, n)
+    lowest = lowest_tol(ball, n)
+    if positive_float(tol, "tol") < lowest:
+        raise InvalidArgumentError(
+            f"tol must be at least {lowest:.3g} for {n} units in this ball, got {tol:.3g}: rounding hides a smaller "
+            "gradient. Give a larger tol or leave it out."
+        )
+    return float(tol)
 
 
 @dataclass(frozen=True)
@@ -116,16 +123,22 @@ def solve_groups(
     groups: int,
     tol: float,
     max_iter: int,
+    strict: bool = True,
 ) -> Solved:
-    """Solve `groups` means at once, starting from the origin; `group` says where each point belongs."""
+    """Solve `groups` means at once, starting from the origin; `group` says where each point belongs.
+
+    With `strict`, the tolerance is met or ConvergenceError raised; without, the last points are taken as they are.
+    """
+    if space.is_flat:
+        return Solved(group_sums(points, weights, group, groups), np.zeros(groups), 0)
 
     def gradient(x: Array) -> FloatArray:
-        total = np.zeros((groups, space.dim))
+        sums = []
         for block in blocks(len(points), space):
-            base = x if groups == 1 else x[group[block]]
-            c = space.log_coords(base[0] if groups == 1 else base, points[block])
-            total -= group_sums(c, weights[block], group[block], groups)
-        return total
+            c = space.log_coords(x[0] if groups == 1 else x[group[block]], points[block])
+            sums.append(group_sums(c, weights[block], group[block], groups))
+        # Blocks are added pairwise as well (numpy does so along contiguous memory).
+        return np.asarray(-np.ascontiguousarray(np.moveaxis(np.array(sums), 0, -1)).sum(axis=-1))
 
     # Half the tolerance is met by the computed gradient; the other half covers its rounding error.
     goal = tol / 2
@@ -133,7 +146,7 @@ def solve_groups(
     limit = _FAST_STEPS if ball is not None else max_iter
     x, residual, iterations = _fast_descent(space, ball, gradient, start, goal, limit)
     unsolved = ~(residual <= goal)
-    if unsolved.any() and ball is None:
+    if unsolved.any() and ball is None and strict:
         raise ConvergenceError(
             f"the mean did not reach tol = {tol:.3g} within max_iter = {max_iter} steps. Raise tol or max_iter, or "
             "give a Ball: inside one the mean is unique and always found."
@@ -143,7 +156,7 @@ def solve_groups(
         x = np.where(unsolved.reshape(-1, *(1,) * len(space.shape)), safe, x)
         residual = np.where(unsolved, safe_residual, residual)
         iterations += more
-        if not (residual <= goal).all():  # pragma: no cover - excluded by theory: solver
+        if strict and not (residual <= goal).all():  # pragma: no cover - excluded by theory: solver
             raise ConvergenceError(
                 "the safe descent missed its proven cap. Please report this with the ball's parameters."
             )
@@ -177,6 +190,8 @@ def _fast_descent(
         new = space.exp_coords(x, move)
         if ball is not None:
             new = _clip_iterates(space, ball, new)
+        # Finished groups stay as they are, bit for bit.
+        new = np.where(active.reshape(-1, *(1,) * len(space.shape)), new, x)
         new_g = gradient(new)
         arrived = -space.log_coords(new, x)
         change = new_g + arrived / step[:, None]
@@ -197,7 +212,7 @@ def _clip_iterates(space: Manifold, ball: Ball, x: Array) -> Array:
     if not outside.any():
         return x
     x = x.copy()
-    x[outside] = space.exp_coords(space.origin, shorten(c[outside], ball))
+    x[outside] = space.exp_coords(space.origin, shorten(c[outside], ball.radius))
     return x
 
 
@@ -206,17 +221,18 @@ def safe_step_and_cap(ball: Ball, tol: float) -> tuple[float, int]:
 
     >>> from dpmanifold.manifolds import Sphere
     >>> step, cap = safe_step_and_cap(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.77), 1e-12)
-    >>> step, cap < 100
+    >>> step, cap < 120
     (1.0, True)
     """
     space, r = ball.space, ball.effective_radius
     low, _ = space.hessian_bounds(2 * r)
     _, high = space.hessian_bounds(r)
     step = 1 / high
-    rate = 1 - (1 - (1 - low) / 4) / high
+    # 8/9: a step with a gradient that is wrong by at most a third still gains that share (theory: solver).
+    rate = 1 - 8 / 9 * (1 - (1 - low) / 4) / high
     # |gradient|^2 <= 2 high (F - F*), and F - F* starts at r^2/2 at most.
     needed = math.log(max(high * r * r / tol**2, 2.0)) / -math.log(max(rate, EPS))
-    # Twice what exact arithmetic needs: each step may lose a little to the gradient's rounding.
+    # Twice as many, because the points themselves are rounded too.
     return step, 2 * math.ceil(needed) + 10
 
 
@@ -230,7 +246,8 @@ def _safe_descent(
     iterations = 0
     while iterations < cap and (residual > goal).any():
         move = np.where((residual > goal)[:, None], -step * g, 0.0)
-        x = _clip_iterates(space, ball, space.exp_coords(x, move))
+        moved = _clip_iterates(space, ball, space.exp_coords(x, move))
+        x = np.where((residual > goal).reshape(-1, *(1,) * len(space.shape)), moved, x)
         g = gradient(x)
         residual = vector_norm(g)
         iterations += 1

@@ -9,16 +9,9 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, index_text, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet.solver import (
-    blocks,
-    default_tol,
-    group_sums,
-    lowest_tol,
-    shorten,
-    solve_groups,
-    weighted_sum,
-)
-from dpmanifold.manifolds.base import Manifold, vector_norm
+from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, solve_groups, weighted_sum
+from dpmanifold.manifolds import Euclidean
+from dpmanifold.manifolds.base import Manifold
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +21,8 @@ class FrechetMean:
     Attributes
     ----------
     value : the mean, shape `space.shape`
+    in_frame : the same point in the ball's frame (`ball.frame`), about whose origin it was solved: what tolerance and
+        sensitivity are about, and where noise belongs. `value` is this point moved back, which rounds once more
     residual : computed norm of the gradient at the mean
     iterations : gradient evaluations after the first
     tol : the tolerance that was asked for
@@ -35,6 +30,7 @@ class FrechetMean:
     """
 
     value: Array
+    in_frame: Array
     residual: float
     iterations: int
     tol: float
@@ -52,10 +48,10 @@ def mean(
 ) -> FrechetMean:
     """Compute the Fréchet mean of points; not private.
 
-    With a ball, records are first clipped into it; the result lies in the ball and its gradient is at most
-    `tol`, for every input (theory: solver). With a space alone, the tolerance is met or ConvergenceError is
-    raised; on positively curved spaces the result is then a stationary point of F near the extrinsic mean, which need
-    be neither unique nor a minimum if the data are spread too far.
+    With a ball, records are first clipped into it and moved to its frame; there the result lies in the ball and its
+    gradient is at most `tol`, for every input (theory: solver). With a space alone, the tolerance is met or
+    ConvergenceError is raised; on positively curved spaces the result is then a stationary point of F near the
+    extrinsic mean, which need be neither unique nor a minimum if the data are spread too far.
 
     Parameters
     ----------
@@ -76,8 +72,15 @@ def mean(
            [0., 4.]])
     """
     problem = _Problem.prepare(X, where, weights, units, tol, max_iter)
-    value, residual, iterations = problem.solve()
-    return FrechetMean(value, residual, iterations, problem.tol, len(problem.points))
+    solved = problem.solve()
+    return FrechetMean(
+        problem.to_user(solved.points)[0],
+        solved.points[0],
+        float(solved.residuals[0]),
+        solved.iterations,
+        problem.tol,
+        len(problem.points),
+    )
 
 
 def variance(
@@ -100,8 +103,7 @@ def variance(
     1.0
     """
     problem = _Problem.prepare(X, where, weights, units, tol, 200)
-    point = problem.solve()[0] if about is None else problem.space.as_points(about, "about", batch=False)
-    return problem.mean_squared_distance(point)
+    return problem.mean_squared_distance(None if about is None else about)
 
 
 def unit_means(X: object, units: object, where: Ball | Manifold) -> Array:
@@ -120,17 +122,15 @@ def unit_means(X: object, units: object, where: Ball | Manifold) -> Array:
     return problem.to_user(problem.points)
 
 
-# -------------------------------------------------------------------- the problem, in the solver's frame
+# -------------------------------------------------------------------- the problem, in its frame
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """Points moved so that the ball's centre (or the starting point) is the origin, weights that sum to 1.
-
-    On flat spaces `points` holds coordinates instead, shape (n, dim).
-    """
+    """Points in the frame of a ball (or about a starting point, without one), and weights that sum to 1."""
 
     space: Manifold
+    frame: Manifold
     anchor: Array
     ball: Ball | None
     points: Array
@@ -153,43 +153,53 @@ class _Problem:
             raise InvalidDataError("X is empty. A mean needs at least one record.")
         max_iter = positive_int(max_iter, "max_iter")
         share = _normalised(weights, len(records))
+        frame = ball.frame if ball is not None else Euclidean(space.dim) if space.is_flat else space
         if ball is not None:
             anchor = ball.center
         else:
             anchor = space.origin if space.is_flat else space.extrinsic_mean(records, share)
-        points = _in_solver_frame(space, anchor, ball, records)
+        points = np.concatenate([_in_frame(space, anchor, ball, records[b]) for b in blocks(len(records), space)])
         if units is not None:
-            points, share = _average_units(space, ball, points, units, weights, max_iter)
-        return _Problem(space, anchor, ball, points, share, _tolerance(ball, tol, len(points)), max_iter)
+            points, share = _average_units(frame, ball, points, units, weights, max_iter)
+        tol = (
+            (1e-10 if tol is None else positive_float(tol, "tol"))
+            if ball is None
+            else public_tol(ball, len(points), tol)
+        )
+        return _Problem(space, frame, anchor, ball, points, share, tol, max_iter)
 
-    def solve(self) -> tuple[Array, float, int]:
-        """Return the mean in the user's frame, the residual and the number of iterations."""
-        if self.space.is_flat:
-            c = weighted_sum(self.points, self.weights)
-            value = self.space.exp_coords(self.anchor, shorten(c, self.ball))
-            return value, 0.0, 0
-        one_group = np.zeros(len(self.points), dtype=np.intp)
-        solved = solve_groups(self.space, self.ball, self.points, self.weights, one_group, 1, self.tol, self.max_iter)
-        value = self.to_user(solved.points)[0]
-        return value, float(solved.residuals[0]), solved.iterations
+    def solve(self) -> Solved:
+        """Return the mean in the frame, as a batch of one, with its residual and the number of iterations."""
+        group = np.zeros(len(self.points), dtype=np.intp)
+        return solve_groups(self.frame, self.ball, self.points, self.weights, group, 1, self.tol, self.max_iter)
 
     def to_user(self, points: Array) -> Array:
-        """Move points of the solver's frame back, and into the ball."""
+        """Move points of the frame back to the space, and into the ball should rounding have left it."""
+        if self.ball is not None:
+            return self.ball.clip(self.ball.from_frame(points))
         if self.space.is_flat:
             return self.space.exp_coords(self.anchor, points)
-        moved = self.space.project(self.space.from_origin(self.anchor, points))
-        return moved if self.ball is None else self.ball.clip(moved)
+        return self.space.project(self.space.from_origin(self.anchor, points))
 
-    def mean_squared_distance(self, point: Array) -> float:
-        if self.space.is_flat:
-            gap = self.points - self.space.log_coords(self.anchor, point)
-            return float(weighted_sum(vector_norm(gap)[:, None] ** 2, self.weights)[0])
-        at = self.space.to_origin(self.anchor, point)
-        total = 0.0
-        for block in blocks(len(self.points), self.space):
-            squares = self.space.dist(at, self.points[block]) ** 2
-            total += float(weighted_sum(squares[:, None], self.weights[block])[0])
-        return total
+    def mean_squared_distance(self, about: object) -> float:
+        """Return the mean squared distance to a point of the space, or to the mean."""
+        if about is None:
+            at = self.solve().points[0]
+        else:
+            point = self.space.as_points(about, "about", batch=False)
+            move = self.space.log_coords if self.space.is_flat else self.space.to_origin
+            at = move(self.anchor, point)
+        sums = [
+            weighted_sum(self.frame.dist(at, self.points[block])[:, None] ** 2, self.weights[block])
+            for block in blocks(len(self.points), self.frame)
+        ]
+        return float(np.sum(sums))
+
+
+def _in_frame(space: Manifold, anchor: Array, ball: Ball | None, records: Array) -> Array:
+    if ball is not None:
+        return ball.to_frame(records)
+    return space.log_coords(anchor, records) if space.is_flat else space.to_origin(anchor, records)
 
 
 def _normalised(weights: object, n: int) -> FloatArray:
@@ -201,36 +211,14 @@ def _normalised(weights: object, n: int) -> FloatArray:
         raise InvalidArgumentError("weights must be numbers, one per record.") from problem
     if w.shape != (n,):
         raise InvalidArgumentError(f"weights must have shape ({n},), one per record, got {w.shape}.")
-    if not (np.isfinite(w).all() and (w >= 0).all() and w.sum() > 0):
+    if not (np.isfinite(w).all() and (w >= 0).all() and w.max() > 0):
         raise InvalidArgumentError("weights must be finite, at least 0 and not all 0.")
+    w = w / w.max()  # so that the sum does not overflow
     return np.asarray(w / w.sum())
 
 
-def _tolerance(ball: Ball | None, tol: float | None, n: int) -> float:
-    if ball is None:
-        return 1e-10 if tol is None else positive_float(tol, "tol")
-    if tol is None:
-        return default_tol(ball, n)
-    lowest = lowest_tol(ball, n)
-    if positive_float(tol, "tol") < lowest:
-        raise InvalidArgumentError(
-            f"tol must be at least {lowest:.3g} for {n} units in this ball, got {tol:.3g}: rounding hides a smaller "
-            "gradient. Give a larger tol or leave it out."
-        )
-    return float(tol)
-
-
-def _in_solver_frame(space: Manifold, anchor: Array, ball: Ball | None, records: Array) -> Array:
-    def convert(block: Array) -> Array:
-        if ball is None:
-            return space.log_coords(anchor, block) if space.is_flat else space.to_origin(anchor, block)
-        return ball.clip_coords(block) if space.is_flat else ball.clip_to_origin(block)
-
-    return np.concatenate([convert(records[block]) for block in blocks(len(records), space)])
-
-
 def _average_units(
-    space: Manifold, ball: Ball | None, points: Array, units: object, weights: object, max_iter: int
+    frame: Manifold, ball: Ball | None, points: Array, units: object, weights: object, max_iter: int
 ) -> tuple[Array, FloatArray]:
     """Replace the points by one average per unit, and the weights by each unit's share."""
     ids = np.asarray(units)
@@ -250,10 +238,11 @@ def _average_units(
     if (total == 0).any():
         raise InvalidArgumentError("weights must leave every unit with something: some unit's weights are all 0.")
     share = inside / total[group]
-    if space.is_flat:
-        sums = group_sums(points, share, group, len(names))
-        return shorten(sums, ball), _normalised(None if weights is None else total, len(names))
-    # A unit's average is a per-unit map: its own tolerance plays no part in any sensitivity.
-    tol = 1e-10 if ball is None else max(1e-10, lowest_tol(ball, len(points)))
-    solved = solve_groups(space, ball, points, share, group, len(names), tol, max_iter)
-    return solved.points, _normalised(None if weights is None else total, len(names))
+    # A unit's average is a per-unit map: how exactly it is solved plays no part in any sensitivity. Its tolerance
+    # must not depend on other units (not even on how many records they have), and failure must not show.
+    tol = 1e-10 if ball is None else max(1e-10 * ball.radius, lowest_tol(ball, 1))
+    solved = solve_groups(frame, ball, points, share, group, len(names), tol, max_iter, strict=ball is None)
+    averages = solved.points
+    if ball is not None:
+        averages = Ball(frame, frame.origin, ball.radius).clip(averages)
+    return averages, _normalised(None if weights is None else total, len(names))

@@ -24,7 +24,8 @@ def symmetrize(a: FloatArray) -> FloatArray:
     array([[1., 1.],
            [1., 1.]])
     """
-    return (a + np.swapaxes(a, -1, -2)) / 2
+    half = a / 2  # halved first, so that entries near the largest double do not overflow
+    return np.asarray(half + np.swapaxes(half, -1, -2))
 
 
 def to_vecd(a: FloatArray) -> FloatArray:

@@ -132,7 +132,8 @@ class Manifold(ABC):
 
     def _array(self, p: object, name: str = "p") -> Array:
         """Return `p` with this space's type, looking at nothing but its shape."""
-        array = np.asarray(p).astype(self.dtype, copy=False)
+        array = np.ascontiguousarray(np.asarray(p).astype(self.dtype, copy=False))
+        array = array.reshape(np.asarray(p).shape)
         if array.shape[max(0, array.ndim - len(self.shape)) :] != self.shape:
             raise InvalidArgumentError(
                 f"{name} must have shape (..., {', '.join(map(str, self.shape))}) on {self!r}, got {array.shape}."
@@ -287,6 +288,24 @@ def vector_norm(c: Array) -> FloatArray:
     scaled = size / scale[..., None]
     with np.errstate(over="ignore"):  # a norm beyond the largest double is infinite, and callers can tell
         return np.asarray(np.sqrt((scaled * scaled).sum(axis=-1)) * scale)
+
+
+def shorten(c: FloatArray, limit: float) -> FloatArray:
+    """Scale vectors longer than `limit` to that length, along the last axis; safe from overflow.
+
+    >>> shorten(np.array([[1e308, 1e308], [0.1, 0.0]]), 1.0).round(3)
+    array([[0.707, 0.707],
+           [0.1  , 0.   ]])
+    """
+    length = vector_norm(c)
+    outside = ~(length <= limit)
+    if not outside.any():
+        return c
+    result = c.copy()
+    far = c[outside]
+    far = far / np.abs(far).max(axis=-1, keepdims=True)  # first, so that no norm overflows
+    result[outside] = far * (limit / vector_norm(far))[..., None]
+    return result
 
 
 def unit_direction(c: Array, length: FloatArray) -> Array:

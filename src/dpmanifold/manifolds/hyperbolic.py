@@ -22,8 +22,8 @@ from dpmanifold.manifolds.base import (
     vector_norm,
 )
 
-# Beyond this many curvature radii from the origin cosh overflows when squared.
-_FARTHEST = 350.0
+# Beyond this many curvature radii from the origin products of two points' entries would overflow.
+_FARTHEST = 300.0
 
 
 class Hyperbolic(Manifold):
@@ -66,7 +66,8 @@ class Hyperbolic(Manifold):
         array, reason = self._entries_reason(p)
         if array is None or reason is not None:
             return reason
-        x = array / self._radius
+        with np.errstate(over="ignore"):
+            x = array / self._radius
         far = vector_norm(x[..., 1:]) > math.sinh(_FARTHEST)
         if far.any():
             return f"the point{index_text(far)} is too far from the origin for double precision. Rescale the data."

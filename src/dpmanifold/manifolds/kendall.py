@@ -81,7 +81,7 @@ class KendallShapes(Manifold):
         """Read real (..., k, 2) as x + iy; leave everything else alone."""
         array = numeric_array(p, "the landmarks")
         if array.dtype.kind == "f" and array.ndim >= 2 and array.shape[-2:] == (self.landmarks, 2):
-            return np.asarray(array[..., 0] + 1j * array[..., 1])
+            return np.asarray(np.ascontiguousarray(array).view(np.complex128)[..., 0])
         return array
 
     def check(self, p: object) -> str | None:
@@ -105,7 +105,7 @@ class KendallShapes(Manifold):
         if landmarks:
             return None
         size = vector_norm(array)
-        bad = (np.abs(size - 1) > POINT_TOLERANCE) | (np.abs(array.sum(axis=-1)) > POINT_TOLERANCE)
+        bad = ~(np.abs(size - 1) <= POINT_TOLERANCE) | ~(np.abs(_unit_sized(array).sum(axis=-1)) <= POINT_TOLERANCE)
         if not bad.any():
             return None
         return (
@@ -115,22 +115,21 @@ class KendallShapes(Manifold):
 
     def degenerate(self, p: Array) -> Array:
         """Return which configurations have all landmarks in one place."""
-        array = self._configuration(p)
-        size = np.abs(array).max(axis=-1)
-        spread = vector_norm(_centred(array))
-        return np.asarray(spread <= _COINCIDENT * size)
+        scaled = _unit_sized(self._configuration(p))
+        return np.asarray(vector_norm(_centred(scaled)) <= _COINCIDENT)
 
     def project(self, p: object) -> Array:
         """Centre and scale configurations, complex (..., k) or real (..., k, 2); pre-shapes stay as they are."""
         return self._preshape(self._configuration(p))
 
     def _preshape(self, array: Array) -> Array:
-        # Scaled before centring, so that no entry overflows in the sum.
-        largest = np.abs(array).max(axis=-1, keepdims=True)
-        centred = _centred(array / np.where(largest > 0, largest, 1.0))
         rounding = (self.landmarks + 8) * EPS
-        exact = np.abs(vector_norm(array) - 1) <= rounding
-        exact &= np.abs((array / np.maximum(largest, 1.0)).sum(axis=-1)) <= rounding
+        # Scaled before anything else, by a power of two and as real numbers: nothing overflows, nothing is rounded.
+        scaled = _unit_sized(array)
+        # Centred twice: far from the origin the first mean is rounded by as much as the shape is large.
+        centred = _centred(_unit_sized(_centred(scaled)))
+        size = vector_norm(array)
+        exact = (np.abs(size - 1) <= rounding) & (np.abs(scaled.sum(axis=-1)) <= rounding)
         return np.where(exact[..., None], array, unit_direction(centred, vector_norm(centred)))
 
     def to_landmarks(self, p: Array) -> FloatArray:
@@ -152,10 +151,14 @@ class KendallShapes(Manifold):
 
     def _turned(self, p: object, name: str = "p") -> Array:
         """Coordinates in C^(k-1) in which the origin is the first basis vector."""
-        return np.asarray(self._array(p, name) @ self._turn.T)
+        return self._turn_each(self._array(p, name))
+
+    def _turn_each(self, z: Array) -> Array:
+        # One small product per configuration: a result does not depend on its batch.
+        return np.asarray((self._turn @ z[..., None])[..., 0])
 
     def _unturned(self, y: Array) -> Array:
-        return np.asarray(y @ np.conj(self._turn))
+        return np.asarray((np.conj(self._turn.T) @ y[..., None])[..., 0])
 
     def dist(self, p: Array, q: Array) -> FloatArray:
         """Geodesic distance in [0, pi/2], from both legs of the triangle: exact for close shapes."""
@@ -198,7 +201,7 @@ class KendallShapes(Manifold):
 
     def coords(self, p: Array, v: Array) -> FloatArray:
         """Coordinates in the frame at the shape (turning p and v together leaves them unchanged)."""
-        return _as_real(_to_frame(self._turned(p), self._configuration(v, "v") @ self._turn.T))
+        return _as_real(_to_frame(self._turned(p), self._turn_each(self._configuration(v, "v"))))
 
     def vector(self, p: Array, c: FloatArray) -> Array:
         """Return the horizontal vector with coordinates `c`."""
@@ -240,6 +243,13 @@ class KendallShapes(Manifold):
     def log_error(self, radius: float) -> float:
         """Rounding of the unitary maps and of the angle."""
         return (32 * self.landmarks + 128) * EPS
+
+
+def _unit_sized(z: Array) -> Array:
+    """Scale configurations by a power of two so that their largest entry is between 1/2 and 1 (0 stays 0)."""
+    parts = np.ascontiguousarray(z).view(np.float64)
+    exponent = np.frexp(np.abs(parts).max(axis=-1, keepdims=True))[1]
+    return np.asarray(np.ldexp(parts, -exponent).view(np.complex128))
 
 
 def _centred(z: Array) -> Array:

@@ -64,22 +64,24 @@ class SPD(Manifold):
         if array is None or reason is not None:
             return reason
         largest = np.abs(array).max(axis=(-1, -2), initial=0.0)
-        gap = np.abs(array - np.swapaxes(array, -1, -2)).max(axis=(-1, -2), initial=0.0)
-        bad = gap > POINT_TOLERANCE * largest
+        scale = np.where(largest > 0, largest, 1.0)[..., None, None]
+        scaled = array / scale
+        bad = np.abs(scaled - np.swapaxes(scaled, -1, -2)).max(axis=(-1, -2), initial=0.0) > POINT_TOLERANCE
         if bad.any():
             return f"the matrix{index_text(bad)} is not symmetric. Use its symmetric part (a + a')/2 if that is meant."
-        # A Cholesky factorisation of the whole batch settles the usual case at a fraction of the cost of
-        # eigenvalues; they are computed only to say what is wrong.
-        scale = np.where(largest > 0, largest, 1.0)[..., None, None]
-        scaled = symmetrize(array / scale)
+        scaled = symmetrize(scaled)
+        # The rule is the smallest eigenvalue above k eps times the largest, per matrix. A Cholesky factor proves that
+        # for most at a fraction of the cost (smallest eigenvalue >= 1/|L^-1|^2, largest <= k); the rest is computed.
+        least = self.size * EPS
         try:
-            pivots = np.diagonal(np.linalg.cholesky(scaled), axis1=-2, axis2=-1)
-            if (np.min(pivots, axis=-1, initial=np.inf) ** 2 > self.size * EPS).all():
-                return None
+            inverse = np.linalg.solve(np.linalg.cholesky(scaled), np.eye(self.size))
+            doubtful = ~((inverse * inverse).sum(axis=(-1, -2)) * (2 * self.size * least) < 1)
         except np.linalg.LinAlgError:
-            pass
+            doubtful = np.ones(largest.shape, dtype=bool)
+        if not doubtful.any():
+            return None
         values = np.linalg.eigvalsh(scaled)
-        bad = values[..., 0] <= self.size * EPS * values[..., -1]
+        bad = doubtful & ~(values[..., 0] > least * values[..., -1])
         if not bad.any():
             return None
         smallest = np.atleast_1d(values[..., 0] * scale[..., 0, 0])[np.atleast_1d(bad)][0]

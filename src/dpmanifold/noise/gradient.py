@@ -16,7 +16,6 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray, positive_float
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SamplerError
-from dpmanifold.manifolds import Euclidean, Manifold
 from dpmanifold.manifolds.base import vector_norm
 from dpmanifold.manifolds.sphere import u_cot_u
 from dpmanifold.noise.areas import Area, area_of
@@ -67,16 +66,11 @@ class GradientLaw:
         records = self.space.as_points(X, "X", batch=True)
         if len(records) == 0:
             raise InvalidDataError("X is empty. A mean needs at least one record.")
-        self.tol = frechet.default_tol(ball, len(records)) if tol is None else positive_float(tol, "tol")
-        # The solver's frame: the ball's centre is the origin, and flat spaces are their coordinates.
-        if self.space.is_flat:
-            self._frame: Manifold = Euclidean(self.space.dim)
-            self._points: Array = ball.clip_coords(records)
-        else:
-            self._frame = self.space
-            self._points = ball.clip_to_origin(records)
+        self.tol = frechet.public_tol(ball, len(records), tol)
+        self._frame = ball.frame
+        self._points = ball.to_frame(records)
         inner = Ball(self._frame, self._frame.origin, ball.radius)
-        self._mean = frechet.mean(self._points, inner, tol=self.tol).value
+        self._mean = frechet.mean(self._points, inner, tol=self.tol).in_frame
         self._area = self._area_to(2 * ball.radius)
         self._knots, self._floor = self._gradient_floor()
         self._radius = self._radius_law()
@@ -146,7 +140,7 @@ class GradientLaw:
         proposals = 0
         for _ in range(_ROUNDS):
             if missing.size == 0:
-                return self._to_user(points).reshape(*shape, *self.space.shape), proposals
+                return self.ball.clip(self.ball.from_frame(points)).reshape(*shape, *self.space.shape), proposals
             drawn, kept = self._propose(missing.size, source)
             proposals += missing.size
             points[missing[kept]] = drawn[kept]
@@ -154,7 +148,7 @@ class GradientLaw:
         raise SamplerError(f"{self!r} did not end after {_ROUNDS} rounds.")
 
     def _propose(self, n: int, source: RandomSource) -> tuple[Array, Array]:
-        """Return proposals in the solver's frame and which are accepted, with the same H in both steps."""
+        """Return proposals in the ball's frame and which are accepted, with the same H in both steps."""
         c, _ = draw_coords(self._frame, self._area, self._radius, n, source)
         drawn = self._frame.exp_coords(self._mean, c)
         inside = self._frame.dist(self._frame.origin, drawn) <= self.ball.radius
@@ -165,15 +159,10 @@ class GradientLaw:
         require_below_one(log_ratio)
         return drawn, source.uniform(n) <= np.exp(log_ratio)
 
-    def _to_user(self, points: Array) -> Array:
-        if self.space.is_flat:
-            return self.space.exp_coords(self.ball.center, points)
-        return self.ball.clip(self.space.project(self.space.from_origin(self.ball.center, points)))
-
     # ---------------------------------------------------------------- density
 
     def _gradient_norm(self, points: Array) -> FloatArray:
-        """Norm of the gradient at points of the solver's frame, (m, *shape) -> (m,)."""
+        """Norm of the gradient at points of the ball's frame, (m, *shape) -> (m,)."""
         if self.space.is_flat:
             return vector_norm(points - self._mean)
         result = np.empty(len(points))
