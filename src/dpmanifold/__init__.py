@@ -8,10 +8,10 @@
 True
 """
 
-from dpmanifold import frechet, sensitivity
+from dpmanifold import frechet, noise, sensitivity
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
-from dpmanifold.errors import ConvergenceError, DPManifoldError, InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import ConvergenceError, DPManifoldError, InvalidArgumentError, InvalidDataError, SamplerError
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 
 __all__ = [
@@ -25,8 +25,10 @@ __all__ = [
     "InvalidDataError",
     "KendallShapes",
     "Manifold",
+    "SamplerError",
     "Sphere",
     "__version__",
     "frechet",
+    "noise",
     "sensitivity",
 ]
