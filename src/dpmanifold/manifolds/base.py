@@ -95,9 +95,35 @@ class Manifold(ABC):
     def _arguments(self) -> str:
         """Return the constructor's arguments as text; they decide equality."""
 
-    @abstractmethod
     def check(self, p: object) -> str | None:
         """Return why `p`, one point or a batch, is not on the space (with the index), or None."""
+        array, reason = self._entries_reason(p)
+        if array is None or reason is not None:
+            return reason
+        for bad, text in self._faults(array):
+            if bad.any():
+                return text.replace("{where}", index_text(bad))
+        return None
+
+    def valid(self, p: object) -> Array:
+        """Return which records of a batch (..., *shape) are points of the space, a boolean each.
+
+        Raises InvalidDataError where not even the shape is right. What it returns is data: not private.
+        """
+        array, reason = self._entries_reason(p)
+        if array is None:
+            raise InvalidDataError(f"not a batch of records on {self!r}: {reason}")
+        axes = tuple(range(array.ndim - len(self.shape), array.ndim))
+        finite = np.asarray(np.isfinite(array).all(axis=axes))
+        usable = np.where(finite.reshape(*finite.shape, *(1,) * len(self.shape)), array, self.origin)
+        good = finite
+        for bad, _ in self._faults(usable):
+            good = good & ~bad
+        return good
+
+    @abstractmethod
+    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+        """Return masks of what is wrong with finite records, each with a text in which {where} stands for the index."""
 
     @abstractmethod
     def project(self, p: object) -> Array:

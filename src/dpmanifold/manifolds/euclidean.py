@@ -38,9 +38,8 @@ class Euclidean(Manifold):
     def _arguments(self) -> str:
         return str(self.dim)
 
-    def check(self, p: object) -> str | None:
-        """Return why `p` is not a finite array (..., d), or None."""
-        return self._entries_reason(p)[1]
+    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+        return []
 
     def project(self, p: object) -> Array:
         """Return `p` as float64: every finite array is a point."""

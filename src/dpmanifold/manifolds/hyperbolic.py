@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, index_text, positive_float, positive_int
+from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds.base import (
     EPS,
@@ -61,23 +61,19 @@ class Hyperbolic(Manifold):
     def _arguments(self) -> str:
         return str(self.dim) if self._kappa == -1 else f"{self.dim}, curvature={self._kappa!r}"
 
-    def check(self, p: object) -> str | None:
-        """Return why `p` is not on the upper sheet (to 1e-6 of x_0), with the index, or None."""
-        array, reason = self._entries_reason(p)
-        if array is None or reason is not None:
-            return reason
-        with np.errstate(over="ignore"):
+    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+        with np.errstate(over="ignore", invalid="ignore"):
             x = array / self._radius
-        far = vector_norm(x[..., 1:]) > math.sinh(_FARTHEST)
-        if far.any():
-            return f"the point{index_text(far)} is too far from the origin for double precision. Rescale the data."
-        bad = np.abs(x[..., 0] - _time(x[..., 1:])[..., 0]) > POINT_TOLERANCE * np.abs(x[..., 0])
-        if not bad.any():
-            return None
-        return (
-            f"the vector{index_text(bad)} is not on the hyperboloid x_0 = sqrt({self._radius**2:.6g} + |x|^2). "
-            "Put the time-like entry first, or rebuild it from the others (space.project)."
-        )
+            far = ~(vector_norm(x[..., 1:]) <= math.sinh(_FARTHEST))
+            off = ~(np.abs(x[..., 0] - _time(x[..., 1:])[..., 0]) <= POINT_TOLERANCE * np.abs(x[..., 0]))
+        return [
+            (far, "the point{where} is too far from the origin for double precision. Rescale the data."),
+            (
+                off,
+                f"the vector{{where}} is not on the hyperboloid x_0 = sqrt({self._radius**2:.6g} + |x|^2). "
+                "Put the time-like entry first, or rebuild it from the others (space.project).",
+            ),
+        ]
 
     def project(self, p: object) -> Array:
         """Recompute the time-like entry from the spatial ones."""

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, index_text, numeric_array, positive_int
+from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.manifolds.base import (
     EPS,
@@ -84,34 +84,36 @@ class KendallShapes(Manifold):
             return np.asarray(np.ascontiguousarray(array).view(np.complex128)[..., 0])
         return array
 
-    def check(self, p: object) -> str | None:
-        """Return why `p` is neither landmarks (..., k, 2) nor pre-shapes (..., k), or None."""
+    def _entries_reason(self, p: object) -> tuple[Array | None, str | None]:
+        """Read landmarks (..., k, 2) as pre-shapes, those without a shape as zeros; take complex arrays as they are."""
         try:
             raw = numeric_array(p, "it")
         except InvalidDataError as problem:
-            return str(problem)
-        landmarks = raw.dtype.kind == "f"
-        if landmarks and raw.shape[-2:] != (self.landmarks, 2):
-            return (
+            return None, str(problem)
+        if raw.dtype.kind == "c":
+            return super()._entries_reason(raw)
+        if raw.shape[-2:] != (self.landmarks, 2):
+            return None, (
                 f"expected real landmarks (..., {self.landmarks}, 2) or complex pre-shapes (..., {self.landmarks}), "
                 f"got a real array of shape {raw.shape}. Give x and y as the last axis."
             )
-        array, reason = self._entries_reason(self._as_complex(raw))
+        array, reason = super()._entries_reason(self._as_complex(raw))
         if array is None or reason is not None:
-            return reason
-        bad = self.degenerate(array)
-        if bad.any():
-            return f"all landmarks coincide{index_text(bad)}, which has no shape. Remove these records."
-        if landmarks:
-            return None
+            return array, reason
+        return np.where(self.degenerate(array)[..., None], 0.0, self._preshape(array)), None
+
+    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+        degenerate = self.degenerate(array)
         size = vector_norm(array)
-        bad = ~(np.abs(size - 1) <= POINT_TOLERANCE) | ~(np.abs(_unit_sized(array).sum(axis=-1)) <= POINT_TOLERANCE)
-        if not bad.any():
-            return None
-        return (
-            f"the configuration{index_text(bad)} is not centred with unit norm. "
-            "Make pre-shapes with space.project, or give real landmarks (..., k, 2)."
-        )
+        off = ~(np.abs(size - 1) <= POINT_TOLERANCE) | ~(np.abs(_unit_sized(array).sum(axis=-1)) <= POINT_TOLERANCE)
+        return [
+            (degenerate, "all landmarks coincide{where}, which has no shape. Remove these records."),
+            (
+                off,
+                "the configuration{where} is not centred with unit norm. "
+                "Make pre-shapes with space.project, or give real landmarks (..., k, 2).",
+            ),
+        ]
 
     def degenerate(self, p: Array) -> Array:
         """Return which configurations have all landmarks in one place."""

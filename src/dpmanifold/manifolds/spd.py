@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, index_text, positive_int, shown
+from dpmanifold._check import Array, FloatArray, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import expm, logm, symmetrize
 from dpmanifold.manifolds.base import EPS, POINT_TOLERANCE, Manifold, vector_norm
@@ -58,38 +58,42 @@ class SPD(Manifold):
     def _arguments(self) -> str:
         return str(self.size) if self.metric == "logeuclid" else f'{self.size}, metric="{self.metric}"'
 
-    def check(self, p: object) -> str | None:
-        """Return why `p` is not symmetric positive definite, with the index, or None."""
-        array, reason = self._entries_reason(p)
-        if array is None or reason is not None:
-            return reason
+    def _faults(self, array: Array) -> list[tuple[Array, str]]:
         largest = np.abs(array).max(axis=(-1, -2), initial=0.0)
         scale = np.where(largest > 0, largest, 1.0)[..., None, None]
         scaled = array / scale
-        bad = np.abs(scaled - np.swapaxes(scaled, -1, -2)).max(axis=(-1, -2), initial=0.0) > POINT_TOLERANCE
-        if bad.any():
-            return f"the matrix{index_text(bad)} is not symmetric. Use its symmetric part (a + a')/2 if that is meant."
-        scaled = symmetrize(scaled)
-        # The rule is the smallest eigenvalue above k eps times the largest, per matrix. A Cholesky factor proves that
-        # for most at a fraction of the cost (smallest eigenvalue >= 1/|L^-1|^2, largest <= k); the rest is computed.
+        gap = np.abs(scaled - np.swapaxes(scaled, -1, -2)).max(axis=(-1, -2), initial=0.0)
+        singular, smallest = self._singular(symmetrize(scaled))
+        found = float(np.atleast_1d(smallest * scale[..., 0, 0])[np.atleast_1d(singular)][0]) if singular.any() else 0.0
+        return [
+            (
+                np.asarray(gap > POINT_TOLERANCE),
+                "the matrix{where} is not symmetric. Use its symmetric part (a + a')/2 if that is meant.",
+            ),
+            (
+                singular,
+                f"the matrix{{where}} is not positive definite to working precision (smallest eigenvalue {found:.3g}). "
+                "Use more observations per matrix, add a ridge, drop dependent channels or mask empty voxels.",
+            ),
+        ]
+
+    def _singular(self, scaled: FloatArray) -> tuple[Array, FloatArray]:
+        """Return which matrices have a smallest eigenvalue of k eps times the largest or less, and that eigenvalue.
+
+        A Cholesky factor disproves it for most at a fraction of the cost (smallest eigenvalue >= 1/|L^-1|^2, largest <= k);
+        the rule itself is applied, matrix by matrix, where that is not enough.
+        """
         least = self.size * EPS
+        batch = scaled.shape[:-2]
         try:
             inverse = np.linalg.solve(np.linalg.cholesky(scaled), np.eye(self.size))
             doubtful = ~((inverse * inverse).sum(axis=(-1, -2)) * (2 * self.size * least) < 1)
         except np.linalg.LinAlgError:
-            doubtful = np.ones(largest.shape, dtype=bool)
+            doubtful = np.ones(batch, dtype=bool)
         if not doubtful.any():
-            return None
+            return np.zeros(batch, dtype=bool), np.zeros(batch)
         values = np.linalg.eigvalsh(scaled)
-        bad = doubtful & ~(values[..., 0] > least * values[..., -1])
-        if not bad.any():
-            return None
-        smallest = np.atleast_1d(values[..., 0] * scale[..., 0, 0])[np.atleast_1d(bad)][0]
-        return (
-            f"the matrix{index_text(bad)} is not positive definite to working precision (smallest eigenvalue "
-            f"{smallest:.3g}). Use more observations per matrix, add a ridge, drop dependent channels "
-            "or mask empty voxels."
-        )
+        return np.asarray(doubtful & ~(values[..., 0] > least * values[..., -1])), np.asarray(values[..., 0])
 
     def project(self, p: object) -> Array:
         """Return the symmetric part."""

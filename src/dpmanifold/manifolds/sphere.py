@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, index_text, positive_float, positive_int
+from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.manifolds.base import (
     EPS,
     POINT_TOLERANCE,
@@ -52,19 +52,15 @@ class Sphere(Manifold):
     def _arguments(self) -> str:
         return str(self.dim) if self._kappa == 1 else f"{self.dim}, curvature={self._kappa!r}"
 
-    def check(self, p: object) -> str | None:
-        """Return why `p` is not of length R (to 1e-6), with the index, or None."""
-        array, reason = self._entries_reason(p)
-        if array is None or reason is not None:
-            return reason
+    def _faults(self, array: Array) -> list[tuple[Array, str]]:
         length = vector_norm(array) / self._radius
-        bad = np.abs(length - 1) > POINT_TOLERANCE
-        if not bad.any():
-            return None
-        return (
-            f"the vector{index_text(bad)} has length {np.atleast_1d(length * self._radius)[np.atleast_1d(bad)][0]:.6g} "
-            f"instead of {self._radius:.6g}. Normalise it (space.project) if only its direction matters."
+        bad = ~(np.abs(length - 1) <= POINT_TOLERANCE)
+        found = float(np.atleast_1d(length)[np.atleast_1d(bad)][0] * self._radius) if bad.any() else 0.0
+        text = (
+            f"the vector{{where}} has length {found:.6g} instead of {self._radius:.6g}. "
+            "Normalise it (space.project) if only its direction matters."
         )
+        return [(bad, text)]
 
     def project(self, p: object) -> Array:
         """Scale non-zero vectors to length R; vectors that have it to rounding stay as they are."""
