@@ -8,15 +8,35 @@
 True
 """
 
-from dpmanifold import frechet, noise, sensitivity
+from dpmanifold import frechet, mechanisms, noise, privacy, sensitivity
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError, DPManifoldError, InvalidArgumentError, InvalidDataError, SamplerError
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
+from dpmanifold.release import Release
+from dpmanifold.stats import (
+    EACH_RECORD,
+    compare,
+    needed_promise,
+    needed_units,
+    plan_mean,
+    private_ball,
+    private_mean,
+    private_means,
+    private_variance,
+    verify,
+)
 
 __all__ = [
+    "EACH_RECORD",
+    "GDP",
     "SPD",
+    "ZCDP",
+    "ApproxDP",
     "Ball",
+    "Budget",
+    "BudgetError",
     "ConvergenceError",
     "DPManifoldError",
     "Euclidean",
@@ -25,10 +45,25 @@ __all__ = [
     "InvalidDataError",
     "KendallShapes",
     "Manifold",
+    "Promise",
+    "PromiseError",
+    "PureDP",
+    "Release",
     "SamplerError",
     "Sphere",
     "__version__",
+    "compare",
     "frechet",
+    "mechanisms",
+    "needed_promise",
+    "needed_units",
     "noise",
+    "plan_mean",
+    "privacy",
+    "private_ball",
+    "private_mean",
+    "private_means",
+    "private_variance",
     "sensitivity",
+    "verify",
 ]

@@ -116,6 +116,11 @@ class Ball:
         return Euclidean(self.space.dim) if self.space.is_flat else self.space
 
     @property
+    def in_frame(self) -> Ball:
+        """The same ball in its frame: about the frame's origin."""
+        return Ball(self.frame, self.frame.origin, self.radius, self.origin)
+
+    @property
     def effective_radius(self) -> float:
         """The radius that is true of what the program computes; sensitivities use this one.
 

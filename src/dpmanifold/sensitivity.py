@@ -113,7 +113,9 @@ def of_gradient(ball: Ball, n: int, *, bound: str = "tight", tol: float | None =
     )
 
 
-def of_variance(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
+def of_variance(
+    ball: Ball, n: int, *, about: object = None, away: float | None = None, bound: str = "tight"
+) -> Sensitivity:
     """Bound the change of the mean squared distance to a point that is public or was released (section 6).
 
     "published" is 4r^2/n (Jiang, Chang and Hu 2025), which needs the point to lie in the ball. "tight" is
@@ -124,6 +126,7 @@ def of_variance(ball: Ball, n: int, *, about: object = None, bound: str = "tight
     ball : the public ball
     n : number of units
     about : the point, public or released before; anywhere in the ball if left out
+    away : its distance from the centre, where only that is known
     bound : "tight" (default) or "published"
 
     Examples
@@ -133,7 +136,7 @@ def of_variance(ball: Ball, n: int, *, about: object = None, bound: str = "tight
     >>> round(of_variance(ball, 100).value, 6), round(of_variance(ball, 100, about=[0.0]).value, 6)
     (0.04, 0.01)
     """
-    return _of_moment(ball, n, about, bound, 2, "variance", "docs/theory/variance.md")
+    return _of_moment(ball, n, about, bound, 2, "variance", away)
 
 
 def of_fourth_moment(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
@@ -147,7 +150,7 @@ def of_fourth_moment(ball: Ball, n: int, *, about: object = None, bound: str = "
     >>> round(of_fourth_moment(Ball(Euclidean(1), [0.0], 1.0), 100).value, 6)
     0.16
     """
-    return _of_moment(ball, n, about, bound, 4, "fourth moment", "docs/theory/variance.md")
+    return _of_moment(ball, n, about, bound, 4, "fourth moment")
 
 
 def of_second_moment(ball: Ball, n: int, *, about: object = None, bound: str = "tight") -> Sensitivity:
@@ -192,28 +195,38 @@ def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
     return Sensitivity(value * _ROUND_UP, "hessian", "tight", "docs/theory/hessian.md")
 
 
-def _of_moment(ball: Ball, n: int, about: object, bound: str, power: int, statistic: str, proof: str) -> Sensitivity:
+def _of_moment(
+    ball: Ball, n: int, about: object, bound: str, power: int, statistic: str, away: float | None = None
+) -> Sensitivity:
     n = _checked(ball, n, bound)
-    reach = 2 * ball.effective_radius if bound == "published" else _reach(ball, about)
-    return Sensitivity(reach**power * _summed(n) * _ROUND_UP, statistic, bound, proof)
+    if bound == "published":
+        reach = 2 * ball.effective_radius
+    else:
+        reach = _reach(ball, about) if away is None else _reach_from(ball, away)
+    return Sensitivity(reach**power * _summed(n) * _ROUND_UP, statistic, bound, "docs/theory/variance.md")
 
 
 def _reach(ball: Ball, about: object) -> float:
-    """Bound the distance from `about` to any record."""
+    """Bound the computed distance from `about`, or from any point of the ball, to any record."""
+    if about is None:
+        return _reach_from(ball, ball.radius)
+    frame = ball.frame
+    point = ball.space.as_points(about, "about", batch=False)
+    move = ball.space.log_coords if ball.space.is_flat else ball.space.to_origin
+    return _reach_from(ball, float(frame.dist(frame.origin, move(ball.center, point))))
+
+
+def _reach_from(ball: Ball, computed: float) -> float:
+    """Bound it for a point at this computed distance from the frame's origin."""
     frame, r = ball.frame, ball.effective_radius
-    away = r
-    if about is not None:
-        point = ball.space.as_points(about, "about", batch=False)
-        move = ball.space.log_coords if ball.space.is_flat else ball.space.to_origin
-        computed = float(frame.dist(frame.origin, move(ball.center, point)))
-        away = computed + frame.dist_error(frame.origin, max(computed, ball.radius))
+    away = computed + frame.dist_error(frame.origin, max(computed, ball.radius))
     # Distances are computed between points of the frame: what rounding adds to one of them.
     reach = away + r + frame.log_error(max(r, away)) + frame.dist_error(frame.origin, r + away)
     if not math.isfinite(reach):
         raise InvalidArgumentError(
             f"about is too far from the ball on {ball.space!r} for double precision. Clip it into the ball."
         )
-    return reach
+    return float(reach)
 
 
 def _summed(n: int) -> float:

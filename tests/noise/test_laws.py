@@ -244,9 +244,50 @@ def test_affine_radius_for_larger_matrices(k, n, law):
     space = SPD(k, metric="riemann")
     scale = scale_for(space, law, radius=1.0)
     footpoint = space.exp_coords(space.origin, np.random.default_rng(7).standard_normal(space.dim) * 0.1)
-    radius = space.dist(footpoint, LAWS[law](space, footpoint, scale).sample(n, rng=8))
+    points = LAWS[law](space, footpoint, scale).sample(n, rng=8)
     directions = 20_000 if k < 20 else 5_000
-    assert_fits(radius, affine_radius_cdf(space, law, scale, directions))
+    assert_fits(space.dist(footpoint, points), affine_radius_cdf(space, law, scale, directions))
+    # Eigenvectors are Haar distributed: a squared entry is Beta(1/2, (k-1)/2).
+    vectors = np.linalg.eigh(from_vecd(space.log_coords(footpoint, points)))[1]
+    assert_fits(vectors[:, 0, -1] ** 2, stats.beta(0.5, (k - 1) / 2).cdf)
+
+
+def gap_statistics(space, law, scale, n):
+    """Draws' radius and relative eigenvalue spread, and the same with the direction's acceptance left out."""
+    exact = LAWS[law](space, space.origin, scale)
+    values = np.linalg.eigvalsh(from_vecd(exact.sample_coords(n, SimulationSource(21))[0]))
+    source = SimulationSource(22)
+    t = exact.radius.sample(n, source)
+    dropped = np.linalg.eigvalsh(from_vecd(source.direction(n, space.dim) * t[:, None]))
+    return [(np.linalg.norm(v, axis=1), np.ptp(v, axis=1) / np.linalg.norm(v, axis=1)) for v in (values, dropped)]
+
+
+@pytest.mark.parametrize(("k", "scale"), [(5, 1.2), (10, 0.7)])
+def test_dropping_the_acceptance_of_directions_is_seen_on_larger_matrices(k, scale):
+    """At a scale where the step matters: weights from importance sampling say what the law should be."""
+    space = SPD(k, metric="riemann")
+    (radius, spread), (raw_radius, raw_spread) = gap_statistics(space, "gaussian", scale, 4000)
+    rng = np.random.default_rng(23)
+    u = rng.standard_normal((20_000, space.dim))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    law = RiemannianGaussian(space, space.origin, scale)
+    t = law.radius.sample(20_000, SimulationSource(24))
+    c = u * t[:, None]
+    weights = np.exp(space.log_volume_density(c) - distance.area_of(space).log_ceiling(t))
+    assert weights.mean() < 0.8
+    values = np.linalg.eigvalsh(from_vecd(c))
+    reference = np.ptp(values, axis=1) / t
+
+    def differs(sample, target):
+        order = np.argsort(target)
+        cdf = np.cumsum(weights[order]) / weights.sum()
+        gap = np.abs(np.arange(1, len(sample) + 1) / len(sample) - np.interp(np.sort(sample), target[order], cdf)).max()
+        effective = weights.sum() ** 2 / (weights**2).sum()
+        return gap > 2.7 * math.sqrt(1 / len(sample) + 1 / effective)
+
+    assert not differs(radius, t)
+    assert not differs(spread, reference)
+    assert differs(raw_radius, t) or differs(raw_spread, reference)
 
 
 @pytest.mark.slow
@@ -328,6 +369,29 @@ def test_density_integrates_to_one(space, law):
 
 
 @pytest.mark.parametrize("kind", [WrappedGaussian, WrappedLaplace])
+@pytest.mark.parametrize(
+    "space",
+    [Euclidean(3), Hyperbolic(10), *(SPD(k, metric=m) for m in ("logeuclid", "riemann") for k in (1, 3, 5, 10, 20))],
+    ids=repr,
+)
+def test_wrapped_noise_has_its_law_in_the_tangent_space(space, kind):
+    scale = 0.5 / space.dim
+    shift = 0.5 * np.eye(space.dim)[0]
+    law = kind(space, space.origin, space.exp_coords(space.origin, shift), scale)
+    n = 20_000 if space.dim < 60 else 1_000
+    length = np.linalg.norm(space.log_coords(space.origin, law.sample(n, rng=25)) - shift, axis=1)
+    cdf = stats.chi(space.dim).cdf if kind is WrappedGaussian else stats.gamma(space.dim).cdf
+    assert_fits(length / scale, cdf)
+
+
+def test_wrapped_law_on_weakly_curved_space_is_not_cut():
+    space = Hyperbolic(2, curvature=-1e-6)
+    law = WrappedGaussian(space, space.origin, space.exp_coords(space.origin, [500.0, 0.0]), 1.0)
+    z = space.log_coords(space.origin, law.sample(5000, rng=0)) - [500.0, 0.0]
+    assert_fits(np.linalg.norm(z, axis=1), stats.chi(2).cdf)
+
+
+@pytest.mark.parametrize("kind", [WrappedGaussian, WrappedLaplace])
 @pytest.mark.parametrize("space", [Hyperbolic(2), SPD(2), SPD(2, metric="riemann")], ids=repr)
 def test_wrapped_density_integrates_to_one_and_draws_follow_it(space, kind):
     rng = np.random.default_rng(13)
@@ -355,7 +419,7 @@ def test_wrapped_density_integrates_to_one_and_draws_follow_it(space, kind):
 )
 def test_truncated_law_is_the_law_given_the_ball(space, law):
     ball = Ball(space, space.random_point(rng=15), 0.35)
-    footpoint = space.exp_coords(ball.center, 0.349 * np.eye(space.dim)[0])
+    footpoint = ball.clip(space.exp_coords(ball.center, 0.36 * np.eye(space.dim)[0]))  # on the edge
     scale = 0.2 / space.dim
     draws = LAWS[law](space, footpoint, scale, ball=ball).sample(20_000, rng=16)
     assert ball.contains(draws).all()
@@ -433,6 +497,26 @@ def test_extreme_scales_on_open_spaces_end_well_or_say_why(space, law, scale):
     assert np.isfinite(draws).all()
     # Matrices drawn at scales beyond 1 may be singular to working precision, but never NaN or infinite.
     assert space.check(draws) is None or (isinstance(space, SPD) and scale > 1)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("space", [Sphere(10), Hyperbolic(10), KendallShapes(8), SPD(5, metric="riemann")], ids=repr)
+def test_acceptance_at_release_scales_is_above_nine_tenths(space, law):
+    _, proposals = LAWS[law](space, space.origin, scale_for(space, law, 0.9)).sample_counted(2000, rng=26)
+    assert 2000 / proposals >= 0.9
+
+
+def test_scales_without_acceptance_or_range_are_refused_when_the_law_is_made():
+    for k, scale in ((3, 8.0), (5, 3.0), (10, 1.5), (20, 1.0)):
+        space = SPD(k, metric="riemann")
+        with pytest.raises(InvalidArgumentError, match="wrapped law"):
+            RiemannianGaussian(space, space.origin, scale)
+    for scale in (1e-310, 1e308):
+        for kind, arguments in ((RiemannianLaplace, 2), (WrappedGaussian, 3)):
+            with pytest.raises(InvalidArgumentError, match="scale must be between"):
+                kind(*[SPD(2), np.eye(2), np.eye(2)][:arguments], scale)
+    with pytest.raises(InvalidArgumentError, match="footpoint is too far"):
+        RiemannianLaplace(SPD(2, metric="riemann"), 1e300 * np.eye(2), 0.1)
 
 
 def test_truncation_that_rejects_nearly_everything_is_refused_up_front():

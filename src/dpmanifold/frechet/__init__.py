@@ -7,7 +7,7 @@ the tolerance, and must show neither the residual nor the number of iterations.
 """
 
 from dpmanifold.frechet.solver import default_tol, gradient_rounding, lowest_tol, public_tol, safe_step_and_cap
-from dpmanifold.frechet.statistics import FrechetMean, mean, unit_means, variance
+from dpmanifold.frechet.statistics import FrechetMean, mean, unit_means, unit_points, variance
 
 __all__ = [
     "FrechetMean",
@@ -18,5 +18,6 @@ __all__ = [
     "public_tol",
     "safe_step_and_cap",
     "unit_means",
+    "unit_points",
     "variance",
 ]

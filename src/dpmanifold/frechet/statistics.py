@@ -122,6 +122,22 @@ def unit_means(X: object, units: object, where: Ball | Manifold) -> Array:
     return problem.to_user(problem.points)
 
 
+def unit_points(X: object, ball: Ball, units: object = None) -> Array:
+    """Return one point per unit in the ball's frame: records clipped, moved there and averaged. Not private.
+
+    Shape (number of units, *frame.shape). The mean of these points about the frame's origin is the mean of the data;
+    private statistics start from them.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> unit_points([[1.0], [3.0], [9.0]], Ball(Euclidean(1), [1.0], 5.0), ["ann", "ann", "bob"])
+    array([[1.],
+           [5.]])
+    """
+    return _Problem.prepare(X, ball, None, units, None, 200).points
+
+
 # -------------------------------------------------------------------- the problem, in its frame
 
 
@@ -244,5 +260,5 @@ def _average_units(
     solved = solve_groups(frame, ball, points, share, group, len(names), tol, max_iter, strict=ball is None)
     averages = solved.points
     if ball is not None:
-        averages = Ball(frame, frame.origin, ball.radius).clip(averages)
+        averages = ball.in_frame.clip(averages)
     return averages, _normalised(None if weights is None else total, len(names))

@@ -80,8 +80,8 @@ class SPD(Manifold):
     def _singular(self, scaled: FloatArray) -> tuple[Array, FloatArray]:
         """Return which matrices have a smallest eigenvalue of k eps times the largest or less, and that eigenvalue.
 
-        A Cholesky factor disproves it for most at a fraction of the cost (smallest eigenvalue >= 1/|L^-1|^2, largest <= k);
-        the rule itself is applied, matrix by matrix, where that is not enough.
+        A Cholesky factor disproves it for most at a fraction of the cost (smallest eigenvalue >= 1/|L^-1|^2,
+        largest <= k); the rule itself is applied, matrix by matrix, where that is not enough.
         """
         least = self.size * EPS
         batch = scaled.shape[:-2]

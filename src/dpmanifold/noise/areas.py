@@ -14,13 +14,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import FloatArray, positive_float
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.manifolds.hyperbolic import log_sinhc
 
-# Normal coordinates beyond this many units cannot be represented on spaces whose exponential overflows.
-FARTHEST = 290.0
+# Exponentials overflow beyond about this many units on matrices, or curvature radii on hyperbolic space.
+_FARTHEST = 290.0
+# Scales outside this range make no sense, and their squares or reciprocals leave the doubles.
+_SCALES = (1e-300, 1e300)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,34 @@ class Area:
     log_factor: float
     end: float
     log_ceiling: Callable[[FloatArray], FloatArray] | None = None
+
+
+def farthest(space: Manifold) -> float:
+    """Return the length beyond which normal coordinates at the origin cannot be represented as a point.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> farthest(Euclidean(2))
+    inf
+    """
+    if isinstance(space, Hyperbolic):
+        return _FARTHEST * float(space.origin[0])
+    return _FARTHEST if isinstance(space, SPD) else math.inf
+
+
+def checked_scale(scale: object) -> float:
+    """Return a scale as a float in the range that makes sense, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> checked_scale(0.5)
+    0.5
+    """
+    number = positive_float(scale, "scale")
+    if not _SCALES[0] <= number <= _SCALES[1]:
+        raise InvalidArgumentError(f"scale must be between {_SCALES[0]:g} and {_SCALES[1]:g}, got {number:g}.")
+    return number
 
 
 def area_of(space: Manifold) -> Area:

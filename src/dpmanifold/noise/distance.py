@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, positive_float
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, SamplerError
-from dpmanifold.manifolds import Euclidean, Manifold
-from dpmanifold.manifolds.base import vector_norm
-from dpmanifold.noise.areas import FARTHEST, Area, area_of
+from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.base import shorten
+from dpmanifold.noise.areas import Area, area_of, checked_scale, farthest
 from dpmanifold.noise.radial import RadialLaw
 from dpmanifold.noise.source import (
     MAX_ROUNDS,
@@ -34,11 +34,17 @@ from dpmanifold.noise.source import (
 # The probability that a draw lands where double precision cannot represent it must stay below this.
 _LOST = 1e-30
 
-# A truncated law is refused if fewer than this share of its draws would fall into the ball from its edge, judged
-# by simulation with public parameters; with it, the rounds below fail with a probability under 1e-17.
+# A truncated law is refused if fewer than this share of its draws would fall into the ball from its edge, judged by
+# simulation with public parameters (less four standard errors, at a few extreme points of the edge: a heuristic, not
+# a proof). With that share the rounds below all fail with a probability under 1e-17.
 _LEAST_INSIDE = 0.01
 _EDGE_DRAWS = 4000
 _TRUNCATED_ROUNDS = 4000
+
+# A direction must be accepted this often, judged by simulation, or the law is refused: MAX_ROUNDS in vain then have
+# a probability below 1e-9 even if the estimate were twice too high.
+_LEAST_ACCEPTED = 0.2
+_DIRECTION_DRAWS = 400
 
 # How far rounding may carry the log of an acceptance probability above 0.
 _EXCESS = 1e-9
@@ -69,20 +75,24 @@ class DistanceLaw(ABC):
         if not isinstance(space, Manifold):
             raise InvalidArgumentError(f"space must be a space such as SPD(3), got {type(space).__name__}.")
         self.space = space
-        self.scale = positive_float(scale, "scale")
+        self.scale = checked_scale(scale)
         self.footpoint = space.as_points(footpoint, "footpoint", batch=False)
         self.ball = ball
+        if float(space.dist(space.origin, self.footpoint)) > farthest(space):
+            raise InvalidArgumentError("footpoint is too far from the origin for double precision. Rescale the data.")
         self._area = area_of(space)
         if ball is None:
             self._require_existence()
             self._end = self._area.end
             self._require_representable()
+            self._require_acceptance()
         else:
             if ball.space != space:
                 raise InvalidArgumentError(f"ball must lie in {space!r}, got one in {ball.space!r}.")
             if not bool(ball.contains(self.footpoint)):
                 raise InvalidArgumentError("footpoint must lie in the ball. Clip it first (ball.clip).")
             self._end = min(2 * ball.radius, self._area.end)
+            self._require_acceptance()
             self._require_room()
         self.normalized = self.radius_is_exact = ball is None and self._area.log_ceiling is None
 
@@ -96,12 +106,14 @@ class DistanceLaw(ABC):
     def _phi(self, t: FloatArray) -> FloatArray:
         """Minus the log density at distance t."""
 
+    @staticmethod
     @abstractmethod
-    def _log_radial(self, t: FloatArray, rate: float) -> FloatArray:
+    def _log_radial(t: FloatArray, scale: float, rate: float) -> FloatArray:
         """Log of the radial density that is not area: rate * t - phi(t) up to a constant, without cancellation."""
 
+    @staticmethod
     @abstractmethod
-    def _radial_slope(self, t: FloatArray, rate: float) -> FloatArray:
+    def _radial_slope(t: FloatArray, scale: float, rate: float) -> FloatArray:
         """Derivative of the same."""
 
     @abstractmethod
@@ -126,12 +138,7 @@ class DistanceLaw(ABC):
         sampling starts from: the true radius is smaller in the sense of likelihood ratios, hence in mean and in
         every quantile, by a few percent at the scales that releases use. Truncated laws: see theory section 4.
         """
-        area = self._area
-        return RadialLaw(
-            lambda t: area.log_shape(t) + self._log_radial(t, area.rate),
-            lambda t: area.slope(t) + self._radial_slope(t, area.rate),
-            [0.0, self._end],
-        )
+        return _radius_law(type(self), self.space, self.scale, self._end)
 
     def mean_radius(self) -> float:
         """Return the expected distance from the footpoint (an upper bound where `radius_is_exact` is False)."""
@@ -177,10 +184,7 @@ class DistanceLaw(ABC):
         # On flat spaces one addition, and what cannot be represented is cut off afterwards: post-processing.
         origin = self.space.origin
         total = self.space.log_coords(origin, self.footpoint) + c
-        if not isinstance(self.space, Euclidean):
-            length = vector_norm(total)
-            total = total * np.minimum(1.0, FARTHEST / np.maximum(length, FARTHEST))[..., None]
-        return self.space.exp_coords(origin, total)
+        return self.space.exp_coords(origin, shorten(total, farthest(self.space)))
 
     def _sample_truncated(self, ball: Ball, n: int, source: RandomSource) -> tuple[Array, int]:
         points = np.empty((n, *self.space.shape), dtype=self.space.dtype)
@@ -224,12 +228,21 @@ class DistanceLaw(ABC):
         """Refuse a law that would put draws where an exponential overflows."""
         if self.space.is_flat or math.isfinite(self._area.end):
             return
-        # The exponential of hyperbolic space overflows at that many curvature radii, matrices at that many units.
-        limit = FARTHEST / max(1.0, math.sqrt(-self.space.curvature[0]))
-        if float(self.radius.sf(limit)) > _LOST:
+        if float(self.radius.sf(farthest(self.space))) > _LOST:
             raise InvalidArgumentError(
                 f"scale = {self.scale:.4g} is too large on {self.space!r}: draws would leave what double precision can "
                 "represent. Use more records, a weaker promise or a smaller ball."
+            )
+
+    def _require_acceptance(self) -> None:
+        """Refuse a law whose directions would hardly ever be accepted; judged with public parameters."""
+        if self._area.log_ceiling is None:
+            return
+        share = _accepted_directions(type(self), self.space, self.scale, self._end)
+        if share < _LEAST_ACCEPTED:
+            raise InvalidArgumentError(
+                f"scale = {self.scale:.4g} is too large for exact draws on {self.space!r}: only {share:.2g} of the "
+                "proposals would be accepted. Use a wrapped law, more records or a smaller ball."
             )
 
     def _require_room(self) -> None:
@@ -241,13 +254,35 @@ class DistanceLaw(ABC):
         for direction in _edge_directions(space):
             edge = space.exp_coords(space.origin, radius * direction)
             inside = space.dist(space.origin, space.exp_coords(edge, c)) <= radius
-            worst = min(worst, float(inside.mean()))
+            share = float(inside.mean())
+            worst = min(worst, share - 4 * math.sqrt(share * (1 - share) / _EDGE_DRAWS))
         if worst < _LEAST_INSIDE:
             raise InvalidArgumentError(
                 f"scale = {self.scale:.4g} is too large to truncate to a ball of radius {radius:.4g} on {space!r}: "
                 f"from its edge only {worst:.2g} of the draws fall inside. Use the law on the whole space and move "
                 "the draw into the ball afterwards, or a wrapped law."
             )
+
+
+@lru_cache(maxsize=256)
+def _radius_law(kind: type[DistanceLaw], space: Manifold, scale: float, end: float) -> RadialLaw:
+    """Make the law of the radius, or take it from a cache: it depends on public parameters alone."""
+    area = area_of(space)
+    return RadialLaw(
+        lambda t: area.log_shape(t) + kind._log_radial(t, scale, area.rate),
+        lambda t: area.slope(t) + kind._radial_slope(t, scale, area.rate),
+        [0.0, end],
+    )
+
+
+@lru_cache(maxsize=256)
+def _accepted_directions(kind: type[DistanceLaw], space: Manifold, scale: float, end: float) -> float:
+    """Estimate how often a direction is accepted against the ceiling of the volume density, by simulation."""
+    area, source = area_of(space), SimulationSource(0)
+    assert area.log_ceiling is not None
+    t = _radius_law(kind, space, scale, end).sample(_DIRECTION_DRAWS, source)
+    c = source.direction(_DIRECTION_DRAWS, space.dim) * t[:, None]
+    return float(np.exp(space.log_volume_density(c) - area.log_ceiling(t)).mean())
 
 
 def draw_coords(space: Manifold, area: Area, radius: RadialLaw, n: int, source: RandomSource) -> tuple[FloatArray, int]:

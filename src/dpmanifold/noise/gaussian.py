@@ -28,12 +28,14 @@ class RiemannianGaussian(DistanceLaw):
     def _phi(self, t: FloatArray) -> FloatArray:
         return (t / self.scale) ** 2 / 2
 
-    def _log_radial(self, t: FloatArray, rate: float) -> FloatArray:
+    @staticmethod
+    def _log_radial(t: FloatArray, scale: float, rate: float) -> FloatArray:
         # rate * t - t^2/(2 s^2), as a square about its maximum at rate * s^2.
-        return -((t / self.scale - rate * self.scale) ** 2) / 2
+        return -((t / scale - rate * scale) ** 2) / 2
 
-    def _radial_slope(self, t: FloatArray, rate: float) -> FloatArray:
-        return -(t / self.scale - rate * self.scale) / self.scale
+    @staticmethod
+    def _radial_slope(t: FloatArray, scale: float, rate: float) -> FloatArray:
+        return -(t / scale - rate * scale) / scale
 
     def _radial_constant(self, rate: float) -> float:
         return (rate * self.scale) ** 2 / 2

@@ -9,23 +9,28 @@ How often depends on the data, so the running time of this law tells about them.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from dpmanifold import frechet
-from dpmanifold._check import Array, FloatArray, positive_float
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SamplerError
 from dpmanifold.manifolds.base import vector_norm
 from dpmanifold.manifolds.sphere import u_cot_u
-from dpmanifold.noise.areas import Area, area_of
+from dpmanifold.noise.areas import Area, area_of, checked_scale
 from dpmanifold.noise.distance import draw_coords, require_below_one
 from dpmanifold.noise.radial import RadialLaw
-from dpmanifold.noise.source import RandomSource, Rng, Size, as_shape, as_source
+from dpmanifold.noise.source import RandomSource, Rng, SimulationSource, Size, as_shape, as_source
 
 # Pieces of the lower bound of the gradient on positively curved spaces; more of them gain less than 1 %.
 _PIECES = 64
-# Rounds of proposals for one draw. Acceptance is 0.5 and more where releases are made; see `acceptance`.
+# A law is refused if, for data at the ball's edge, fewer proposals than this share would be accepted, judged by
+# simulation with public parameters (a heuristic for the worst case, not a proof). With it, the rounds below all fail
+# with a probability under 1e-80; a failure would depend on the data.
+_LEAST_ACCEPTED = 0.002
+_EDGE_DRAWS = 2000
 _ROUNDS = 100_000
 _BLOCK = 4_194_304
 
@@ -62,15 +67,14 @@ class GradientLaw:
             raise InvalidArgumentError(f"ball must be a Ball, got {type(ball).__name__}.")
         self.ball = ball
         self.space = ball.space
-        self.scale = positive_float(scale, "scale")
-        records = self.space.as_points(X, "X", batch=True)
-        if len(records) == 0:
-            raise InvalidDataError("X is empty. A mean needs at least one record.")
-        self.tol = frechet.public_tol(ball, len(records), tol)
+        self.scale = checked_scale(scale)
         self._frame = ball.frame
-        self._points = ball.to_frame(records)
-        inner = Ball(self._frame, self._frame.origin, ball.radius)
-        self._mean = frechet.mean(self._points, inner, tol=self.tol).in_frame
+        self._points = ball.to_frame(X)
+        if self._points.ndim != 1 + len(self._frame.shape) or len(self._points) == 0:
+            raise InvalidDataError(f"X must be a batch of at least one record, got shape {np.shape(self._points)}.")
+        self.tol = frechet.public_tol(ball, len(self._points), tol)
+        require_room(ball, self.scale, self.tol)
+        self._mean = frechet.mean(self._points, ball.in_frame, tol=self.tol).in_frame
         self._area = self._area_to(2 * ball.radius)
         self._knots, self._floor = self._gradient_floor()
         self._radius = self._radius_law()
@@ -141,15 +145,15 @@ class GradientLaw:
         for _ in range(_ROUNDS):
             if missing.size == 0:
                 return self.ball.clip(self.ball.from_frame(points)).reshape(*shape, *self.space.shape), proposals
-            drawn, kept = self._propose(missing.size, source)
-            proposals += missing.size
+            drawn, kept, tried = self._propose(missing.size, source)
+            proposals += tried
             points[missing[kept]] = drawn[kept]
             missing = missing[~kept]
         raise SamplerError(f"{self!r} did not end after {_ROUNDS} rounds.")
 
-    def _propose(self, n: int, source: RandomSource) -> tuple[Array, Array]:
+    def _propose(self, n: int, source: RandomSource) -> tuple[Array, Array, int]:
         """Return proposals in the ball's frame and which are accepted, with the same H in both steps."""
-        c, _ = draw_coords(self._frame, self._area, self._radius, n, source)
+        c, tried = draw_coords(self._frame, self._area, self._radius, n, source)
         drawn = self._frame.exp_coords(self._mean, c)
         inside = self._frame.dist(self._frame.origin, drawn) <= self.ball.radius
         log_ratio = np.full(n, -np.inf)
@@ -157,7 +161,7 @@ class GradientLaw:
         excess = self._gradient_norm(drawn[inside]) - floor + self.tol
         log_ratio[inside] = -excess / self.scale
         require_below_one(log_ratio)
-        return drawn, source.uniform(n) <= np.exp(log_ratio)
+        return drawn, source.uniform(n) <= np.exp(log_ratio), tried
 
     # ---------------------------------------------------------------- density
 
@@ -191,3 +195,58 @@ class GradientLaw:
         value = -self._gradient_norm(frame) / self.scale
         inside = self.space.dist(self.ball.center, flat) <= self.ball.radius
         return np.where(inside, value, -np.inf).reshape(batch)
+
+
+def require_room(ball: Ball, scale: float, tol: float) -> None:
+    """Refuse, from public numbers, a scale at which draws would be accepted too rarely for some data.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> require_room(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), scale=0.01, tol=1e-9)
+    """
+    if tol > scale:
+        raise InvalidArgumentError(
+            f"scale = {scale:.3g} is below the tolerance {tol:.3g} of the mean: the law is not known that finely. "
+            "Use a larger scale or a smaller ball."
+        )
+    share = _worst_acceptance(ball, scale)
+    if share < _LEAST_ACCEPTED:
+        raise InvalidArgumentError(
+            f"scale = {scale:.3g} is not suited to the K-norm gradient law in a ball of radius {ball.radius:.3g} on "
+            f"{ball.space!r}: for data at its edge only {share:.1g} of the proposals would be accepted. Use the "
+            "Riemannian or wrapped Laplace law."
+        )
+
+
+@lru_cache(maxsize=64)
+def _worst_acceptance(ball: Ball, scale: float) -> float:
+    """Estimate the share of accepted proposals when the mean is at the ball's edge, from public numbers.
+
+    The mean squared distance of the records from the mean is at most r^2, so at arc length s the mean Hessian is at
+    least 1 - (1 - h) min(1, (r + s)^2/(4r^2)) and at most c(r + s) (theory sections 3 and 4): proposals are made with
+    the integral of the first, and the gradient is at most that of the second.
+    """
+    frame, r = ball.frame, ball.effective_radius
+    area = area_of(frame)
+    low = ball.space.hessian_bounds(2 * r)[0]
+    knots = np.linspace(0.0, 2 * r, _PIECES + 1)
+    middle = (knots[:-1] + knots[1:]) / 2
+    slopes = 1 - (1 - low) * np.minimum(1.0, (r + middle) ** 2 / (4 * r * r))
+    steepest = np.array([ball.space.hessian_bounds(r + s)[1] for s in middle])
+    floor, ceiling = (np.concatenate([[0.0], np.cumsum(x * np.diff(knots))]) for x in (slopes, steepest))
+
+    def slope(t: FloatArray) -> FloatArray:
+        piece = np.minimum(np.searchsorted(knots, t, side="right") - 1, len(slopes) - 1)
+        return area.slope(t) + area.rate - slopes[piece] / scale
+
+    radius = RadialLaw(lambda t: area.log_shape(t) + area.rate * t - np.interp(t, knots, floor) / scale, slope, knots)
+    source = SimulationSource(0)
+    t = radius.sample(_EDGE_DRAWS, source)
+    c = source.direction(_EDGE_DRAWS, frame.dim) * t[:, None]
+    weight = np.exp(-(np.interp(t, knots, ceiling) - np.interp(t, knots, floor)) / scale)
+    if area.log_ceiling is not None:
+        weight *= np.exp(frame.log_volume_density(c) - area.log_ceiling(t))
+    edge = frame.exp_coords(frame.origin, ball.radius * np.eye(frame.dim)[0])
+    inside = frame.dist(frame.origin, frame.exp_coords(edge, c)) <= ball.radius
+    return float((weight * inside).mean())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpmanifold._check import FloatArray
@@ -40,11 +38,13 @@ class RiemannianLaplace(DistanceLaw):
     def _phi(self, t: FloatArray) -> FloatArray:
         return t / self.scale
 
-    def _log_radial(self, t: FloatArray, rate: float) -> FloatArray:
-        return -t * (1 / self.scale - rate)
+    @staticmethod
+    def _log_radial(t: FloatArray, scale: float, rate: float) -> FloatArray:
+        return -t * (1 / scale - rate)
 
-    def _radial_slope(self, t: FloatArray, rate: float) -> FloatArray:
-        return np.full_like(t, rate - 1 / self.scale)
+    @staticmethod
+    def _radial_slope(t: FloatArray, scale: float, rate: float) -> FloatArray:
+        return np.full_like(t, rate - 1 / scale)
 
     def _radial_constant(self, rate: float) -> float:
         return 0.0
@@ -65,14 +65,3 @@ class RiemannianLaplace(DistanceLaw):
         d = self.space.dim
         length = source.gamma(float(d), n) if d > 1 else source.exponential(n)
         return source.direction(n, d) * (length * self.scale)[:, None]
-
-
-def laplace_exists(size: int) -> float:
-    """Return the smallest 1/scale, exclusive, at which the Laplace law exists on affine-invariant SPD(size).
-
-    Examples
-    --------
-    >>> round(laplace_exists(2), 6)
-    0.707107
-    """
-    return math.sqrt(size * (size * size - 1) / 3) / 2

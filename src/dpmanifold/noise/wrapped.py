@@ -13,11 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, positive_float
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Euclidean, Manifold
-from dpmanifold.manifolds.base import vector_norm
-from dpmanifold.noise.areas import FARTHEST
+from dpmanifold.manifolds.base import shorten
+from dpmanifold.noise.areas import checked_scale, farthest
 from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.gaussian import RiemannianGaussian
 from dpmanifold.noise.laplace import RiemannianLaplace
@@ -54,10 +54,13 @@ class WrappedLaw(ABC):
         self.space = space
         self.center = space.as_points(center, "center", batch=False)
         self.value = space.as_points(value, "value", batch=False)
-        self.scale = positive_float(scale, "scale")
+        self.scale = checked_scale(scale)
         self.normalized = True
         self.radius_is_exact = space.is_flat
         self._shift = space.log_coords(self.center, self.value)
+        self._longest = farthest(space) - float(space.dist(space.origin, self.center))
+        if not self._longest > 0:
+            raise InvalidArgumentError("center is too far from the origin for double precision. Rescale the data.")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space!r}, scale={self.scale:.6g})"
@@ -88,10 +91,7 @@ class WrappedLaw(ABC):
         """
         shape = () if size is None else as_shape(size)
         z, _ = self._noise.sample_coords(math.prod(shape), as_source(rng))
-        c = self._shift + z
-        if not isinstance(self.space, Euclidean):
-            limit = FARTHEST / max(1.0, math.sqrt(-self.space.curvature[0]))
-            c = c * np.minimum(1.0, limit / np.maximum(vector_norm(c), limit))[:, None]
+        c = shorten(self._shift + z, self._longest)
         return self.space.exp_coords(self.center, c).reshape(*shape, *self.space.shape)
 
     def logpdf(self, x: object) -> FloatArray:

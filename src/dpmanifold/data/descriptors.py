@@ -1,0 +1,236 @@
+"""Covariance descriptors of images: one SPD matrix per image, of size 9 (gray) or 11 (RGB).
+
+What is done to one image depends on that image alone, so a descriptor costs no privacy. The ball that holds every
+descriptor, whatever the image, is in :mod:`dpmanifold.data.descriptor_ball`. Not a general feature extractor: the
+features are those of Utpala, Vepakomma and Miolane (2023), for which the bounds are proved (theory: descriptors).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmanifold._check import Array, FloatArray, index_text, positive_float
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.linalg import symmetrize
+
+GRAY_SIZE = 9
+RGB_SIZE = 11
+
+# The kernel of the second derivative spans 5 pixels. Smaller images would be mostly reflections; and one RGB image
+# of shape (h, w, 3), given without its batch axis, would pass for gray images 3 pixels wide.
+SMALLEST_SIDE = 5
+
+# Below, the rounding of a covariance (about 1e-15) is no longer small beside eta; above, eta drowns every feature.
+SMALLEST_ETA, LARGEST_ETA = 1e-12, 1.0
+
+# ITU-R BT.601: how the gray image behind an RGB image's derivatives is mixed.
+_LUMA = np.array([0.299, 0.587, 0.114])
+
+# A gradient shorter than this is flat ground and its angle 0. The angle jumps at gradient 0, so what rounding leaves
+# of a cancelled difference (6e-8 in float32) must not count; the smallest step of a 16-bit image (4e-6) must.
+_FLAT = 2.0**-20
+
+# Feature values held at once, unless a single image has more: 1 MB. From 2 MB on the allocator returns every temporary
+# to the system and asks for fresh pages, which costs a third more time.
+_CHUNK_VALUES = 2**17
+
+
+def covariance_descriptors(images: npt.ArrayLike, eta: float = 1e-6) -> FloatArray:
+    """Return the covariance descriptors of images; (n, h, w) -> (n, 9, 9) or (n, h, w, 3) -> (n, 11, 11).
+
+    At each pixel stand the features x, y, I, |Ix|, |Iy|, |Ixx|, |Iyy|, sqrt(Ix^2 + Iy^2), arctan2(|Ix|, |Iy|); RGB
+    images have three intensities I, and derivatives of their gray mixture (0.299, 0.587, 0.114). The descriptor is
+    the features' covariance over the pixels (divided by their number) plus `eta` times the identity.
+
+    - x = column / (w - 1) and y = row / (h - 1) lie in [0, 1].
+    - Ix, Iy: the 3 x 3 Sobel kernel over 4. Ixx, Iyy: (1, 4, 6, 4, 1) across (1, 0, -2, 0, 1), over 32. All four stay
+      in [-1, 1], rounding included.
+    - Beyond the border the image is reflected about its edge, `d c b a | a b c d | d c b a`: scipy.ndimage's default
+      "reflect". The paper does not say; the bounds hold for every padding with values in [0, 1].
+    - The angle is 0 where the gradient is shorter than 2^-20, which is rounding and not an edge.
+
+    Parameters
+    ----------
+    images : uint8 (divided by 255) or float in [0, 1]; at least 5 x 5 pixels. A uint8 mask of zeros and ones is a very
+        faint image: give `mask.astype(float)`
+    eta : in [1e-12, 1]; the smallest eigenvalue of a descriptor is at least this. It is public, and the ball depends
+        on it: give `descriptor_ball` the same
+
+    Returns
+    -------
+    Symmetric positive definite float64 matrices. Memory beyond them is a few MB, or what one image needs.
+
+    Notes
+    -----
+    Theory: descriptors, section 9.
+
+    Examples
+    --------
+    >>> images = np.zeros((2, 8, 8), dtype=np.uint8)
+    >>> images[1, :, 4:] = 255
+    >>> R = covariance_descriptors(images)
+    >>> R.shape
+    (2, 9, 9)
+    >>> round(float(R[1, 2, 2]), 6), round(float(R[0, 2, 2]), 6)      # variance of the intensity: a half image, a blank
+    (0.250001, 1e-06)
+    """
+    eta = checked_eta(eta)
+    array = _checked_images(images)
+    height, width = array.shape[1:3]
+    size = GRAY_SIZE if array.ndim == 3 else RGB_SIZE
+    result = np.empty((len(array), size, size))
+    step = max(1, min(len(array), _CHUNK_VALUES // (size * height * width)))
+    buffer = np.empty((step, size, height, width))  # made once, for the same reason
+    for start in range(0, len(array), step):
+        chunk = _intensities(array[start : start + step])
+        features = buffer[: len(chunk)]
+        _fill_features(features, chunk)
+        centred = features.reshape(len(chunk), size, height * width)
+        centred -= centred.mean(axis=-1, keepdims=True)
+        products = centred @ np.swapaxes(centred, -1, -2)
+        result[start : start + step] = symmetrize(products / (height * width))
+    diagonal = np.arange(size)
+    result[:, diagonal, diagonal] += eta
+    return result
+
+
+def checked_eta(eta: object) -> float:
+    """Return `eta` as a float in the supported range, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> checked_eta(1e-6)
+    1e-06
+    """
+    number = positive_float(eta, "eta")
+    if not SMALLEST_ETA <= number <= LARGEST_ETA:
+        raise InvalidArgumentError(
+            f"eta must be from {SMALLEST_ETA:g} to {LARGEST_ETA:g}, got {number:g}: below, rounding would decide the "
+            "smallest eigenvalues; above, nothing of the image would be left. 1e-6 is usual, 1e-3 gives a smaller ball."
+        )
+    return number
+
+
+def _checked_images(images: object) -> Array:
+    """Return images as an array of the dtype they came in, after refusing everything the bounds do not cover."""
+    if np.ma.isMaskedArray(images):
+        raise InvalidDataError("images is a masked array, whose mask would be ignored. Select whole images first.")
+    try:
+        array: npt.NDArray[Any] = np.asarray(images)
+    except ValueError as problem:
+        raise InvalidDataError(
+            "images must be one array of images of equal size, got a ragged sequence. Resize or crop them first."
+        ) from problem
+    _refuse_dtype(array)
+    _refuse_shape(array.shape)
+    # NaN passes through min and max, and fails both comparisons; no temporary as large as the data.
+    if array.size and array.dtype.kind == "f" and not (array.min() >= 0 and array.max() <= 1):
+        per_image = array.reshape(len(array), -1)
+        bad = ~((per_image.min(axis=1) >= 0) & (per_image.max(axis=1) <= 1))
+        raise InvalidDataError(
+            f"images must have values in [0, 1] when given as floats; the image{index_text(bad)} has others or NaN. "
+            "Divide by the largest possible value (255 for 8-bit images), np.clip what resizing overshot, or drop it."
+        )
+    return array
+
+
+def _refuse_dtype(array: Array) -> None:
+    """Refuse dtypes whose scale is unknown, and those too coarse to tell flat ground from an edge."""
+    if array.dtype == np.uint8 or (array.dtype.kind == "f" and array.dtype.itemsize >= 4):
+        return
+    if array.dtype.kind == "f":
+        remedy = "Half precision turns flat areas into edges: give the original uint8, or float32"
+    elif array.dtype.kind == "b":
+        remedy = "Give images.astype(float)"
+    elif array.dtype.kind in "iu":
+        remedy = "Divide by the largest possible value (255 or 65535), or give 8-bit images as uint8"
+    else:
+        remedy = "Give numbers in one array"
+    raise InvalidDataError(f"images must be uint8, or float in [0, 1], got dtype {array.dtype}. {remedy}.")
+
+
+def _refuse_shape(shape: tuple[int, ...]) -> None:
+    """Refuse shapes that are not a batch of gray or RGB images, with the likeliest repair."""
+    if len(shape) == 3 and shape[2] == 3:
+        remedy = "One RGB image is images[None]"
+    elif len(shape) == 2:
+        remedy = "One gray image is images[None]"
+    elif len(shape) == 4 and shape[-1] == 1:
+        remedy = "Drop the last axis: images[..., 0]"
+    elif len(shape) == 4 and shape[-1] == 4:
+        remedy = "Drop the transparency: images[..., :3]"
+    elif len(shape) == 4 and shape[1] in (1, 3) and shape[-1] != 3:
+        remedy = "Move the channels last: np.moveaxis(images, 1, -1)" if shape[1] == 3 else "Drop axis 1: images[:, 0]"
+    else:
+        remedy = f"Both sides need at least {SMALLEST_SIDE} pixels"
+    known = len(shape) == 3 or (len(shape) == 4 and shape[-1] == 3)
+    if not known or min(shape[1:3]) < SMALLEST_SIDE:
+        raise InvalidDataError(
+            f"images must have shape (n, h, w) or (n, h, w, 3), h and w at least {SMALLEST_SIDE}, got "
+            f"{shape}. {remedy}."
+        )
+
+
+def _intensities(chunk: Array) -> FloatArray:
+    """Return a chunk of images as float64 in [0, 1]."""
+    if chunk.dtype == np.uint8:
+        return np.asarray(chunk / 255.0)
+    return chunk.astype(np.float64)
+
+
+def _fill_features(features: FloatArray, intensities: FloatArray) -> None:
+    """Write the features of a chunk, (m, h, w) or (m, h, w, 3), into `features`, (m, size, h, w)."""
+    size, height, width = features.shape[1:]
+    features[:, 0] = np.linspace(0.0, 1.0, width)
+    features[:, 1] = np.linspace(0.0, 1.0, height)[:, None]
+    if size == GRAY_SIZE:
+        gray = intensities
+        features[:, 2] = gray
+    else:
+        features[:, 2:5] = np.moveaxis(intensities, -1, 1)
+        # The weights add up to 1, their rounded sum may exceed it: the bounds want at most 1.
+        gray = np.minimum(intensities @ _LUMA, 1.0)
+    slope_x, slope_y, bend_x, bend_y, length, angle = (features[:, i] for i in range(size - 6, size))
+    # numpy's "symmetric" is scipy's "reflect".
+    padded = np.pad(gray, ((0, 0), (2, 2), (2, 2)), mode="symmetric")
+    turned = np.swapaxes(padded, 1, 2)
+    np.abs(_slope(padded), out=slope_x)
+    np.abs(np.swapaxes(_slope(turned), 1, 2), out=slope_y)
+    np.abs(_bend(padded), out=bend_x)
+    np.abs(np.swapaxes(_bend(turned), 1, 2), out=bend_y)
+    np.sqrt(slope_x * slope_x + slope_y * slope_y, out=length)
+    np.arctan2(slope_x, slope_y, out=angle)
+    angle[length < _FLAT] = 0.0
+
+
+def _slope(padded: FloatArray) -> FloatArray:
+    """Sobel derivative along the last axis, (m, h + 4, w + 4) -> (m, h, w), in [-1, 1].
+
+    Differences first, then the smoothing: a flat area gives exactly 0, and as rounding is monotone no partial result
+    leaves the interval that the exact one is bound to.
+    """
+    inner = padded[:, 1:-1, 1:-1]
+    step = inner[:, :, 2:] - inner[:, :, :-2]
+    smooth = step[:, 2:] + step[:, :-2]
+    smooth += 2 * step[:, 1:-1]
+    smooth /= 4
+    return smooth
+
+
+def _bend(padded: FloatArray) -> FloatArray:
+    """Second derivative along the last axis, (m, h + 4, w + 4) -> (m, h, w), in [-1, 1]; differences first."""
+    rise = padded[:, :, 2:] - padded[:, :, :-2]
+    step = rise[:, :, 2:] - rise[:, :, :-2]
+    smooth = step[:, 1:-3] + step[:, 3:-1]
+    smooth *= 4
+    smooth += step[:, :-4]
+    smooth += step[:, 4:]
+    smooth += 6 * step[:, 2:-2]
+    smooth /= 32
+    return smooth
+
+
+__all__ = ["covariance_descriptors"]

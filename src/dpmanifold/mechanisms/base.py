@@ -1,0 +1,134 @@
+"""What a mechanism is: a law, its calibration, and a forecast of how far off the answer will be.
+
+Everything here is decided from public quantities: the ball, the number of units and the promise. A mechanism draws
+in the ball's frame, about the point it is given there; moving the draw back to the space is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.noise import RadialLaw
+from dpmanifold.noise.source import RandomSource
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
+from dpmanifold.sensitivity import Sensitivity
+
+# Levels at which expectations of a stretched radius are bounded from above, step by step.
+_LEVELS = np.concatenate([np.linspace(0, 0.99, 400), 1 - np.geomspace(0.0099, 1e-12, 200)])
+
+# A few operations with a relative error of eps each: scales are rounded up by this factor.
+ROUND_UP = 1 + 1e-14
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A scale and why it keeps a promise.
+
+    Attributes
+    ----------
+    mechanism : its name in the registry
+    privacy : the promise it keeps
+    scale : of the noise law
+    sensitivity : the bound the scale was made from
+    rule : how, in a few words ("analytic Gaussian", "Delta/epsilon", ...)
+    """
+
+    mechanism: str
+    privacy: Promise
+    scale: float
+    sensitivity: Sensitivity
+    rule: str
+
+
+class Forecast:
+    """How far the noise will carry the answer, before any data is touched (theory section 5).
+
+    Attributes
+    ----------
+    exact : True if it is the law of the error; False if the error is provably smaller in mean and in every quantile
+    """
+
+    def __init__(
+        self, radius: RadialLaw, exact: bool, stretch: Callable[[FloatArray], FloatArray] | None = None
+    ) -> None:
+        self._radius, self._stretch = radius, stretch
+        self.exact = exact
+
+    @property
+    def mean(self) -> float:
+        """Expected distance between the answer and what it hides."""
+        return self._radius.mean() if self._stretch is None else self._stretched_moment(1)
+
+    @property
+    def second_moment(self) -> float:
+        """Expected squared distance."""
+        return self._radius.moment(2) if self._stretch is None else self._stretched_moment(2)
+
+    def quantile(self, q: npt.ArrayLike) -> FloatArray:
+        """Distance that is exceeded with probability 1 - q."""
+        t = self._radius.quantile(q)
+        return t if self._stretch is None else self._stretch(t)
+
+    def _stretched_moment(self, power: int) -> float:
+        """Bound an expectation of an increasing function by its upper sum over quantiles."""
+        assert self._stretch is not None
+        steps = self._stretch(self._radius.quantile(np.append(_LEVELS[1:], 1 - 1e-15))) ** power
+        return float(np.diff(np.append(_LEVELS, 1.0)) @ steps)
+
+
+class Mechanism(ABC):
+    """One way to keep a promise about a mean."""
+
+    name: str
+    """Its name in the registry."""
+    title: str
+    """What it is, in a few words for people."""
+    baseline: bool = False
+    """True for the papers' extrinsic mechanisms: for comparison, never chosen by "auto"."""
+    covers_timing: bool = True
+    """False where the running time depends on the data."""
+
+    @abstractmethod
+    def refusal(self, ball: Ball, privacy: Promise) -> str | None:
+        """Return why this mechanism cannot keep the promise on that space, or None."""
+
+    @abstractmethod
+    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+        """Return the scale for n units; may refuse with InvalidArgumentError what only the scale can tell."""
+
+    @abstractmethod
+    def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
+        """Return what to expect of the noise."""
+
+    @abstractmethod
+    def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
+        """Draw once in the ball's frame, given the mean and the units' points there; returns a point of the frame."""
+
+
+def pure_epsilon(privacy: Promise) -> float:
+    """Return the largest epsilon whose pure promise implies `privacy`, rounded down (theory section 5).
+
+    Examples
+    --------
+    >>> pure_epsilon(PureDP(1.0)), round(pure_epsilon(ZCDP(0.5)), 12)
+    (1.0, 1.0)
+    """
+    if isinstance(privacy, (PureDP, ApproxDP)):
+        return privacy.epsilon
+    if isinstance(privacy, ZCDP):
+        # epsilon-DP is min(epsilon, epsilon^2/2)-zCDP.
+        return max(privacy.rho, math.sqrt(2 * privacy.rho)) / ROUND_UP
+    assert isinstance(privacy, GDP)
+    # 1/(1 + e^epsilon) = Phi(-mu/2).
+    lower = float(special.log_ndtr(-privacy.mu / 2))
+    upper = float(special.log_ndtr(privacy.mu / 2))
+    return (upper - lower) * (1 - 1e-13)

@@ -1,0 +1,118 @@
+"""The wrapped mechanisms: Laplace or Gaussian noise in the tangent space of the public centre.
+
+The tangent Gaussian of Utpala and others (2023), with classical and with analytic calibration, and the
+exponential-wrapped Gaussian of Jiang and others (2025) are the Gaussian one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.manifolds.hyperbolic import log_sinhc
+from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism, pure_epsilon
+from dpmanifold.noise import WrappedGaussian, WrappedLaplace
+from dpmanifold.noise.source import RandomSource
+from dpmanifold.noise.wrapped import WrappedLaw
+from dpmanifold.privacy import ApproxDP, Promise, PureDP
+from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
+from dpmanifold.sensitivity import of_mean
+
+_NOT_HADAMARD = "it needs a flat or Hadamard space: elsewhere the logarithm stretches distances"
+
+
+class _Wrapped(Mechanism):
+    """What the wrapped mechanisms share: the law at the frame's origin, and the forecast."""
+
+    law: type[WrappedLaw]
+
+    def _make(self, ball: Ball, scale: float, mean: Array) -> WrappedLaw:
+        return self.law(ball.frame, ball.frame.origin, mean, scale)
+
+    def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
+        """Return the law of |Z|: exact on flat spaces; on curved ones the largest error over the ball, a bound.
+
+        Between a and a + z in the tangent space the exponential stretches by at most sinh(b s)/(b s) at distance
+        s <= r + |z| from the origin, -b^2 the smallest curvature; and the error is never above 2r + |z|.
+        """
+        law = self._make(ball, calibration.scale, ball.frame.origin)
+        if ball.space.is_flat:
+            return Forecast(law.radius, exact=True)
+        b = math.sqrt(-ball.space.curvature[0])
+        r = ball.effective_radius
+
+        def stretch(t: FloatArray) -> FloatArray:
+            with np.errstate(over="ignore"):
+                return np.minimum(2 * r + t, t * np.exp(np.minimum(log_sinhc(b * (r + t)), 700.0)))
+
+        return Forecast(law.radius, exact=False, stretch=stretch)
+
+    def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
+        """Add noise to the logarithm of the mean at the frame's origin."""
+        return self._make(ball, calibration.scale, mean).sample(rng=source)
+
+
+class WrappedLaplaceMechanism(_Wrapped):
+    """Noise of density exp(-|z|/sigma) in the tangent space; sigma = Delta/epsilon, for every epsilon."""
+
+    name = "wrapped-laplace"
+    title = "Laplace in the tangent space of the centre"
+    law = WrappedLaplace
+
+    def refusal(self, ball: Ball, privacy: Promise) -> str | None:
+        """Return why not: positive curvature."""
+        return None if ball.space.is_hadamard else _NOT_HADAMARD
+
+    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+        """Return Delta/epsilon."""
+        sensitivity = of_mean(ball, n)
+        scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
+        return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")
+
+
+class WrappedGaussianMechanism(_Wrapped):
+    """Normal noise in the tangent space; sigma = Delta/mu, mu the best the promise allows (analytic for ApproxDP)."""
+
+    name = "wrapped-gaussian"
+    title = "Gaussian in the tangent space of the centre"
+    law = WrappedGaussian
+
+    def refusal(self, ball: Ball, privacy: Promise) -> str | None:
+        """Return why not: positive curvature, or a pure promise."""
+        if not ball.space.is_hadamard:
+            return _NOT_HADAMARD
+        if isinstance(privacy, PureDP):
+            return "Gaussian noise keeps no pure promise"
+        return None
+
+    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+        """Return Delta/mu."""
+        sensitivity = of_mean(ball, n)
+        rule = "analytic Gaussian" if isinstance(privacy, ApproxDP) else "Delta/mu"
+        return Calibration(self.name, privacy, gaussian_scale(sensitivity.value, privacy), sensitivity, rule)
+
+
+class ClassicalGaussianMechanism(WrappedGaussianMechanism):
+    """The tangent Gaussian as first published: Delta sqrt(2 ln(1.25/delta))/epsilon, for epsilon below 1."""
+
+    name = "wrapped-gaussian-classical"
+    title = "Gaussian in the tangent space, classical calibration"
+
+    def refusal(self, ball: Ball, privacy: Promise) -> str | None:
+        """Return why not: only approximate promises with epsilon below 1."""
+        if not ball.space.is_hadamard:
+            return _NOT_HADAMARD
+        if not isinstance(privacy, ApproxDP):
+            return "the classical calibration is for approximate promises"
+        if privacy.epsilon >= 1:
+            return f"the classical calibration needs epsilon below 1, got {privacy.epsilon:g}"
+        return None
+
+    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+        """Return the classical scale."""
+        sensitivity = of_mean(ball, n)
+        scale = gaussian_scale(sensitivity.value, privacy, method="classical")
+        return Calibration(self.name, privacy, scale, sensitivity, "classical Gaussian")

@@ -1,0 +1,166 @@
+"""How large the noise must be for a promise, and what promise noise of a given size keeps (theory section 5).
+
+For noise added in a flat space, or laws with the same calibration: the mechanisms say which of these they use and
+why it holds on a curved one. Every scale is rounded up, and every promise rounded to the weaker side.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from typing import TypeVar, overload
+
+from dpmanifold._check import positive_float, shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.privacy.convert import gdp_sufficient_for, to_approx
+from dpmanifold.privacy.promises import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Promise,
+    PromiseError,
+    PureDP,
+    as_promise,
+    float_up,
+    sqrt_up,
+)
+
+# A logarithm, a root and three products, each within eps of its exact value.
+_ROUND_UP = 1 + 8 * sys.float_info.epsilon
+_METHODS = ("analytic", "classical")
+P = TypeVar("P", bound=Promise)
+
+
+def laplace_scale(sensitivity: float, promise: Promise) -> float:
+    """Return the scale of Laplace noise that keeps a pure promise: sensitivity/epsilon (theory section 5).
+
+    Parameters
+    ----------
+    sensitivity : how far one unit can move the statistic, above 0
+    promise : a PureDP
+
+    Examples
+    --------
+    >>> laplace_scale(0.25, PureDP(0.5))
+    0.5
+    """
+    sensitivity = positive_float(sensitivity, "sensitivity")
+    match as_promise(promise, "promise"):
+        case PureDP(epsilon):
+            return _finite(float_up(Fraction(sensitivity) / Fraction(epsilon)), sensitivity, promise)
+    raise PromiseError(
+        f"promise {promise} is not what Laplace noise is calibrated to. Give a PureDP that implies it, "
+        "or use gaussian_scale."
+    )
+
+
+def laplace_promise(sensitivity: float, scale: float) -> PureDP:
+    """Return what Laplace noise of this scale keeps: the inverse of `laplace_scale`, rounded up.
+
+    Examples
+    --------
+    >>> laplace_promise(0.25, 0.5)
+    PureDP(epsilon=0.5)
+    """
+    sensitivity, scale = positive_float(sensitivity, "sensitivity"), positive_float(scale, "scale")
+    return PureDP(float_up(Fraction(sensitivity) / Fraction(scale)))
+
+
+def gaussian_scale(sensitivity: float, promise: Promise, *, method: str = "analytic") -> float:
+    """Return the standard deviation of Gaussian noise, in each direction, that keeps a promise (theory section 5).
+
+    GDP: sensitivity/mu. ZCDP: sensitivity/sqrt(2 rho). ApproxDP: the exact condition of Balle and Wang (2018), both
+    arguments as they should be (theory section 10.1), or the classical sensitivity sqrt(2 log(1.25/delta))/epsilon,
+    which is proven below epsilon = 1 only. Never below the exact value, and within 1e-12 above it wherever delta
+    is 1e-300 or more.
+
+    Parameters
+    ----------
+    sensitivity : how far one unit can move the statistic, in the Euclidean (Riemannian) norm, above 0
+    promise : a GDP, ZCDP or ApproxDP
+    method : "analytic" (default) or "classical"; makes a difference for ApproxDP only
+
+    Examples
+    --------
+    >>> gaussian_scale(1.0, GDP(2.0)), gaussian_scale(1.0, ZCDP(0.5))
+    (0.5, 1.0)
+    >>> promise = ApproxDP(epsilon=0.5, delta=1e-5)
+    >>> round(gaussian_scale(1.0, promise), 4), round(gaussian_scale(1.0, promise, method="classical"), 4)
+    (7.0318, 9.6896)
+    """
+    sensitivity = positive_float(sensitivity, "sensitivity")
+    if method not in _METHODS:
+        raise InvalidArgumentError(f"method must be one of {', '.join(_METHODS)}, got {shown(method)}.")
+    match as_promise(promise, "promise"):
+        case GDP(mu):
+            scale = float_up(Fraction(sensitivity) / Fraction(mu))
+        case ZCDP(rho):
+            scale = sqrt_up(Fraction(sensitivity) ** 2 / (2 * Fraction(rho)))
+        case ApproxDP() as approximate if method == "classical":
+            scale = _classical(sensitivity, approximate)
+        case ApproxDP() as approximate:
+            scale = float_up(Fraction(sensitivity) / Fraction(gdp_sufficient_for(approximate).mu))
+        case _:
+            raise PromiseError(
+                f"promise {promise} cannot be kept by Gaussian noise of any scale: the ratio of two normal densities "
+                "is unbounded. Use laplace_scale, or ask for ApproxDP, ZCDP or GDP."
+            )
+    return _finite(scale, sensitivity, promise)
+
+
+@overload
+def gaussian_promise(sensitivity: float, scale: float) -> GDP: ...
+@overload
+def gaussian_promise(sensitivity: float, scale: float, kind: type[P], *, delta: float | None = None) -> P: ...
+def gaussian_promise(
+    sensitivity: float, scale: float, kind: type[Promise] = GDP, *, delta: float | None = None
+) -> Promise:
+    """Return what Gaussian noise of this standard deviation keeps: the inverse of `gaussian_scale`.
+
+    Parameters
+    ----------
+    sensitivity, scale : above 0
+    kind : GDP (default, and all there is to know), ZCDP or ApproxDP
+    delta : for ApproxDP, and only there: the delta at which to state epsilon
+
+    Examples
+    --------
+    >>> gaussian_promise(1.0, 2.0), gaussian_promise(1.0, 2.0, ZCDP)
+    (GDP(mu=0.5), ZCDP(rho=0.125))
+    >>> round(gaussian_promise(1.0, 2.0, ApproxDP, delta=1e-5).epsilon, 4)
+    1.9931
+    """
+    sensitivity, scale = positive_float(sensitivity, "sensitivity"), positive_float(scale, "scale")
+    ratio = Fraction(sensitivity) / Fraction(scale)
+    if kind is ApproxDP:
+        if delta is None:
+            raise InvalidArgumentError("delta is missing: kind=ApproxDP has one epsilon for each. Give delta=.")
+        return to_approx(GDP(float_up(ratio)), delta)
+    if delta is not None:
+        raise InvalidArgumentError(f"delta must be left out unless kind is ApproxDP, got {shown(delta)}.")
+    if kind is GDP:
+        return GDP(float_up(ratio))
+    if kind is ZCDP:
+        return ZCDP(float_up(ratio**2 / 2))
+    raise InvalidArgumentError(f"kind must be GDP, ZCDP or ApproxDP, got {shown(kind)}: Gaussian noise keeps no other.")
+
+
+def _classical(sensitivity: float, promise: ApproxDP) -> float:
+    if promise.epsilon >= 1:
+        raise PromiseError(
+            f"epsilon must be below 1 for the classical Gaussian calibration, got {promise.epsilon!r}: beyond it the "
+            "noise is too small for the promise. Use method='analytic', which is also smaller."
+        )
+    # The logs apart, as 1.25/delta can overflow.
+    factor = math.sqrt(2 * (math.log(1.25) - math.log(promise.delta)))
+    return sensitivity * (factor / promise.epsilon) * _ROUND_UP
+
+
+def _finite(scale: float, sensitivity: float, promise: Promise) -> float:
+    if math.isfinite(scale):
+        return scale
+    raise PromiseError(
+        f"promise {promise} at sensitivity {sensitivity!r} needs noise beyond the range of floating-point numbers. "
+        "Use a weaker promise, or other units."
+    )

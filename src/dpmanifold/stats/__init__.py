@@ -1,0 +1,25 @@
+"""The questions users ask. Everything that touches data privately is called `private_*`."""
+
+from dpmanifold.stats.check import Comparison, Verification, compare, verify
+from dpmanifold.stats.inputs import EACH_RECORD
+from dpmanifold.stats.mean import private_mean, private_means
+from dpmanifold.stats.plan import Plan, PlanRow, needed_promise, needed_units, plan_mean
+from dpmanifold.stats.refine import private_ball
+from dpmanifold.stats.variance import private_variance
+
+__all__ = [
+    "EACH_RECORD",
+    "Comparison",
+    "Plan",
+    "PlanRow",
+    "Verification",
+    "compare",
+    "needed_promise",
+    "needed_units",
+    "plan_mean",
+    "private_ball",
+    "private_mean",
+    "private_means",
+    "private_variance",
+    "verify",
+]

@@ -1,0 +1,175 @@
+"""Checks of a release: against what it states, by anybody; against the data, if these are public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpmanifold import frechet, sensitivity
+from dpmanifold._check import shown
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError
+from dpmanifold.mechanisms import get
+from dpmanifold.privacy import Promise, PureDP, compose, gaussian_scale, laplace_scale
+from dpmanifold.release import Release
+
+CANNOT_KNOW = (
+    "that noise was really drawn, and from an unpredictable source",
+    "that the ball and the number of units were public, and the units are who they are said to be",
+    "that nothing else about the same data was released outside this promise",
+)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a check of a release found.
+
+    Attributes
+    ----------
+    ok : True if everything the release states can be recomputed and agrees
+    findings : what was recomputed, or what is wrong, in words
+    cannot_know : what no check of the release can tell
+    """
+
+    ok: bool
+    findings: tuple[str, ...]
+    cannot_know: tuple[str, ...] = CANNOT_KNOW
+
+    def __repr__(self) -> str:
+        lines = ["The release is consistent." if self.ok else "THE RELEASE IS NOT CONSISTENT."]
+        lines += [f"  - {text}" for text in self.findings]
+        lines += ["What this cannot know:"] + [f"  - {text}" for text in self.cannot_know]
+        return "\n".join(lines)
+
+
+def verify(release: Release) -> Verification:
+    """Recompute sensitivity, scale and promise from what a release states. Touches no data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.ball import Ball
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.stats import EACH_RECORD, private_mean
+    >>> ball = Ball(Euclidean(1), [0.0], 1.0)
+    >>> verify(private_mean(np.zeros((9, 1)), ball, PureDP(1.0), units=EACH_RECORD)).ok
+    True
+    """
+    if not isinstance(release, Release):
+        raise InvalidArgumentError(f"release must be a Release, got {shown(release)}. Read one with Release.load.")
+    good: list[str] = []
+    bad: list[str] = []
+    try:
+        bound, scale = _recomputed(release)
+    except DPManifoldError as problem:
+        return Verification(False, (f"the stated mechanism refuses the stated parameters: {problem}",))
+    _compare("sensitivity", release.sensitivity.value, bound, good, bad)
+    _compare("scale", release.scale, scale, good, bad)
+    parts: list[Promise] = [release.share, *_other_costs(release)]
+    total = compose(parts) if len(parts) > 1 else parts[0]
+    if total.implies(release.privacy) or _within_rounding(total, release.privacy):
+        good.append(f"the steps together promise {total}, which implies the stated {release.privacy}")
+    else:
+        bad.append(f"the steps together promise only {total}, which does not imply the stated {release.privacy}")
+    for step in release.steps:
+        inner = verify(step)
+        (good if inner.ok else bad).append(
+            f"step '{step.statistic}': " + ("consistent" if inner.ok else "; ".join(inner.findings))
+        )
+    if not release.private:
+        good.append("the release says itself that it is NOT PRIVATE: a seed was used or something was revealed")
+    return Verification(not bad, tuple(bad + good))
+
+
+def _recomputed(release: Release) -> tuple[float, float]:
+    """Return sensitivity and scale as they should be."""
+    if release.statistic in ("mean", "ball"):
+        calibration = get(release.mechanism).calibrate(release.ball, release.n, release.share)
+        return calibration.sensitivity.value, calibration.scale
+    away = release.details["reference to centre"]
+    bound = sensitivity.of_variance(release.ball, release.n, away=away).value
+    scale = (
+        laplace_scale(bound, release.share)
+        if isinstance(release.share, PureDP)
+        else gaussian_scale(bound, release.share)
+    )
+    return bound, scale
+
+
+def _other_costs(release: Release) -> list[Promise]:
+    """Return what else the release paid for: its steps, and for a ball the counts."""
+    costs = [step.privacy for step in release.steps]
+    if release.statistic == "ball":
+        # The counts cost as much as the centre: both shares are equal.
+        costs.append(release.share)
+    return costs
+
+
+def _within_rounding(total: Promise, stated: Promise) -> bool:
+    """Whether a composition misses the stated promise by rounding alone (shares are rounded down, sums up)."""
+    mine, theirs = total.to_dict(), stated.to_dict()
+    if mine.keys() != theirs.keys():
+        return False
+    return all(
+        mine[key] == theirs[key]
+        or (isinstance(mine[key], float) and float(mine[key]) <= float(theirs[key]) * (1 + 1e-12))
+        for key in mine
+    )
+
+
+def _compare(what: str, stated: float, computed: float, good: list[str], bad: list[str]) -> None:
+    """A stated number may be larger than needed, never smaller than recomputed (beyond rounding)."""
+    if stated >= computed * (1 - 1e-9):
+        good.append(f"{what}: stated {stated:.6g}, needed {computed:.6g}")
+    else:
+        bad.append(f"{what}: stated {stated:.6g} is smaller than the {computed:.6g} that is needed")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A release against public data. NOT PRIVATE: for data that may be shown.
+
+    Attributes
+    ----------
+    error : distance of the released value from the mean of the data
+    noise : distance from the mean of the clipped data
+    clipping : distance between the mean of the clipped data and that of the data
+    clipped : share of the records outside the ball
+    private : always False
+    """
+
+    error: float
+    noise: float
+    clipping: float
+    clipped: float
+    private: bool = False
+
+
+def compare(release: Release, X: object, *, units: object = None, public: bool = False) -> Comparison:
+    """Compare a released mean with the data it came from, if these are public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.ball import Ball
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.stats import EACH_RECORD, private_mean
+    >>> X = np.linspace(-2, 2, 101)[:, None]
+    >>> release = private_mean(X, Ball(Euclidean(1), [0.0], 1.0), PureDP(1.0), units=EACH_RECORD)
+    >>> round(compare(release, X, public=True).clipped, 2)
+    0.5
+    """
+    if public is not True:
+        raise InvalidArgumentError(
+            "public must be True: the true error tells about the data. Compare only where the data may be shown."
+        )
+    if release.statistic != "mean":
+        raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
+    ball, space = release.ball, release.ball.space
+    ids = None if units is None or repr(units) == "EACH_RECORD" else units
+    clipped_mean = frechet.mean(X, ball, units=ids).value
+    true_mean = frechet.mean(X, space, units=ids).value
+    return Comparison(
+        error=float(space.dist(true_mean, release.value)),
+        noise=float(space.dist(clipped_mean, release.value)),
+        clipping=float(space.dist(true_mean, clipped_mean)),
+        clipped=float(1 - ball.contains(X).mean()),
+    )

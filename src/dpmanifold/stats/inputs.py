@@ -1,0 +1,91 @@
+"""From a user's data to one point per unit, with every check before anything is spent or drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+import numpy as np
+
+from dpmanifold import frechet
+from dpmanifold._check import Array, shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
+
+
+@final
+class EachRecord:
+    """The type of :data:`EACH_RECORD`."""
+
+    def __repr__(self) -> str:
+        return "EACH_RECORD"
+
+
+EACH_RECORD: Final = EachRecord()
+"""Give this as `units=` to say that every record is a unit of its own: nobody owns two."""
+
+
+def prepare(X: object, ball: Ball, privacy: Promise, units: object, invalid: str) -> tuple[Array, str]:
+    """Return one point per unit in the ball's frame, and what a unit is called; or refuse."""
+    if not isinstance(ball, Ball):
+        raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (X, ball, privacy).")
+    if not isinstance(privacy, Promise):
+        raise InvalidArgumentError(
+            f"privacy must be a promise such as PureDP(1.0) or ApproxDP(0.5, 1e-6), got {shown(privacy)}."
+        )
+    records = checked_records(X, ball, invalid)
+    ids = checked_units(units, len(records))
+    points = frechet.unit_points(records, ball, ids)
+    if len(points) < 2:
+        raise InvalidDataError(f"a private statistic needs at least 2 units, got {len(points)}.")
+    return points, "record" if ids is None else "unit"
+
+
+def checked_records(X: object, ball: Ball, invalid: str) -> Array:
+    """Return the records as points; with `invalid="center"`, bad ones replaced by the centre."""
+    if invalid not in ("raise", "center"):
+        raise InvalidArgumentError(f'invalid must be "raise" or "center", got {shown(invalid)}.')
+    space = ball.space
+    if invalid == "raise":
+        return space.as_points(X, "X", batch=True)
+    good = space.valid(X)
+    if good.ndim != 1:
+        raise InvalidDataError(f"X must be a batch of records, one axis in front, got {good.ndim} axes.")
+    records = np.broadcast_to(ball.center, (len(good), *space.shape)).copy()
+    records[good] = space.project(np.asarray(X)[good])
+    return records
+
+
+def checked_units(units: object, n: int) -> Array | None:
+    """Return ids, or None for EACH_RECORD; refuse a missing or wrong argument."""
+    if isinstance(units, EachRecord):
+        return None
+    if units is None:
+        raise InvalidArgumentError(
+            "units must say who owns each record: one id per record, or EACH_RECORD if nobody owns two. "
+            "Protecting a single record of a person with many protects nobody."
+        )
+    ids = np.asarray(units)
+    if ids.shape != (n,):
+        raise InvalidArgumentError(f"units must have shape ({n},), one id per record, got {ids.shape}.")
+    return ids
+
+
+def divide(privacy: Promise, parts: int | Sequence[float]) -> list[Promise]:
+    """Return shares that together keep the promise. An approximate one goes by way of a Gaussian one, once (section 8).
+
+    Splitting epsilon and delta themselves would add up linearly; the Gaussian promise that implies them adds up in
+    squares, and every Gaussian mechanism keeps it.
+    """
+    working: Promise = gdp_sufficient_for(privacy) if isinstance(privacy, ApproxDP) else privacy
+    return list(split(working, parts))
+
+
+def spend(budget: Budget | None, privacy: Promise, label: str) -> None:
+    """Spend from a budget if there is one; call it after every check and before anything is drawn."""
+    if budget is None:
+        return
+    if not isinstance(budget, Budget):
+        raise InvalidArgumentError(f"budget must be a Budget, got {shown(budget)}.")
+    budget.spend(privacy, label)

@@ -1,0 +1,241 @@
+"""The private mean, for one group or by class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmanifold import frechet
+from dpmanifold._check import Array, shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds.base import shorten
+from dpmanifold.mechanisms import Calibration, Mechanism, choose
+from dpmanifold.noise.areas import farthest
+from dpmanifold.noise.source import RandomSource, Rng, SystemSource, as_source
+from dpmanifold.privacy import Budget, Promise, compose
+from dpmanifold.release import Release
+from dpmanifold.stats.inputs import checked_records, checked_units, divide, prepare, spend
+from dpmanifold.stats.refine import REFINE_SHARES, released_ball
+
+
+def private_mean(
+    X: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object = None,
+    mechanism: str = "auto",
+    invalid: str = "raise",
+    project: bool = True,
+    refine: bool = False,
+    budget: Budget | None = None,
+    rng: Rng = None,
+) -> Release:
+    """Release the Fréchet mean of clipped records under a promise (theory sections 1, 3, 5).
+
+    Parameters
+    ----------
+    X : records, shape (n, *space.shape)
+    ball : public knowledge about where they lie
+    privacy : PureDP, ApproxDP, ZCDP or GDP
+    units : one id per record, or EACH_RECORD; required
+    mechanism : "auto" (the smallest expected noise that keeps the promise) or a name
+    invalid : "raise" (the error describes data: for the curator) or "center" (a bad record counts as the centre)
+    project : move the draw into the ball, which costs nothing and never hurts
+    refine : spend a fifth of the promise on a smaller ball first (theory section 8)
+    budget : spend from this budget, before anything is drawn
+    rng : None for a release; a seed or generator for simulations, which marks the result not private
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import SPD
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> ball = Ball(SPD(2), np.eye(2), 2.0, origin="textbook")
+    >>> X = SPD(2).random_point(500, rng=0)
+    >>> release = private_mean(X, ball, GDP(1.0), units=EACH_RECORD)
+    >>> release.mechanism, round(release.noise_error(), 4)
+    ('wrapped-gaussian', 0.0128)
+    """
+    points, unit = prepare(X, ball, privacy, units, invalid)
+    if not refine:
+        chosen = choose(mechanism, ball, len(points), privacy)[:2]
+        source = as_source(rng)
+        spend(budget, privacy, "mean")
+        return _release(points, ball, privacy, unit, chosen, project, source)
+    shares = divide(privacy, REFINE_SHARES)
+    choose(mechanism, ball, len(points), shares[2])  # refuses before anything is spent
+    source = as_source(rng)
+    spend(budget, privacy, "mean with refined ball")
+    refined = released_ball(points, ball, shares[:2], compose(shares[:2]), unit, source)
+    inner: Ball = refined.value
+    # The units' points are moved from the outer ball's frame to the new one's: still a map of each unit alone.
+    moved = inner.to_frame(ball.from_frame(points))
+    chosen = choose(mechanism, inner, len(points), shares[2])[:2]
+    return _release(moved, inner, privacy, unit, chosen, project, source, (refined,))
+
+
+def _release(
+    points: Array,
+    ball: Ball,
+    privacy: Promise,
+    unit: str,
+    chosen: tuple[Mechanism, Calibration],
+    project: bool,
+    source: RandomSource,
+    steps: tuple[Release, ...] = (),
+) -> Release:
+    """Solve, draw in the frame, move back; `privacy` is the total, the calibration's the share of this step."""
+    mechanism, calibration = chosen
+    tol = frechet.default_tol(ball, len(points))
+    mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
+    draw = mechanism.draw(ball, calibration, mean, points, source)
+    if mechanism.baseline:
+        value, project = _baseline_value(ball, draw), False
+    else:
+        value = to_space(ball, ball.in_frame.clip(draw) if project else draw)
+        value = ball.clip(value) if project else value
+    return Release(
+        statistic="mean",
+        value=value,
+        privacy=privacy,
+        share=calibration.privacy,
+        mechanism=mechanism.name,
+        scale=calibration.scale,
+        rule=calibration.rule,
+        sensitivity=calibration.sensitivity,
+        ball=ball,
+        n=len(points),
+        unit=unit,
+        tol=tol,
+        projected=project,
+        private=type(source) is SystemSource,
+        timing="covered" if mechanism.covers_timing else "not covered",
+        steps=steps,
+    )
+
+
+def to_space(ball: Ball, point: Array) -> Array:
+    """Move a draw from the frame to the space; coordinates too long to represent are shortened: post-processing."""
+    if ball.space.is_flat:
+        point = shorten(point[None], farthest(ball.space) - float(ball.space.dist(ball.space.origin, ball.center)))[0]
+    return np.asarray(ball.from_frame(point[None])[0])
+
+
+def _baseline_value(ball: Ball, stored: Array) -> Array:
+    """Carry a baseline's noisy numbers back by the linear map that moves points: what comes out may be no point."""
+    space = ball.space
+    if len(space.shape) == 2:
+        factor = np.linalg.cholesky(ball.center)
+        return np.asarray(factor @ stored @ factor.T)
+    return space.from_origin(ball.center, stored)
+
+
+def private_means(
+    X: object,
+    labels: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object = None,
+    classes: Sequence[Any],
+    labels_public: bool = True,
+    mechanism: str = "auto",
+    invalid: str = "raise",
+    project: bool = True,
+    budget: Budget | None = None,
+    rng: Rng = None,
+) -> dict[Any, Release]:
+    """Release one mean per class under one promise in total (theory section 1).
+
+    Labels are public, and so is which unit has records in which class. If every unit is in one class, classes compose
+    in parallel and each mean gets the whole promise. If units span classes, every class gets the share that lets a unit
+    touch as many of them as any unit does.
+
+    Parameters
+    ----------
+    X, ball, privacy, units, mechanism, invalid, project, budget, rng : as in :func:`private_mean`
+    labels : one class per record
+    classes : the public list of classes; a label outside it is an error
+    labels_public : must be True; private labels need a mechanism of their own
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>>     >>> from dpmanifold.privacy import PureDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> ball = Ball(Euclidean(1), [0.0], 1.0)
+    >>> X, labels = np.zeros((40, 1)), ["a", "b"] * 20
+    >>> releases = private_means(X, labels, ball, PureDP(1.0), units=EACH_RECORD, classes=["a", "b"])
+    >>> sorted(releases), releases["a"].n, releases["a"].privacy
+    (['a', 'b'], 20, PureDP(epsilon=1.0))
+    """
+    if not labels_public:
+        raise InvalidArgumentError(
+            "labels_public must be True: this release shows which classes have how many units. Private labels are not "
+            "supported."
+        )
+    records = checked_records(X, ball, invalid)
+    ids = checked_units(units, len(records))
+    names = list(classes)
+    which = _class_numbers(labels, names, len(records))
+    owners = np.arange(len(records)) if ids is None else np.unique(ids, return_inverse=True)[1]
+    pairs = np.unique(np.stack([owners, which]), axis=1)
+    spans = int(np.bincount(pairs[0]).max()) if pairs.size else 1
+    shares = [privacy] if spans == 1 else divide(privacy, spans)
+    prepared = []
+    for number, name in enumerate(names):
+        mine = which == number
+        points, unit = prepare_class(records[mine], name, ball, privacy, units, None if ids is None else ids[mine])
+        prepared.append((name, points, unit, choose(mechanism, ball, len(points), shares[0])[:2]))
+    source = as_source(rng)
+    spend(budget, privacy, "means by class")
+    return {
+        name: _release(points, ball, privacy, unit, chosen, project, source) for name, points, unit, chosen in prepared
+    }
+
+
+def prepare_class(
+    records: Array, name: Any, ball: Ball, privacy: Promise, units: object, ids: Array | None
+) -> tuple[Array, str]:
+    """Return the points of one class, or say which class is too small."""
+    if len(records) == 0:
+        raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
+    try:
+        return prepare(records, ball, privacy, units if ids is None else ids, "raise")
+    except InvalidDataError as problem:
+        raise InvalidDataError(f"class {name!r}: {problem}") from problem
+
+
+def _class_numbers(labels: object, names: list[Any], n: int) -> Array:
+    given = np.asarray(labels)
+    if given.shape != (n,):
+        raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got {given.shape}.")
+    if not names or len(set(names)) != len(names):
+        raise InvalidArgumentError(f"classes must be a list of distinct names, got {shown(names)}.")
+    number = {name: i for i, name in enumerate(names)}
+    try:
+        return np.array([number[label] for label in given.tolist()], dtype=np.intp)
+    except KeyError as problem:
+        raise InvalidDataError(
+            f"a label is outside the public classes: {problem}. Add it to classes, or drop its records."
+        ) from None
+
+
+def total_promise(releases: Sequence[Release]) -> Promise:
+    """Return what several releases about the same units promise together.
+
+    Examples
+    --------
+    >>> total_promise([])
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: releases must not be empty.
+    """
+    if not releases:
+        raise InvalidArgumentError("releases must not be empty.")
+    return compose([release.privacy for release in releases])

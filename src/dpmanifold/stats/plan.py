@@ -1,0 +1,245 @@
+"""What to expect, before any data is touched: every mechanism with its scale and error, and what would be needed."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from dpmanifold._check import positive_float, positive_int, shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import SPD
+from dpmanifold.mechanisms import MECHANISMS, attempt, choose
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP
+
+_MOST_UNITS = 10**12
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One mechanism in a plan.
+
+    Attributes
+    ----------
+    mechanism, scale, rule : as a release would state them
+    error, low, median, high : expected noise error and its 5, 50 and 95 % quantiles, as distances
+    exact : True if these are the law of the error, False if they are proven upper bounds
+    share : error/radius
+    factor : on SPD matrices, exp(error): by how much an eigenvalue may be off
+    covers_timing : whether the running time is covered by the promise
+    """
+
+    mechanism: str
+    scale: float
+    rule: str
+    error: float
+    low: float
+    median: float
+    high: float
+    exact: bool
+    share: float
+    factor: float | None
+    covers_timing: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a private mean would cost in accuracy. Public: no data was touched.
+
+    Attributes
+    ----------
+    rows : admissible mechanisms, best first (those whose running time is not covered come last)
+    refused : the others by name, with the reason
+    best : the mechanism "auto" takes
+    verdict : the plan in one sentence
+    """
+
+    n: int
+    ball: Ball
+    privacy: Promise
+    rows: tuple[PlanRow, ...]
+    refused: dict[str, str]
+
+    @property
+    def best(self) -> PlanRow:
+        """The row that "auto" takes: the smallest expected error among those whose timing is covered."""
+        if not self.rows:
+            raise PromiseError(f"no mechanism can keep {self.privacy} here: see plan.refused for the reasons.")
+        return self.rows[0]
+
+    @property
+    def verdict(self) -> str:
+        """Say whether the answer will be worth having."""
+        if not self.rows:
+            return f"No mechanism can keep {self.privacy} with {self.n:,} units in this ball."
+        best = self.best
+        word = "" if best.exact else "at most "
+        said = f"Expect noise of {word}{best.error:.3g} ({best.share:.1%} of the radius) with {best.mechanism}"
+        if best.share >= 0.5:
+            return said + ": no better than returning the centre. Use more units, a smaller ball or a weaker promise."
+        if best.share >= 0.1:
+            return said + ": a rough answer. A smaller ball (refine=True) may help."
+        return said + ". Clipping and sampling error come on top."
+
+    def __repr__(self) -> str:
+        console = Console(width=118, record=True, file=io.StringIO())
+        console.print(self.table())
+        return console.export_text() + self.verdict
+
+    def table(self) -> Table:
+        """Return the plan as a table for a terminal."""
+        table = Table(title=f"Private mean of {self.n:,} units, {self.privacy}, {self.ball!r}", box=box.SIMPLE)
+        headings = ["mechanism", "scale", "error", "5 %", "50 %", "95 %", "error/radius"]
+        if isinstance(self.ball.space, SPD):
+            headings.append("factor")
+        for heading in [*headings, "timing"]:
+            table.add_column(heading, justify="left" if heading == "mechanism" else "right", no_wrap=True)
+        for row in self.rows:
+            mark = "" if row.exact else "<= "
+            numbers = [f"{row.scale:.4g}"]
+            numbers += [f"{mark}{x:.4g}" for x in (row.error, row.low, row.median, row.high)] + [
+                f"{mark}{row.share:.1%}"
+            ]
+            if row.factor is not None:
+                numbers.append(f"{mark}{row.factor:.3g}")
+            table.add_row(row.mechanism, *numbers, "covered" if row.covers_timing else "not covered")
+        return table
+
+
+def plan_mean(n: int, ball: Ball, privacy: Promise, *, baselines: bool = False) -> Plan:
+    """Return what to expect of a private mean of n units (theory section 5). Touches no data.
+
+    Parameters
+    ----------
+    n : number of units
+    ball : the public ball
+    privacy : the promise
+    baselines : include the papers' extrinsic baselines, whose error is in stored numbers and not a distance
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> plan = plan_mean(500, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(1.0))
+    >>> plan.best.mechanism, round(plan.best.error, 5)
+    ('riemannian-laplace', 0.00526)
+    """
+    n = positive_int(n, "n", minimum=2)
+    _checked(ball, privacy)
+    rows, refused = [], {}
+    for mechanism in MECHANISMS.values():
+        if mechanism.baseline and not baselines:
+            continue
+        found = attempt(mechanism, ball, n, privacy)
+        if isinstance(found, str):
+            refused[mechanism.name] = found
+            continue
+        calibration, forecast = found
+        low, median, high = (float(x) for x in forecast.quantile([0.05, 0.5, 0.95]))
+        error = forecast.mean
+        rows.append(
+            PlanRow(
+                mechanism.name,
+                calibration.scale,
+                calibration.rule,
+                error,
+                low,
+                median,
+                high,
+                forecast.exact,
+                error / ball.radius,
+                math.exp(min(error, 700.0)) if isinstance(ball.space, SPD) else None,
+                mechanism.covers_timing,
+            )
+        )
+    rows.sort(key=lambda row: (not row.covers_timing, row.error))
+    return Plan(n, ball, privacy, tuple(rows), refused)
+
+
+def needed_units(error: float, ball: Ball, privacy: Promise) -> int:
+    """Return the smallest number of units for which the expected noise error is at most `error`.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> needed_units(0.01, Ball(Euclidean(1), [0.0], 1.0), PureDP(1.0))
+    200
+    """
+    error = positive_float(error, "error")
+    _checked(ball, privacy)
+
+    def enough(n: int) -> bool:
+        try:
+            return choose("auto", ball, n, privacy)[2].mean <= error * (1 + 1e-6)
+        except (PromiseError, InvalidArgumentError):
+            return False
+
+    high = 2
+    while not enough(high):
+        if high >= _MOST_UNITS:
+            raise PromiseError(f"no number of units up to {_MOST_UNITS:,} brings the error down to {error:g}.")
+        high *= 2
+    low = max(1, high // 2)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def needed_promise(error: float, n: int, ball: Ball, kind: type[Promise], *, delta: float | None = None) -> Promise:
+    """Return the strongest promise of a kind for which the expected noise error is at most `error`.
+
+    Parameters
+    ----------
+    error : wanted expected distance
+    n : number of units
+    ball : the public ball
+    kind : PureDP, ApproxDP (give delta), ZCDP or GDP
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> round(needed_promise(0.01, 200, Ball(Euclidean(1), [0.0], 1.0), PureDP).epsilon, 3)
+    1.0
+    """
+    error = positive_float(error, "error")
+    make = _maker(kind, delta)
+
+    def enough(level: float) -> bool:
+        try:
+            return choose("auto", ball, n, make(level))[2].mean <= error
+        except (PromiseError, InvalidArgumentError):
+            return False
+
+    low, high = 1e-6, 1e-6
+    while not enough(high):
+        high *= 4
+        if high > 1e6:
+            raise PromiseError(f"no promise of that kind brings the error down to {error:g} with {n} units.")
+    low = high / 4
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return make(high)
+
+
+def _maker(kind: type[Promise], delta: float | None) -> Callable[[float], Promise]:
+    if kind is ApproxDP:
+        if delta is None:
+            raise InvalidArgumentError("delta must be given for ApproxDP.")
+        return lambda level: ApproxDP(level, delta)
+    if kind in (PureDP, ZCDP, GDP):
+        return lambda level: kind(level)
+    raise InvalidArgumentError(f"kind must be PureDP, ApproxDP, ZCDP or GDP, got {shown(kind)}.")
+
+
+def _checked(ball: Ball, privacy: Promise) -> None:
+    if not isinstance(ball, Ball):
+        raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (n, ball, privacy).")
+    if not isinstance(privacy, Promise):
+        raise InvalidArgumentError(f"privacy must be a promise such as PureDP(1.0), got {shown(privacy)}.")

@@ -1,0 +1,160 @@
+"""A ball nobody told us: found privately inside a large public one (theory section 8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpmanifold import frechet
+from dpmanifold._check import Array, fraction
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.mechanisms import choose
+from dpmanifold.mechanisms.base import pure_epsilon
+from dpmanifold.noise.source import RandomSource, Rng, SystemSource, as_source
+from dpmanifold.privacy import Budget, Promise, PureDP, gaussian_scale, laplace_scale, split
+from dpmanifold.release import Release
+from dpmanifold.stats.inputs import divide, prepare, spend
+
+# Fixed in advance: a tenth on the centre, a tenth on the radius, the rest on the mean.
+REFINE_SHARES = (0.1, 0.1, 0.8)
+# Radii that are tried: a geometric grid below the outer radius, searched with 6 counts.
+_RADII = 64
+_SMALLEST_SHARE = 1 / 256
+
+
+def private_ball(
+    X: object,
+    outer: Ball,
+    privacy: Promise,
+    *,
+    units: object = None,
+    coverage: float = 0.95,
+    invalid: str = "raise",
+    budget: Budget | None = None,
+    rng: Rng = None,
+) -> Release:
+    """Release a ball that holds most of the units, inside a public one that may be far too large.
+
+    Half the promise finds a centre, half a radius: the smallest of 64 fixed ones that covers the wanted share, by a
+    binary search of six noisy counts. If none does, the outer ball comes back.
+
+    Parameters
+    ----------
+    X, privacy, units, invalid, budget, rng : as in :func:`private_mean`
+    outer : the public ball
+    coverage : share of the units the new ball should hold, in (0, 1]
+
+    Returns
+    -------
+    a Release whose value is a Ball; its origin says that it was released, and what that cost
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> X = np.random.default_rng(0).normal(5.0, 0.1, (2000, 1))
+    >>> release = private_ball(X, Ball(Euclidean(1), [0.0], 100.0), GDP(1.0), units=EACH_RECORD)
+    >>> release.value.radius < 2
+    True
+    """
+    coverage = fraction(coverage, "coverage")
+    points, unit = prepare(X, outer, privacy, units, invalid)
+    shares = divide(privacy, 2)
+    choose("auto", outer, len(points), shares[0])  # refuses before anything is spent
+    source = as_source(rng)
+    spend(budget, privacy, "ball")
+    return released_ball(points, outer, shares, privacy, unit, source, coverage)
+
+
+def released_ball(
+    points: Array,
+    outer: Ball,
+    shares: Sequence[Promise],
+    total: Promise,
+    unit: str,
+    source: RandomSource,
+    coverage: float = 0.95,
+) -> Release:
+    """Find a centre with the first share and a radius with the second, from units' points in the outer frame."""
+    n = len(points)
+    frame = outer.frame
+    mechanism, calibration, _ = choose("auto", outer, n, shares[0])
+    tol = frechet.default_tol(outer, n)
+    mean = frechet.mean(points, outer.in_frame, tol=tol).in_frame
+    # Clipped into the old ball: on positive curvature the new one must not reach around.
+    center = outer.in_frame.clip(mechanism.draw(outer, calibration, mean, points, source))
+    away = frame.dist(center, points)
+    radii = outer.radius * np.geomspace(_SMALLEST_SHARE, 1.0, _RADII)
+    found, noise = _search(away, radii, coverage * n, shares[1], source)
+    radius = outer.radius if found is None else float(radii[found])
+    if radius < outer.radius:
+        point = outer.clip(outer.from_frame(center[None]))[0]
+        said = f"released under {total} inside: {outer.origin or outer!r}"
+        try:
+            value = Ball(outer.space, point, radius, said)
+        except InvalidArgumentError:
+            value = outer
+    else:
+        value = outer
+    return Release(
+        statistic="ball",
+        value=value,
+        privacy=total,
+        share=shares[0],
+        mechanism=mechanism.name,
+        scale=calibration.scale,
+        rule=calibration.rule,
+        sensitivity=calibration.sensitivity,
+        ball=outer,
+        n=n,
+        unit=unit,
+        tol=tol,
+        projected=True,
+        private=type(source) is SystemSource,
+        timing="covered" if mechanism.covers_timing else "not covered",
+        details={"count noise": noise, "counts": float(_counts()), "coverage": coverage},
+    )
+
+
+def _counts() -> int:
+    """Questions a binary search over the radii asks."""
+    return math.ceil(math.log2(_RADII))
+
+
+def _search(
+    away: Array, radii: Array, wanted: float, privacy: Promise, source: RandomSource
+) -> tuple[int | None, float]:
+    """Return the index of the smallest radius that seems to cover enough, or None, and the noise of a count.
+
+    Every count has sensitivity 1: replacing a unit changes it by at most one. The number of questions is fixed.
+    """
+    share = split(privacy, _counts())[0]
+    scale = count_scale(share)
+    low, high = 0, len(radii) - 1
+    found: int | None = None
+    for _ in range(_counts()):
+        middle = (low + high) // 2
+        count = float((away <= radii[middle]).sum()) + _count_noise(share, scale, source)
+        if count >= wanted:
+            found, high = middle, max(low, middle - 1)
+        else:
+            low = min(high, middle + 1)
+    return found, scale
+
+
+def count_scale(privacy: Promise) -> float:
+    """Return the scale of the noise on one count of sensitivity 1."""
+    if isinstance(privacy, PureDP):
+        return laplace_scale(1.0, PureDP(pure_epsilon(privacy)))
+    return gaussian_scale(1.0, privacy)
+
+
+def _count_noise(privacy: Promise, scale: float, source: RandomSource) -> float:
+    if isinstance(privacy, PureDP):
+        return float(scale * source.exponential(()) * source.direction((), 1)[0])
+    return float(scale * source.normal(()))

@@ -1,0 +1,140 @@
+"""An audit of private_mean itself, solver and clipping included: below the promise, and it catches what is wrong."""
+
+import numpy as np
+import pytest
+
+from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Euclidean, PureDP, Sphere, frechet, private_mean
+from dpmanifold import mechanisms as rooms
+from dpmanifold.audit import certified_epsilon
+from dpmanifold.mechanisms import riemannian_laplace
+from dpmanifold.privacy import gdp_epsilon
+from dpmanifold.stats import inputs
+
+EPSILON = 1.0
+TRIALS = [1_500, pytest.param(100_000, marks=pytest.mark.slow)]
+
+
+def neighbours(ball, n=4):
+    """Most records at the centre, one at either end of a diameter: the means are as far apart as they get."""
+    space = ball.space
+    first = np.zeros(space.dim)
+    first[0] = 0.999 * ball.radius
+    ends = space.project(space.exp_coords(ball.center, np.stack([first, -first])))
+    X = np.repeat(ball.center[None], n, axis=0)
+    Y = X.copy()
+    X[-1], Y[-1] = ends
+    return X, Y
+
+
+def outputs(X, ball, privacy, trials, units=EACH_RECORD, mechanism="riemannian-laplace", seed=0, **options):
+    """First coordinate of many releases, in normal coordinates at the ball's centre."""
+    rng = np.random.default_rng(seed)
+    values = np.stack(
+        [
+            private_mean(X, ball, privacy, units=units, mechanism=mechanism, rng=rng, **options).value
+            for _ in range(trials)
+        ]
+    )
+    return ball.space.log_coords(ball.center, values)[:, 0]
+
+
+BALLS = [
+    Ball(Sphere(2), [0.0, 0.0, 1.0], 0.7),
+    Ball(Euclidean(1), [3.0], 2.0),
+    Ball(SPD(2, metric="riemann"), np.diag([2.0, 0.5]), 1.0),
+]
+
+
+@pytest.mark.parametrize("trials", TRIALS)
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
+def test_certified_epsilon_stays_below_the_promise(ball, trials):
+    X, Y = neighbours(ball)
+    trials = min(trials, 20_000) if not isinstance(ball.space, Euclidean) else trials
+    found = certified_epsilon(
+        outputs(X, ball, PureDP(EPSILON), trials, seed=1), outputs(Y, ball, PureDP(EPSILON), trials, seed=2)
+    )
+    print(f"{ball!r}: certified {found:.3f} of {EPSILON}")
+    assert found <= EPSILON
+    if trials > 10_000 or isinstance(ball.space, Euclidean):
+        assert found > 0.1  # the audit sees something
+
+
+def test_gaussian_stays_below_its_curve():
+    ball = Ball(Euclidean(1), [0.0], 1.0)
+    X, Y = neighbours(ball)
+    delta = 1e-2
+    a, b = (outputs(Z, ball, GDP(1.0), 3_000, mechanism="wrapped-gaussian", seed=s) for s, Z in enumerate((X, Y)))
+    assert certified_epsilon(a, b, delta=delta) <= gdp_epsilon(1.0, delta)
+
+
+def audit(ball, X, Y, trials=4_000, **options):
+    a, b = (outputs(Z, ball, PureDP(EPSILON), trials, seed=s + 10, **options) for s, Z in enumerate((X, Y)))
+    return certified_epsilon(a, b)
+
+
+def test_halved_noise_is_caught(monkeypatch):
+    ball = BALLS[1]
+    X, Y = neighbours(ball)
+    true = riemannian_laplace.laplace_scale
+    monkeypatch.setattr(riemannian_laplace, "laplace_scale", lambda s, p: true(s, p) / 2)
+    assert audit(ball, X, Y) > EPSILON
+
+
+def test_skipped_clipping_is_caught(monkeypatch):
+    ball = BALLS[1]
+    X, _ = neighbours(ball)
+    Y = X.copy()
+    Y[-1] = ball.center - 40.0
+    assert audit(ball, X, Y) <= EPSILON
+    monkeypatch.setattr(Ball, "to_frame", lambda self, Z: np.asarray(Z, dtype=float) - self.center)
+    assert audit(ball, X, Y, project=False) > EPSILON
+
+
+def test_ignored_units_are_caught(monkeypatch):
+    """One person owns 20 of 24 records; protected as a unit, or record by record."""
+    ball = BALLS[1]
+    X, Y = (np.repeat(ball.center[None], 24, axis=0) for _ in range(2))
+    X[:20] += 1.9
+    Y[:20] -= 1.9
+    units = np.array([0] * 20 + [1, 2, 3, 4])
+    assert audit(ball, X, Y, units=units) <= EPSILON
+    monkeypatch.setattr(inputs, "checked_units", lambda units, n: None)
+    assert audit(ball, X, Y, units=units) > EPSILON
+
+
+def test_a_scale_that_uses_the_measured_residual_is_caught(monkeypatch):
+    """A loose solver whose own residual sets the noise: on one data set it happens to be 0, on the other not."""
+    ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.7)
+    X, Y = neighbours(ball)
+    Y[-1] = X[-1]
+    X[-1] = ball.center  # identical records: residual 0 at the start
+    true_mean, measured = frechet.mean, {}
+
+    def loose(points, where, **options):
+        result = true_mean(points, where, **options)
+        gradient = np.linalg.norm(where.frame.log_coords(where.frame.origin, points).mean(axis=0))
+        measured["residual"] = gradient
+        return result
+
+    law = rooms.MECHANISMS["riemannian-laplace"]
+    true_draw = type(law).draw
+
+    def draw(self, ball, calibration, mean, points, source):
+        from dataclasses import replace
+
+        scale = 1e-3 + measured["residual"] / EPSILON
+        return true_draw(self, ball, replace(calibration, scale=scale), mean, points, source)
+
+    assert audit(ball, X, Y) <= EPSILON
+    monkeypatch.setattr(frechet, "mean", loose)
+    monkeypatch.setattr(type(law), "draw", draw)
+    assert audit(ball, X, Y, project=False) > EPSILON
+
+
+def test_certified_epsilon_is_a_lower_bound_and_close():
+    rng = np.random.default_rng(0)
+    for epsilon in (0.3, 1.0, 2.0):
+        a, b = rng.laplace(0, 1, 40_000), rng.laplace(epsilon, 1, 40_000)
+        assert 0.7 * epsilon < certified_epsilon(a, b) <= epsilon
+    with pytest.raises(ValueError, match="first must be"):
+        certified_epsilon([1.0], b)

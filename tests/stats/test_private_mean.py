@@ -1,0 +1,427 @@
+import copy
+import threading
+
+import numpy as np
+import pytest
+
+import dpmanifold as dpm
+from dpmanifold import (
+    EACH_RECORD,
+    GDP,
+    SPD,
+    ZCDP,
+    ApproxDP,
+    Ball,
+    Budget,
+    BudgetError,
+    Euclidean,
+    Hyperbolic,
+    InvalidArgumentError,
+    InvalidDataError,
+    KendallShapes,
+    PromiseError,
+    PureDP,
+    Release,
+    Sphere,
+    frechet,
+    private_ball,
+    private_mean,
+    private_means,
+    private_variance,
+    verify,
+)
+from dpmanifold.noise import source as source_room
+from laws.data import in_ball
+
+BALLS = [
+    Ball(Euclidean(3), [1.0, 2.0, 3.0], 2.0, origin="a range"),
+    Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6),
+    Ball(Hyperbolic(2), Hyperbolic(2).random_point(rng=1), 1.0),
+    Ball(KendallShapes(5), KendallShapes(5).random_point(rng=1), 0.3),
+    Ball(SPD(3), np.diag([3.0, 2.0, 1.0]), 1.5),
+    Ball(SPD(2, metric="riemann"), np.diag([3.0, 1.0]), 1.0),
+]
+PROMISES = [PureDP(1.0), ApproxDP(0.5, 1e-6), ZCDP(0.5), GDP(1.0)]
+
+
+@pytest.fixture
+def forbidden(monkeypatch):
+    """No random word may be drawn while this is active."""
+
+    def refuse(self, n):
+        raise AssertionError("something was drawn")
+
+    monkeypatch.setattr(source_room.SystemSource, "_words", refuse)
+    monkeypatch.setattr(source_room.SimulationSource, "_words", refuse)
+
+
+@pytest.mark.parametrize("privacy", PROMISES, ids=repr)
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
+def test_release_is_a_point_of_the_ball_and_verifies(ball, privacy):
+    X = in_ball(ball, 300, np.random.default_rng(0))
+    release = private_mean(X, ball, privacy, units=EACH_RECORD)
+    assert ball.space.check(release.value) is None
+    assert ball.contains(release.value)
+    assert release.private
+    assert release.privacy == privacy
+    assert release.n == 300
+    assert release.unit == "record"
+    assert verify(release).ok
+    assert release.noise_error() > 0
+    assert release.noise_quantile(0.5) <= release.noise_quantile(0.95)
+
+
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
+def test_json_round_trips_bit_for_bit(ball, tmp_path):
+    X = in_ball(ball, 50, np.random.default_rng(0))
+    for release in (
+        private_mean(X, ball, GDP(1.0), units=EACH_RECORD, refine=True),
+        private_variance(X, ball, PureDP(1.0), units=EACH_RECORD),
+        private_ball(X, ball, GDP(1.0), units=EACH_RECORD),
+    ):
+        path = tmp_path / "release.json"
+        release.save(path)
+        again = Release.load(path)
+        assert again.to_dict() == release.to_dict()
+        if isinstance(release.value, np.ndarray):
+            np.testing.assert_array_equal(again.value, release.value)
+        assert verify(again).ok
+        assert list(tmp_path.iterdir()) == [path]
+        for text in (repr(release), release._repr_html_()):
+            assert "promise" in text
+
+
+def test_a_release_holds_no_law_and_no_data():
+    ball = BALLS[1]
+    release = private_mean(in_ball(ball, 50, np.random.default_rng(0)), ball, PureDP(1.0), units=EACH_RECORD)
+    kept = {type(value).__name__ for value in vars(release).values()}
+    assert kept <= {"str", "ndarray", "PureDP", "float", "Sensitivity", "Ball", "int", "bool", "tuple", "dict"}
+
+
+def test_tampering_is_noticed():
+    ball = BALLS[1]
+    X = in_ball(ball, 50, np.random.default_rng(0))
+    record = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD).to_dict()
+    for key, value in {"scale": record["scale"] / 2, "n": 100, "privacy": PureDP(0.5).to_dict()}.items():
+        assert not verify(Release.from_dict({**record, key: value})).ok or key == "n"
+    # A larger n would need less noise: stating it is consistent with more noise than needed, a smaller one is not.
+    assert not verify(Release.from_dict({**record, "n": 25})).ok
+    with pytest.raises(InvalidDataError, match="not a release"):
+        Release.from_dict({})
+    with pytest.raises(InvalidDataError, match="damaged"):
+        Release.from_dict({key: value for key, value in record.items() if key != "ball"})
+
+
+def test_seeded_releases_are_marked_not_private():
+    ball = BALLS[1]
+    X = in_ball(ball, 50, np.random.default_rng(0))
+    seeded = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, rng=3)
+    assert not seeded.private
+    assert "NOT PRIVATE" in repr(seeded)
+    assert "NOT PRIVATE" in seeded._repr_html_()
+    np.testing.assert_array_equal(seeded.value, private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, rng=3).value)
+    assert not private_variance(X, ball, PureDP(1.0), units=EACH_RECORD, rng=3).private
+    fresh = [private_mean(X, ball, PureDP(1.0), units=EACH_RECORD).value for _ in range(2)]
+    assert not np.array_equal(*fresh)
+
+
+# -------------------------------------------------------------------- forecasts
+
+
+@pytest.mark.parametrize("trials", [800, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("privacy", [PureDP(1.0), GDP(1.0)], ids=repr)
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
+def test_forecast_equals_reality(ball, privacy, trials):
+    """Errors of simulated releases against the plan: equal where it says exact, below where it says bound."""
+    X = in_ball(ball, 60, np.random.default_rng(1))
+    plan = dpm.plan_mean(60, ball, privacy)
+    truth = frechet.mean(X, ball).value
+    for row in plan.rows:
+        count = trials if row.mechanism != "kng" else min(trials, 300)
+        rng = np.random.default_rng(2)
+        draws = np.stack(
+            [
+                private_mean(X, ball, privacy, units=EACH_RECORD, mechanism=row.mechanism, project=False, rng=rng).value
+                for _ in range(count)
+            ]
+        )
+        errors = ball.space.dist(truth, draws)
+        slack = 5 * errors.std() / np.sqrt(count)
+        below = [(errors <= q).mean() for q in (row.low, row.median, row.high)]
+        allowed = [5 * np.sqrt(p * (1 - p) / count) for p in (0.05, 0.5, 0.95)]
+        if row.exact:
+            assert abs(errors.mean() - row.error) <= slack, row.mechanism
+            for seen, p, margin in zip(below, (0.05, 0.5, 0.95), allowed, strict=True):
+                assert abs(seen - p) <= margin, row.mechanism
+        else:
+            assert errors.mean() <= row.error + slack, row.mechanism
+            for seen, p, margin in zip(below, (0.05, 0.5, 0.95), allowed, strict=True):
+                assert seen >= p - margin, row.mechanism
+
+
+def test_auto_takes_the_best_row_of_the_plan():
+    for ball in BALLS:
+        for privacy in PROMISES:
+            plan = dpm.plan_mean(200, ball, privacy)
+            X = in_ball(ball, 200, np.random.default_rng(3))
+            assert private_mean(X, ball, privacy, units=EACH_RECORD).mechanism == plan.best.mechanism
+            assert plan.best.mechanism in repr(plan)
+
+
+def test_plan_says_when_it_is_no_use_and_what_would_be():
+    ball = Ball(SPD(9), np.eye(9), 20.0)
+    plan = dpm.plan_mean(20, ball, PureDP(0.1))
+    assert "no better than returning the centre" in plan.verdict
+    n = dpm.needed_units(0.5, ball, GDP(1.0))
+    assert dpm.plan_mean(n, ball, GDP(1.0)).best.error <= 0.5 * (1 + 1e-6)
+    assert dpm.plan_mean(n - 1, ball, GDP(1.0)).best.error > 0.5
+    promise = dpm.needed_promise(0.5, 1000, ball, ApproxDP, delta=1e-6)
+    assert np.isclose(dpm.plan_mean(1000, ball, promise).best.error, 0.5, rtol=1e-6)
+    assert dpm.plan_mean(500, BALLS[1], PureDP(1.0)).refused["wrapped-gaussian"]
+
+
+# -------------------------------------------------------------------- units, classes, budget
+
+
+def test_units_count_once_in_a_release():
+    ball = BALLS[4]
+    X = in_ball(ball, 100, np.random.default_rng(4))
+    release = private_mean(X, ball, GDP(1.0), units=np.arange(100) // 5)
+    assert release.n == 20
+    assert release.unit == "unit"
+    assert np.isclose(release.sensitivity.value, 2 * ball.radius / 20, rtol=1e-6)
+
+
+def test_bad_records_can_count_as_the_centre():
+    ball = BALLS[4]
+    X = in_ball(ball, 20, np.random.default_rng(5))
+    good = X.copy()
+    X[3], X[7] = np.nan, -np.eye(3)
+    good[3] = good[7] = ball.center
+    with pytest.raises(InvalidDataError, match="index 3"):
+        private_mean(X, ball, GDP(1.0), units=EACH_RECORD)
+    a = private_mean(X, ball, GDP(1.0), units=EACH_RECORD, invalid="center", rng=1)
+    b = private_mean(good, ball, GDP(1.0), units=EACH_RECORD, rng=1)
+    np.testing.assert_allclose(a.value, b.value, rtol=1e-12)
+    shapes = Ball(KendallShapes(4), KendallShapes(4).origin, 0.3)
+    landmarks = np.random.default_rng(0).standard_normal((9, 4, 2))
+    landmarks[2] = 1.0
+    landmarks[5, 0, 0] = np.inf
+    assert private_mean(landmarks, shapes, PureDP(1.0), units=EACH_RECORD, invalid="center").n == 9
+
+
+def test_classes_compose_in_parallel_only_where_units_do_not_span_them():
+    ball = Ball(Euclidean(1), [0.0], 1.0)
+    X = np.zeros((60, 1))
+    labels = np.array(["a", "b", "c"] * 20)
+    alone = private_means(X, labels, ball, GDP(1.0), units=EACH_RECORD, classes=["a", "b", "c"])
+    assert all(np.isclose(r.scale, 0.1) and r.privacy == GDP(1.0) for r in alone.values())
+    shared = private_means(X, labels, ball, GDP(1.0), units=np.arange(60) // 3, classes=["a", "b", "c"])
+    assert all(np.isclose(r.scale, 0.1 * np.sqrt(3)) for r in shared.values())
+    pure = private_means(X, labels, ball, PureDP(1.0), units=np.arange(60) // 3, classes=["a", "b", "c"])
+    assert all(np.isclose(r.scale, 0.3) for r in pure.values())
+    budget = Budget(GDP(1.0))
+    private_means(X, labels, ball, GDP(1.0), units=EACH_RECORD, classes=["a", "b", "c"], budget=budget)
+    assert np.isclose(budget.spent.mu, 1.0)
+
+
+def test_budget_is_spent_before_anything_is_drawn(forbidden):
+    ball = BALLS[0]
+    X = in_ball(ball, 20, np.random.default_rng(0))
+    budget = Budget(PureDP(1.0))
+    with pytest.raises(AssertionError, match="drawn"):
+        private_mean(X, ball, PureDP(0.75), units=EACH_RECORD, budget=budget)
+    assert budget.spent == PureDP(0.75)
+    with pytest.raises(BudgetError):
+        private_mean(X, ball, PureDP(0.5), units=EACH_RECORD, budget=budget)
+    assert budget.spent == PureDP(0.75)
+
+
+def test_budget_is_one_object_everywhere():
+    ball = BALLS[0]
+    X = in_ball(ball, 20, np.random.default_rng(0))
+    budget = Budget(GDP(1.0))
+    assert copy.copy(budget) is budget
+    assert copy.deepcopy([budget])[0] is budget
+    failures = []
+
+    def spend():
+        try:
+            private_mean(X, ball, GDP(0.25), units=EACH_RECORD, budget=budget)
+        except BudgetError:
+            failures.append(1)
+
+    threads = [threading.Thread(target=spend) for _ in range(20)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(failures) == 4
+    assert np.isclose(budget.spent.mu, 1.0)
+
+
+# -------------------------------------------------------------------- variance and ball
+
+
+@pytest.mark.parametrize("d", [1, 6, 15])
+def test_variance_is_unbiased_about_a_noisy_mean(d):
+    ball = Ball(Euclidean(d), np.zeros(d), 6.0)
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((600, d))
+    X = ball.clip(X)
+    truth = frechet.variance(X, ball)
+    found = [private_variance(X, ball, GDP(0.3), units=EACH_RECORD, rng=rng).value for _ in range(300)]
+    assert abs(np.mean(found) - truth) <= 5 * np.std(found) / np.sqrt(300)
+    # Without the correction the mean would be off by the noise's second moment.
+    raw = [v + dpm.plan_mean(600, ball, GDP(0.3 / np.sqrt(2))).best.error ** 2 for v in found]
+    assert d == 1 or abs(np.mean(raw) - truth) > 5 * np.std(found) / np.sqrt(300)
+
+
+def test_variance_about_a_release_spends_on_the_variance_alone():
+    ball = BALLS[1]
+    X = in_ball(ball, 400, np.random.default_rng(7))
+    budget = Budget(GDP(2.0))
+    mean = private_mean(X, ball, GDP(1.0), units=EACH_RECORD, budget=budget)
+    variance = private_variance(X, ball, GDP(1.0), units=EACH_RECORD, about=mean, budget=budget)
+    assert variance.steps == ()
+    assert np.isclose(budget.spent.mu, np.sqrt(2))
+    assert variance.value >= 0
+    assert verify(variance).ok
+    public = private_variance(X, ball, PureDP(1.0), units=EACH_RECORD, about=ball.center)
+    assert public.mechanism == "laplace"
+
+
+@pytest.mark.parametrize("privacy", [PureDP(2.0), ApproxDP(1.0, 1e-6), ZCDP(0.5), GDP(1.0)], ids=repr)
+def test_released_ball_is_smaller_and_holds_most(privacy):
+    outer = Ball(SPD(3), np.eye(3), 20.0, origin="anything measured")
+    rng = np.random.default_rng(8)
+    center = np.diag([5.0, 1.0, 0.2])
+    X = SPD(3).exp_coords(center, 0.2 * rng.standard_normal((4000, 6)))
+    release = private_ball(X, outer, privacy, units=EACH_RECORD, rng=9)
+    assert release.value.radius < 5
+    assert release.value.contains(X).mean() > 0.8
+    assert "released under" in release.value.origin
+    refined = private_mean(X, outer, privacy, units=EACH_RECORD, refine=True, rng=9)
+    plain = private_mean(X, outer, privacy, units=EACH_RECORD, rng=9)
+    assert refined.noise_error() < 0.5 * plain.noise_error()
+    assert refined.privacy == privacy
+    assert verify(refined).ok
+    compared = dpm.compare(refined, X, public=True)
+    assert compared.error < 1
+    assert not compared.private
+
+
+def test_ball_falls_back_to_the_outer_one():
+    outer = Ball(Euclidean(2), [0.0, 0.0], 1.0)
+    X = in_ball(outer, 10, np.random.default_rng(0), edge=True)
+    assert private_ball(X, outer, PureDP(1e-3), units=EACH_RECORD, rng=0).value.radius <= 1.0
+
+
+# -------------------------------------------------------------------- refusals: nothing drawn, nothing spent
+
+
+def test_bad_input_draws_and_spends_nothing(forbidden):
+    ball = BALLS[1]
+    X = in_ball(ball, 20, np.random.default_rng(0))
+    budget = Budget(PureDP(10.0))
+    call = {"units": EACH_RECORD, "budget": budget}
+    cases = [
+        (InvalidArgumentError, "units must say who owns", lambda: private_mean(X, ball, PureDP(1.0), budget=budget)),
+        (
+            InvalidArgumentError,
+            "units must have shape",
+            lambda: private_mean(X, ball, PureDP(1.0), units=[1, 2], budget=budget),
+        ),
+        (
+            InvalidArgumentError,
+            "mechanism must be",
+            lambda: private_mean(X, ball, PureDP(1.0), mechanism="best", **call),
+        ),
+        (
+            PromiseError,
+            "cannot keep.*These can",
+            lambda: private_mean(X, ball, PureDP(1.0), mechanism="riemannian-gaussian", **call),
+        ),
+        (
+            PromiseError,
+            "below 1",
+            lambda: private_mean(
+                SPD(2).random_point(5, rng=0),
+                Ball(SPD(2), np.eye(2), 1.0),
+                ApproxDP(1.5, 1e-6),
+                mechanism="wrapped-gaussian-classical",
+                units=EACH_RECORD,
+            ),
+        ),
+        (InvalidArgumentError, "privacy must be", lambda: private_mean(X, ball, 1.0, **call)),
+        (InvalidArgumentError, "ball must be", lambda: private_mean(X, Sphere(2), PureDP(1.0), **call)),
+        (InvalidArgumentError, "invalid must be", lambda: private_mean(X, ball, PureDP(1.0), invalid="drop", **call)),
+        (InvalidDataError, "at least 2 units", lambda: private_mean(X[:1], ball, PureDP(1.0), **call)),
+        (
+            InvalidDataError,
+            "at least 2 units",
+            lambda: private_mean(X, ball, PureDP(1.0), units=np.zeros(20), budget=budget),
+        ),
+        (
+            InvalidArgumentError,
+            "budget must be",
+            lambda: private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, budget=3),
+        ),
+        (InvalidArgumentError, "rng", lambda: private_mean(X, ball, PureDP(1.0), rng="x", **call)),
+        (
+            InvalidDataError,
+            "outside the public classes",
+            lambda: private_means(X, ["a"] * 19 + ["z"], ball, PureDP(1.0), classes=["a", "b"], **call),
+        ),
+        (
+            InvalidDataError,
+            "class 'b' has no records",
+            lambda: private_means(X, ["a"] * 20, ball, PureDP(1.0), classes=["a", "b"], **call),
+        ),
+        (
+            InvalidArgumentError,
+            "labels_public",
+            lambda: private_means(X, ["a"] * 20, ball, PureDP(1.0), classes=["a"], labels_public=False, **call),
+        ),
+        (
+            InvalidArgumentError,
+            "labels must have shape",
+            lambda: private_means(X, ["a"], ball, PureDP(1.0), classes=["a"], **call),
+        ),
+        (
+            InvalidArgumentError,
+            "about must be",
+            lambda: private_variance(
+                X, ball, PureDP(1.0), about=Release(**{**vars(_some_release()), "statistic": "ball"}), **call
+            ),
+        ),
+        (InvalidArgumentError, "coverage", lambda: private_ball(X, ball, PureDP(1.0), coverage=2.0, **call)),
+        (InvalidArgumentError, "epsilon", lambda: PureDP(0.0)),
+        (InvalidArgumentError, "delta", lambda: ApproxDP(1.0, 1.0)),
+        (InvalidArgumentError, "public must be True", lambda: dpm.compare(_some_release(), X)),
+        (InvalidArgumentError, "n must be", lambda: dpm.plan_mean(1, ball, PureDP(1.0))),
+    ]
+    for kind, words, attempt in cases:
+        with pytest.raises(kind, match=words):
+            attempt()
+    assert budget.spent is None
+
+
+def _some_release():
+    from dpmanifold.sensitivity import of_mean
+
+    ball = BALLS[1]
+    return Release(
+        "mean",
+        ball.center,
+        PureDP(1.0),
+        PureDP(1.0),
+        "riemannian-laplace",
+        0.1,
+        "Delta/epsilon",
+        of_mean(ball, 20),
+        ball,
+        20,
+        "record",
+        1e-12,
+        True,
+        False,
+    )
