@@ -8,11 +8,14 @@ import sys
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-def test_readme_example_runs():
+def test_readme_example_runs(tmp_path, monkeypatch):
     code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).group(1)
+    monkeypatch.chdir(tmp_path)
     names = {}
     exec(code, names)
-    assert round(names["dpm"].sensitivity.of_mean(names["ball"], n=names["mean"].n).value, 4) == 0.0125
+    assert names["release"].n == 400
+    assert names["dpm"].verify(names["release"]).ok
+    assert names["dpm"].Release.load("mean.json").to_dict() == names["release"].to_dict()
 
 
 def test_every_bound_names_a_page_that_exists():

@@ -4,11 +4,11 @@
 >>> import dpmanifold as dpm
 >>> space = dpm.SPD(3)
 >>> ball = dpm.Ball(space, center=np.eye(3), radius=2.0, origin="tissue atlas")
->>> dpm.sensitivity.of_mean(ball, n=1000).value < 0.00401
-True
+>>> dpm.plan_mean(n=1000, ball=ball, privacy=dpm.GDP(mu=1.0)).best.mechanism
+'wrapped-gaussian'
 """
 
-from dpmanifold import frechet, mechanisms, noise, privacy, sensitivity
+from dpmanifold import data, frechet, mechanisms, noise, privacy, sensitivity
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError, DPManifoldError, InvalidArgumentError, InvalidDataError, SamplerError
@@ -53,6 +53,7 @@ __all__ = [
     "Sphere",
     "__version__",
     "compare",
+    "data",
     "frechet",
     "mechanisms",
     "needed_promise",

@@ -23,3 +23,11 @@ class ConvergenceError(DPManifoldError, RuntimeError):
 
 class SamplerError(DPManifoldError, RuntimeError):
     """A sampler broke one of its own guarantees. Nothing was drawn; please report it."""
+
+
+class PromiseError(DPManifoldError, ValueError):
+    """A promise cannot be kept, or cannot be converted into another one. Nothing was drawn and nothing was spent."""
+
+
+class BudgetError(DPManifoldError, RuntimeError):
+    """A release would spend more than is left of a budget. Nothing was drawn and nothing was spent."""

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from scipy import special
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.noise import RadialLaw
-from dpmanifold.noise.source import RandomSource
+from dpmanifold.noise.source import RandomSource, Rng, Size
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.sensitivity import Sensitivity
 
@@ -85,6 +86,13 @@ class Forecast:
         return float(np.diff(np.append(_LEVELS, 1.0)) @ steps)
 
 
+class Law(Protocol):
+    """What a mechanism draws from. It knows the data: it is used and dropped, never kept in a result."""
+
+    def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
+        """Draw points, or one point."""
+
+
 class Mechanism(ABC):
     """One way to keep a promise about a mean."""
 
@@ -94,6 +102,8 @@ class Mechanism(ABC):
     """What it is, in a few words for people."""
     baseline: bool = False
     """True for the papers' extrinsic mechanisms: for comparison, never chosen by "auto"."""
+    automatic: bool = True
+    """False where calibration takes seconds: only by name."""
     covers_timing: bool = True
     """False where the running time depends on the data."""
 
@@ -110,8 +120,12 @@ class Mechanism(ABC):
         """Return what to expect of the noise."""
 
     @abstractmethod
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+        """Return the law to draw from in the ball's frame, given the mean and the units' points there."""
+
     def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
-        """Draw once in the ball's frame, given the mean and the units' points there; returns a point of the frame."""
+        """Draw once; returns a point of the frame."""
+        return self.law(ball, calibration, mean, points).sample(rng=source)
 
 
 def pure_epsilon(privacy: Promise) -> float:

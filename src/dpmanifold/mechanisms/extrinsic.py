@@ -11,14 +11,14 @@ from abc import abstractmethod
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.linalg import from_vecd, to_vecd
 from dpmanifold.manifolds import SPD, Euclidean, Sphere
-from dpmanifold.mechanisms.base import ROUND_UP, Calibration, Forecast, Mechanism, pure_epsilon
+from dpmanifold.mechanisms.base import ROUND_UP, Calibration, Forecast, Law, Mechanism, pure_epsilon
 from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
 from dpmanifold.noise.distance import DistanceLaw
-from dpmanifold.noise.source import RandomSource
+from dpmanifold.noise.source import Rng, Size, as_shape, as_source
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
 from dpmanifold.sensitivity import Sensitivity, of_mean
@@ -56,17 +56,26 @@ class ExtrinsicMechanism(Mechanism):
         """Return the law of the noise's length in the surrounding space (not a distance on the space)."""
         return Forecast(self._law(self._ambient(ball), calibration.scale).radius, exact=True)
 
-    def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
-        """Add the noise; the result lies in the surrounding space of the frame."""
-        noise, _ = self._law(self._ambient(ball), calibration.scale).sample_coords(1, source)
-        return self._stored(ball, mean, noise[0])
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+        """Return the noisy numbers' law, in the surrounding space of the frame."""
+        return _StoredLaw(ball, mean, self._law(self._ambient(ball), calibration.scale))
 
-    @staticmethod
-    def _stored(ball: Ball, mean: Array, noise: FloatArray) -> Array:
-        if not isinstance(ball.space, SPD):
-            return np.asarray(mean + noise)
-        matrix = ball.space.exp_coords(ball.space.origin, mean) if ball.space.is_flat else mean
-        return from_vecd(to_vecd(matrix) + noise)
+
+class _StoredLaw:
+    """The numbers a point of the frame is stored as, plus noise."""
+
+    def __init__(self, ball: Ball, mean: Array, noise: DistanceLaw) -> None:
+        self._noise = noise
+        flat_matrix = isinstance(ball.space, SPD) and ball.space.is_flat
+        self._matrix = isinstance(ball.space, SPD)
+        self._stored: Array = ball.space.exp_coords(ball.space.origin, mean) if flat_matrix else mean
+
+    def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
+        """Draw arrays of stored numbers; they need not be points."""
+        shape = () if size is None else as_shape(size)
+        noise, _ = self._noise.sample_coords(math.prod(shape), as_source(rng))
+        drawn = from_vecd(to_vecd(self._stored) + noise) if self._matrix else self._stored + noise
+        return np.asarray(drawn).reshape(*shape, *self._stored.shape)
 
 
 class ExtrinsicLaplaceMechanism(ExtrinsicMechanism):

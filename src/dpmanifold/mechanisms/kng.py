@@ -10,11 +10,10 @@ from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import default_tol
-from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism, pure_epsilon
+from dpmanifold.mechanisms.base import Calibration, Forecast, Law, Mechanism, pure_epsilon
 from dpmanifold.noise import GradientLaw, RadialLaw
 from dpmanifold.noise.areas import area_of
 from dpmanifold.noise.gradient import require_room
-from dpmanifold.noise.source import RandomSource
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale
 from dpmanifold.sensitivity import of_gradient
@@ -63,6 +62,6 @@ class GradientMechanism(Mechanism):
         )
         return Forecast(law, exact=False)
 
-    def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
-        """Draw from the law of the units' points."""
-        return GradientLaw(ball.in_frame, points, calibration.scale).sample(rng=source)
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+        """Return the law of the units' points."""
+        return GradientLaw(ball.in_frame, points, calibration.scale)

@@ -8,7 +8,10 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism
 from dpmanifold.mechanisms.extrinsic import ExtrinsicGaussianMechanism, ExtrinsicLaplaceMechanism
 from dpmanifold.mechanisms.kng import GradientMechanism
-from dpmanifold.mechanisms.riemannian_gaussian import RiemannianGaussianMechanism
+from dpmanifold.mechanisms.riemannian_gaussian import (
+    ExactGaussianMechanism,
+    RiemannianGaussianMechanism,
+)
 from dpmanifold.mechanisms.riemannian_laplace import RiemannianLaplaceMechanism, TruncatedLaplaceMechanism
 from dpmanifold.mechanisms.wrapped import (
     ClassicalGaussianMechanism,
@@ -27,6 +30,7 @@ MECHANISMS: dict[str, Mechanism] = {
         WrappedGaussianMechanism(),
         ClassicalGaussianMechanism(),
         RiemannianGaussianMechanism(),
+        ExactGaussianMechanism(),
         ExtrinsicLaplaceMechanism(),
         ExtrinsicGaussianMechanism(),
     )
@@ -86,7 +90,7 @@ def choose(name: str, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, 
         return mechanism, *found
     best: tuple[Mechanism, Calibration, Forecast] | None = None
     for mechanism in MECHANISMS.values():
-        if mechanism.baseline:
+        if mechanism.baseline or not mechanism.automatic:
             continue
         found = attempt(mechanism, ball, n, privacy)
         if isinstance(found, str):
@@ -107,5 +111,9 @@ def preference(mechanism: Mechanism, forecast: Forecast) -> tuple[bool, float]:
 
 
 def _nearest(ball: Ball, n: int, privacy: Promise) -> str:
-    able = [m.name for m in MECHANISMS.values() if not m.baseline and not isinstance(attempt(m, ball, n, privacy), str)]
+    able = [
+        m.name
+        for m in MECHANISMS.values()
+        if not m.baseline and m.automatic and not isinstance(attempt(m, ball, n, privacy), str)
+    ]
     return f"These can: {', '.join(able)}." if able else "No mechanism can; weaken the promise or shrink the ball."

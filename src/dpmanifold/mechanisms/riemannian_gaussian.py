@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.manifolds import KendallShapes, Sphere
-from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism
+from dpmanifold.manifolds import KendallShapes, Manifold, Sphere
+from dpmanifold.mechanisms.base import Calibration, Forecast, Law, Mechanism
 from dpmanifold.noise import RiemannianGaussian
-from dpmanifold.noise.source import RandomSource
-from dpmanifold.privacy import ApproxDP, Promise, PureDP
-from dpmanifold.privacy.calibrate import gaussian_scale
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, calibrate_gaussian, gaussian_scale
 from dpmanifold.sensitivity import of_mean
 
 
@@ -38,6 +39,28 @@ class RiemannianGaussianMechanism(Mechanism):
         law = RiemannianGaussian(ball.frame, ball.frame.origin, calibration.scale)
         return Forecast(law.radius, law.radius_is_exact)
 
-    def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
-        """Draw about the mean."""
-        return RiemannianGaussian(ball.frame, mean, calibration.scale).sample(rng=source)
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+        """Return the law about the mean."""
+        return RiemannianGaussian(ball.frame, mean, calibration.scale)
+
+
+class ExactGaussianMechanism(RiemannianGaussianMechanism):
+    """The same law with the smallest scale whose exact privacy profile keeps the promise (docs/theory/profile.md)."""
+
+    name = "riemannian-gaussian-exact"
+    title = "Riemannian Gaussian, calibrated by its exact profile"
+    automatic = False
+
+    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+        """Return the certified scale: never above Delta/mu, and far below it at large scales. Takes up to seconds."""
+        sensitivity = of_mean(ball, n)
+        # mu-GDP is mu^2/2-zCDP.
+        promise = GDP(math.sqrt(2 * privacy.rho) * (1 - 1e-15)) if isinstance(privacy, ZCDP) else privacy
+        scale = _exact_scale(ball.frame, sensitivity.value, promise)
+        return Calibration(self.name, privacy, scale, sensitivity, "exact privacy profile")
+
+
+@lru_cache(maxsize=256)
+def _exact_scale(space: Manifold, distance: float, promise: Promise) -> float:
+    """Calibrate, or take from a cache: public numbers only."""
+    return calibrate_gaussian(space, distance, promise)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism, pure_epsilon
+from dpmanifold.mechanisms.base import Calibration, Forecast, Law, Mechanism, pure_epsilon
 from dpmanifold.noise import RiemannianLaplace
-from dpmanifold.noise.source import RandomSource
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale
 from dpmanifold.sensitivity import of_mean
@@ -47,9 +46,9 @@ class RiemannianLaplaceMechanism(Mechanism):
         law = self._law(ball, calibration.scale, ball.frame.origin)
         return Forecast(law.radius, law.radius_is_exact)
 
-    def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
-        """Draw about the mean."""
-        return self._law(ball, calibration.scale, mean).sample(rng=source)
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+        """Return the law about the mean."""
+        return self._law(ball, calibration.scale, mean)
 
 
 class TruncatedLaplaceMechanism(RiemannianLaplaceMechanism):

@@ -13,9 +13,8 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.manifolds.hyperbolic import log_sinhc
-from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism, pure_epsilon
+from dpmanifold.mechanisms.base import Calibration, Forecast, Law, Mechanism, pure_epsilon
 from dpmanifold.noise import WrappedGaussian, WrappedLaplace
-from dpmanifold.noise.source import RandomSource
 from dpmanifold.noise.wrapped import WrappedLaw
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
@@ -27,10 +26,10 @@ _NOT_HADAMARD = "it needs a flat or Hadamard space: elsewhere the logarithm stre
 class _Wrapped(Mechanism):
     """What the wrapped mechanisms share: the law at the frame's origin, and the forecast."""
 
-    law: type[WrappedLaw]
+    kind: type[WrappedLaw]
 
     def _make(self, ball: Ball, scale: float, mean: Array) -> WrappedLaw:
-        return self.law(ball.frame, ball.frame.origin, mean, scale)
+        return self.kind(ball.frame, ball.frame.origin, mean, scale)
 
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
         """Return the law of |Z|: exact on flat spaces; on curved ones the largest error over the ball, a bound.
@@ -50,9 +49,9 @@ class _Wrapped(Mechanism):
 
         return Forecast(law.radius, exact=False, stretch=stretch)
 
-    def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
-        """Add noise to the logarithm of the mean at the frame's origin."""
-        return self._make(ball, calibration.scale, mean).sample(rng=source)
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+        """Return the law of noise on the logarithm of the mean at the frame's origin."""
+        return self._make(ball, calibration.scale, mean)
 
 
 class WrappedLaplaceMechanism(_Wrapped):
@@ -60,7 +59,7 @@ class WrappedLaplaceMechanism(_Wrapped):
 
     name = "wrapped-laplace"
     title = "Laplace in the tangent space of the centre"
-    law = WrappedLaplace
+    kind = WrappedLaplace
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: positive curvature."""
@@ -78,7 +77,7 @@ class WrappedGaussianMechanism(_Wrapped):
 
     name = "wrapped-gaussian"
     title = "Gaussian in the tangent space of the centre"
-    law = WrappedGaussian
+    kind = WrappedGaussian
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: positive curvature, or a pure promise."""

@@ -249,13 +249,7 @@ class DistanceLaw(ABC):
         """Refuse a truncation that would reject nearly everything, judged at the ball's edge by simulation."""
         assert self.ball is not None
         space, radius = self.space, self.ball.radius
-        c, _ = self.sample_coords(_EDGE_DRAWS, SimulationSource(0))
-        worst = 1.0
-        for direction in _edge_directions(space):
-            edge = space.exp_coords(space.origin, radius * direction)
-            inside = space.dist(space.origin, space.exp_coords(edge, c)) <= radius
-            share = float(inside.mean())
-            worst = min(worst, share - 4 * math.sqrt(share * (1 - share) / _EDGE_DRAWS))
+        worst = _inside_from_edge(type(self), space, self.scale, self._end, radius)
         if worst < _LEAST_INSIDE:
             raise InvalidArgumentError(
                 f"scale = {self.scale:.4g} is too large to truncate to a ball of radius {radius:.4g} on {space!r}: "
@@ -283,6 +277,19 @@ def _accepted_directions(kind: type[DistanceLaw], space: Manifold, scale: float,
     t = _radius_law(kind, space, scale, end).sample(_DIRECTION_DRAWS, source)
     c = source.direction(_DIRECTION_DRAWS, space.dim) * t[:, None]
     return float(np.exp(space.log_volume_density(c) - area.log_ceiling(t)).mean())
+
+
+@lru_cache(maxsize=256)
+def _inside_from_edge(kind: type[DistanceLaw], space: Manifold, scale: float, end: float, radius: float) -> float:
+    """Estimate, from below, how many draws about a point of a ball's edge fall into the ball."""
+    law = _radius_law(kind, space, scale, end)
+    c, _ = draw_coords(space, area_of(space), law, _EDGE_DRAWS, SimulationSource(0))
+    worst = 1.0
+    for direction in _edge_directions(space):
+        edge = space.exp_coords(space.origin, radius * direction)
+        share = float((space.dist(space.origin, space.exp_coords(edge, c)) <= radius).mean())
+        worst = min(worst, share - 4 * math.sqrt(share * (1 - share) / _EDGE_DRAWS))
+    return worst
 
 
 def draw_coords(space: Manifold, area: Area, radius: RadialLaw, n: int, source: RandomSource) -> tuple[FloatArray, int]:

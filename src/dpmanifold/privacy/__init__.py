@@ -1,6 +1,7 @@
 """The promises of differential privacy: conversion, composition, calibration and budgets (theory sections 1 and 5)."""
 
-from dpmanifold.privacy.budget import Budget, BudgetError, Spend
+from dpmanifold.errors import BudgetError, PromiseError
+from dpmanifold.privacy.budget import Budget, Spend
 from dpmanifold.privacy.calibrate import gaussian_promise, gaussian_scale, laplace_promise, laplace_scale
 from dpmanifold.privacy.compose import compose, split
 from dpmanifold.privacy.convert import (
@@ -15,7 +16,8 @@ from dpmanifold.privacy.convert import (
     zcdp_epsilon,
     zcdp_log_delta,
 )
-from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, promise_from_dict
+from dpmanifold.privacy.profile import Profile, calibrate_gaussian, loss_profile, tightest_mu
+from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, promise_from_dict
 
 __all__ = [
     "GDP",
@@ -23,10 +25,12 @@ __all__ = [
     "ApproxDP",
     "Budget",
     "BudgetError",
+    "Profile",
     "Promise",
     "PromiseError",
     "PureDP",
     "Spend",
+    "calibrate_gaussian",
     "compose",
     "gaussian_promise",
     "gaussian_scale",
@@ -36,8 +40,10 @@ __all__ = [
     "gdp_sufficient_for",
     "laplace_promise",
     "laplace_scale",
+    "loss_profile",
     "promise_from_dict",
     "split",
+    "tightest_mu",
     "to_approx",
     "to_gdp",
     "to_pure",

@@ -21,14 +21,13 @@ from fractions import Fraction
 from typing import NoReturn, final
 
 from dpmanifold._check import shown
-from dpmanifold.errors import DPManifoldError, InvalidArgumentError
+from dpmanifold.errors import BudgetError, InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import rho_of, to_gdp
 from dpmanifold.privacy.promises import (
     GDP,
     ZCDP,
     ApproxDP,
     Promise,
-    PromiseError,
     PureDP,
     as_promise,
     float_down,
@@ -42,10 +41,6 @@ _TOLERANCE = Fraction(1, 10**12)
 
 # Exact, so that a million small spends add up to what they are: (epsilon,), (epsilon, delta), (rho,) or (mu^2,).
 _Cost = tuple[Fraction, ...]
-
-
-class BudgetError(DPManifoldError, RuntimeError):
-    """A release would spend more than is left of a budget. Nothing was drawn and nothing was spent."""
 
 
 @final

@@ -12,14 +12,13 @@ from fractions import Fraction
 from typing import TypeVar, overload
 
 from dpmanifold._check import positive_float, shown
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import gdp_sufficient_for, to_approx
 from dpmanifold.privacy.promises import (
     GDP,
     ZCDP,
     ApproxDP,
     Promise,
-    PromiseError,
     PureDP,
     as_promise,
     float_up,

@@ -11,14 +11,13 @@ from numbers import Integral
 from typing import TypeVar, cast
 
 from dpmanifold._check import positive_float, positive_int, shown
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import rho_of, to_approx, to_gdp
 from dpmanifold.privacy.promises import (
     GDP,
     ZCDP,
     ApproxDP,
     Promise,
-    PromiseError,
     PureDP,
     as_promise,
     float_down,

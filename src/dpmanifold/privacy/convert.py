@@ -18,13 +18,12 @@ import numpy.typing as npt
 from scipy import special
 
 from dpmanifold._check import FloatArray, numeric_array, positive_float, shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, PromiseError
 from dpmanifold.privacy.promises import (
     GDP,
     ZCDP,
     ApproxDP,
     Promise,
-    PromiseError,
     PureDP,
     as_delta,
     as_promise,

@@ -16,14 +16,10 @@ from fractions import Fraction
 from typing import Any, final
 
 from dpmanifold._check import positive_float, shown
-from dpmanifold.errors import DPManifoldError, InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError
 
 # The largest exponent whose exponential a sentence still spells out: e^20 is half a billion, and says nothing.
 _LARGEST_SPELT_EPSILON = 20.0
-
-
-class PromiseError(DPManifoldError, ValueError):
-    """A promise cannot be had from another one, or kept by the noise asked for. The message says why."""
 
 
 @dataclass(frozen=True)

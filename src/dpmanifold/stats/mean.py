@@ -166,7 +166,8 @@ def private_means(
     Examples
     --------
     >>> import numpy as np
-    >>>     >>> from dpmanifold.privacy import PureDP
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import PureDP
     >>> from dpmanifold.stats import EACH_RECORD
     >>> ball = Ball(Euclidean(1), [0.0], 1.0)
     >>> X, labels = np.zeros((40, 1)), ["a", "b"] * 20

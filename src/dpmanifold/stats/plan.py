@@ -112,7 +112,7 @@ class Plan:
         return table
 
 
-def plan_mean(n: int, ball: Ball, privacy: Promise, *, baselines: bool = False) -> Plan:
+def plan_mean(n: int, ball: Ball, privacy: Promise, *, everything: bool = False) -> Plan:
     """Return what to expect of a private mean of n units (theory section 5). Touches no data.
 
     Parameters
@@ -120,20 +120,21 @@ def plan_mean(n: int, ball: Ball, privacy: Promise, *, baselines: bool = False) 
     n : number of units
     ball : the public ball
     privacy : the promise
-    baselines : include the papers' extrinsic baselines, whose error is in stored numbers and not a distance
+    everything : include mechanisms that "auto" leaves out: exact calibration, which may take seconds, and the papers'
+        extrinsic baselines, whose error is in stored numbers and not a distance
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Sphere
     >>> plan = plan_mean(500, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(1.0))
     >>> plan.best.mechanism, round(plan.best.error, 5)
-    ('riemannian-laplace', 0.00526)
+    ('riemannian-laplace', 0.00522)
     """
     n = positive_int(n, "n", minimum=2)
     _checked(ball, privacy)
     rows, refused = [], {}
     for mechanism in MECHANISMS.values():
-        if mechanism.baseline and not baselines:
+        if not everything and (mechanism.baseline or not mechanism.automatic):
             continue
         found = attempt(mechanism, ball, n, privacy)
         if isinstance(found, str):
