@@ -166,8 +166,20 @@ class Ball:
         array([[ 1. ],
                [-0.5]])
         """
+        return self.pull_in(self._records(X))
+
+    def pull_in(self, points: Array) -> Array:
+        """Clip points without looking whether they are any: what the program itself computed. Never raises.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> Ball(Euclidean(1), [0.0], 1.0).pull_in(np.array([[3.0], [np.nan]]))
+        array([[1.],
+               [0.]])
+        """
         with np.errstate(all="ignore"):
-            return _pull_in(self.space, self.center, self._records(X), self.radius)
+            return _pull_in(self.space, self.center, points, self.radius)
 
     def to_frame(self, X: object) -> Array:
         """Clip records and move them into the ball's frame; (..., *shape) -> (..., *frame.shape).
@@ -182,7 +194,26 @@ class Ball:
         array([[0.],
                [2.]])
         """
-        records = self._records(X)
+        return self._into_frame(self._records(X))
+
+    def take_over(self, outer: Ball, points: Array) -> Array:
+        """Move points from another ball's frame into this one's, clipped to this ball. A map of each point alone.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> outer, inner = Ball(Euclidean(1), [0.0], 9.0), Ball(Euclidean(1), [2.0], 1.0)
+        >>> inner.take_over(outer, np.array([[2.5], [-4.0]]))
+        array([[ 0.5],
+               [-1. ]])
+        """
+        if not self.space.is_flat:
+            return self._into_frame(outer.from_frame(points))
+        frame = self.frame
+        shift = self.space.log_coords(outer.center, self.center)
+        return _pull_in(frame, frame.origin, points - shift, self.radius)
+
+    def _into_frame(self, records: Array) -> Array:
         frame = self.frame
         # Warnings of numpy would tell about single records: none, and what is not finite counts as the centre.
         with np.errstate(all="ignore"):

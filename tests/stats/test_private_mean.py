@@ -438,3 +438,15 @@ def _some_release():
         True,
         False,
     )
+
+
+def test_huge_noise_never_raises_and_never_depends_on_the_draw():
+    """Draws that are singular to working precision are released all the same: an exception would tell about them."""
+    ball = Ball(SPD(9), np.eye(9), 41.4)
+    X = np.stack([1e-6 * np.eye(9), np.eye(9)] * 5)
+    for seed in range(30):
+        for options in ({}, {"refine": True}, {"project": False}):
+            release = private_mean(X, ball, GDP(0.5), units=EACH_RECORD, rng=seed, **options)
+            assert np.isfinite(release.value).all()
+        assert private_variance(X, ball, GDP(0.5), units=EACH_RECORD, rng=seed).value >= 0
+        assert isinstance(private_ball(X, ball, PureDP(0.5), units=EACH_RECORD, rng=seed).value, Ball)

@@ -192,7 +192,7 @@ class _Problem:
     def to_user(self, points: Array) -> Array:
         """Move points of the frame back to the space, and into the ball should rounding have left it."""
         if self.ball is not None:
-            return self.ball.clip(self.ball.from_frame(points))
+            return self.ball.pull_in(self.ball.from_frame(points))
         if self.space.is_flat:
             return self.space.exp_coords(self.anchor, points)
         return self.space.project(self.space.from_origin(self.anchor, points))

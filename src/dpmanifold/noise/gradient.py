@@ -144,7 +144,7 @@ class GradientLaw:
         proposals = 0
         for _ in range(_ROUNDS):
             if missing.size == 0:
-                return self.ball.clip(self.ball.from_frame(points)).reshape(*shape, *self.space.shape), proposals
+                return self.ball.pull_in(self.ball.from_frame(points)).reshape(*shape, *self.space.shape), proposals
             drawn, kept, tried = self._propose(missing.size, source)
             proposals += tried
             points[missing[kept]] = drawn[kept]

@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.noise.areas import farthest
@@ -73,10 +73,11 @@ def private_mean(
     spend(budget, privacy, "mean with refined ball")
     refined = released_ball(points, ball, shares[:2], compose(shares[:2]), unit, source)
     inner: Ball = refined.value
-    # The units' points are moved from the outer ball's frame to the new one's: still a map of each unit alone.
-    moved = inner.to_frame(ball.from_frame(points))
-    chosen = choose(mechanism, inner, len(points), shares[2])[:2]
-    return _release(moved, inner, privacy, unit, chosen, project, source, (refined,))
+    try:
+        chosen = choose(mechanism, inner, len(points), shares[2])[:2]
+    except DPManifoldError:  # the released ball does not suit the mechanism: decided by what was released
+        inner, chosen = ball, choose(mechanism, ball, len(points), shares[2])[:2]
+    return _release(inner.take_over(ball, points), inner, privacy, unit, chosen, project, source, (refined,))
 
 
 def _release(
@@ -97,8 +98,9 @@ def _release(
     if mechanism.baseline:
         value, project = _baseline_value(ball, draw), False
     else:
-        value = to_space(ball, ball.in_frame.clip(draw) if project else draw)
-        value = ball.clip(value) if project else value
+        # Nothing here looks whether the draw is a valid point: it must not decide whether there is a result.
+        value = to_space(ball, ball.in_frame.pull_in(draw) if project else draw)
+        value = ball.pull_in(value) if project and not ball.space.is_flat else value
     return Release(
         statistic="mean",
         value=value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array, fraction
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import DPManifoldError
 from dpmanifold.mechanisms import choose
 from dpmanifold.mechanisms.base import pure_epsilon
 from dpmanifold.noise.source import RandomSource, Rng, SystemSource, as_source
@@ -87,20 +88,17 @@ def released_ball(
     tol = frechet.default_tol(outer, n)
     mean = frechet.mean(points, outer.in_frame, tol=tol).in_frame
     # Clipped into the old ball: on positive curvature the new one must not reach around.
-    center = outer.in_frame.clip(mechanism.draw(outer, calibration, mean, points, source))
+    center = outer.in_frame.pull_in(mechanism.draw(outer, calibration, mean, points, source))
     away = frame.dist(center, points)
     radii = outer.radius * np.geomspace(_SMALLEST_SHARE, 1.0, _RADII)
     found, noise = _search(away, radii, coverage * n, shares[1], source)
     radius = outer.radius if found is None else float(radii[found])
+    value = outer
     if radius < outer.radius:
-        point = outer.clip(outer.from_frame(center[None]))[0]
         said = f"released under {total} inside: {outer.origin or outer!r}"
-        try:
-            value = Ball(outer.space, point, radius, said)
-        except InvalidArgumentError:
-            value = outer
-    else:
-        value = outer
+        # What was drawn may be no centre for a ball (a matrix singular to working precision): decided by the release.
+        with contextlib.suppress(DPManifoldError):
+            value = Ball(outer.space, outer.pull_in(outer.from_frame(center[None]))[0], radius, said)
     return Release(
         statistic="ball",
         value=value,

@@ -82,7 +82,7 @@ def _reference(about: object, ball: Ball) -> tuple[Array, float]:
     forecast = get(about.mechanism).forecast(about.ball, about.n, about.calibration)
     # Moving the draw into the ball cuts noise that is large against it: no simple correction is right then.
     small = forecast.exact and forecast.second_moment <= ball.radius**2 / 4
-    return ball.clip(about.value), forecast.second_moment if small else 0.0
+    return ball.pull_in(np.asarray(about.value)), forecast.second_moment if small else 0.0
 
 
 def _variance(
@@ -97,11 +97,12 @@ def _variance(
     steps: tuple[Release, ...],
 ) -> Release:
     n = len(points)
-    bound = sensitivity.of_variance(ball, n, about=point)
-    # Distances beyond what the bound allows are rounding: cut, so that the bound holds for what is computed.
-    reach = np.sqrt(sensitivity.of_variance(ball, 1, about=point).value)
     move = ball.space.log_coords if ball.space.is_flat else ball.space.to_origin
-    at = move(ball.center, point)
+    at = ball.in_frame.pull_in(move(ball.center, point)[None])[0]
+    apart = float(ball.frame.dist(ball.frame.origin, at))
+    bound = sensitivity.of_variance(ball, n, away=apart)
+    # Distances beyond what the bound allows are rounding: cut, so that the bound holds for what is computed.
+    reach = np.sqrt(sensitivity.of_variance(ball, 1, away=apart).value)
     away = np.minimum(ball.frame.dist(at, points), reach)
     if isinstance(share, PureDP):
         scale, rule = laplace_scale(bound.value, share), "Delta/epsilon"
@@ -126,5 +127,5 @@ def _variance(
         projected=True,
         private=type(source) is SystemSource and all(step.private for step in steps),
         steps=steps,
-        details={"excess subtracted": excess, "reference to centre": float(ball.frame.dist(ball.frame.origin, at))},
+        details={"excess subtracted": excess, "reference to centre": apart},
     )
