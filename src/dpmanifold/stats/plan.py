@@ -88,27 +88,25 @@ class Plan:
         return said + ". Clipping and sampling error come on top."
 
     def __repr__(self) -> str:
-        console = Console(width=118, record=True, file=io.StringIO())
+        console = Console(width=88, record=True, file=io.StringIO())
         console.print(self.table())
         return console.export_text() + self.verdict
 
     def table(self) -> Table:
-        """Return the plan as a table for a terminal."""
-        table = Table(title=f"Private mean of {self.n:,} units, {self.privacy}, {self.ball!r}", box=box.SIMPLE)
-        headings = ["mechanism", "scale", "error", "5 %", "50 %", "95 %", "error/radius"]
+        """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""
+        title = f"Private mean of {self.n:,} units, {self.privacy}"
+        table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+        headings = ["mechanism", "scale", "error", "95 %", "/radius"]
         if isinstance(self.ball.space, SPD):
             headings.append("factor")
         for heading in [*headings, "timing"]:
             table.add_column(heading, justify="left" if heading == "mechanism" else "right", no_wrap=True)
         for row in self.rows:
             mark = "" if row.exact else "<= "
-            numbers = [f"{row.scale:.4g}"]
-            numbers += [f"{mark}{x:.4g}" for x in (row.error, row.low, row.median, row.high)] + [
-                f"{mark}{row.share:.1%}"
-            ]
+            cells = [f"{row.scale:.3g}", f"{mark}{row.error:.3g}", f"{mark}{row.high:.3g}", f"{row.share:.1%}"]
             if row.factor is not None:
-                numbers.append(f"{mark}{row.factor:.3g}")
-            table.add_row(row.mechanism, *numbers, "covered" if row.covers_timing else "not covered")
+                cells.append(f"{row.factor:.3g}")
+            table.add_row(row.mechanism, *cells, "" if row.covers_timing else "leaks")
         return table
 
 
