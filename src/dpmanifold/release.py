@@ -30,6 +30,8 @@ from dpmanifold.sensitivity import Sensitivity
 
 NEIGHBOURS = "replace one unit; the number of units is public"
 _FORMAT = "dpmanifold release 1"
+# A file that names a larger space is not one of ours.
+_LARGEST_SPACE = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +232,8 @@ def space_from_text(text: str) -> Manifold:
         keywords = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
     except (SyntaxError, AssertionError, ValueError) as problem:
         raise InvalidDataError(f"not a space: {text!r}.") from problem
+    if any(isinstance(a, int) and a > _LARGEST_SPACE for a in [*arguments, *keywords.values()]):
+        raise InvalidDataError(f"not a space: {text!r} is larger than a release can hold.")
     space = getattr(manifolds, call.func.id)(*arguments, **keywords)
     assert isinstance(space, Manifold)
     return space

@@ -227,18 +227,3 @@ def _class_numbers(labels: object, names: list[Any], n: int) -> Array:
         raise InvalidDataError(
             f"a label is outside the public classes: {problem}. Add it to classes, or drop its records."
         ) from None
-
-
-def total_promise(releases: Sequence[Release]) -> Promise:
-    """Return what several releases about the same units promise together.
-
-    Examples
-    --------
-    >>> total_promise([])
-    Traceback (most recent call last):
-    ...
-    dpmanifold.errors.InvalidArgumentError: releases must not be empty.
-    """
-    if not releases:
-        raise InvalidArgumentError("releases must not be empty.")
-    return compose([release.privacy for release in releases])

@@ -88,7 +88,7 @@ class Plan:
         return said + ". Clipping and sampling error come on top."
 
     def __repr__(self) -> str:
-        console = Console(width=88, record=True, file=io.StringIO())
+        console = Console(width=92, record=True, file=io.StringIO())
         console.print(self.table())
         return console.export_text() + self.verdict
 
@@ -102,7 +102,7 @@ class Plan:
         for heading in [*headings, "timing"]:
             table.add_column(heading, justify="left" if heading == "mechanism" else "right", no_wrap=True)
         for row in self.rows:
-            mark = "" if row.exact else "<= "
+            mark = "" if row.exact else "≤"
             cells = [f"{row.scale:.3g}", f"{mark}{row.error:.3g}", f"{mark}{row.high:.3g}", f"{row.share:.1%}"]
             if row.factor is not None:
                 cells.append(f"{row.factor:.3g}")
