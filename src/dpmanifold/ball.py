@@ -33,6 +33,7 @@ class Ball:
     center : one point of the space
     radius : above 0 and below `space.radius_limit`
     origin : where this knowledge comes from, in words; releases repeat it
+    simulated : True if a seeded simulation found it: nothing made with it is private
 
     Examples
     --------
@@ -48,6 +49,7 @@ class Ball:
     center: Array
     radius: float
     origin: str = ""
+    simulated: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Manifold):
@@ -92,6 +94,7 @@ class Ball:
 
     def __repr__(self) -> str:
         said = f", origin={self.origin!r}" if self.origin else ""
+        said += ", NOT PRIVATE (simulated)" if self.simulated else ""
         return f"Ball({self.space!r}, radius={self.radius:.6g}{said})"
 
     def __eq__(self, other: object) -> bool:
@@ -100,6 +103,7 @@ class Ball:
             and self.space == other.space
             and self.radius == other.radius
             and self.origin == other.origin
+            and self.simulated == other.simulated
             and bool(np.array_equal(self.center, other.center))
         )
 
@@ -118,7 +122,7 @@ class Ball:
     @property
     def in_frame(self) -> Ball:
         """The same ball in its frame: about the frame's origin."""
-        return Ball(self.frame, self.frame.origin, self.radius, self.origin)
+        return Ball(self.frame, self.frame.origin, self.radius, self.origin, self.simulated)
 
     @property
     def effective_radius(self) -> float:

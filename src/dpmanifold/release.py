@@ -7,6 +7,7 @@ anybody (`stats.verify`), and it says what nobody can check from it.
 from __future__ import annotations
 
 import ast
+import contextlib
 import html
 import json
 import os
@@ -29,9 +30,22 @@ from dpmanifold.privacy import Promise, promise_from_dict
 from dpmanifold.sensitivity import Sensitivity
 
 NEIGHBOURS = "replace one unit; the number of units is public"
+NEIGHBOURS_BY_CLASS = (
+    "replace one unit by one with records in the same classes; labels, and which unit is in which class, are public"
+)
+DRAW_COVERED = "the draw's work does not depend on the data; clipping and solving are not covered"
+NOT_COVERED = "not covered: the draw's work depends on the data"
 _FORMAT = "dpmanifold release 1"
-# A file that names a larger space is not one of ours.
-_LARGEST_SPACE = 100_000
+# A file that names a larger space, or one of another name, or nests steps deeper, is not one of ours.
+_LARGEST_SPACE = 2_000
+_LONGEST_NAME = 200
+_DEEPEST = 8
+_SPACES = {"Euclidean", "Hyperbolic", "KendallShapes", "SPD", "Sphere"}
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "statistic": str, "mechanism": str, "scale": float, "rule": str, "n": int, "unit": str, "tol": float,
+    "projected": bool, "private": bool, "timing": str, "neighbours": str, "arithmetic": str, "details": dict,
+    "version": str,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +56,8 @@ class Release:
     ----------
     statistic : "mean", "variance" or "ball"
     value : a point of the space, a number or a Ball
-    privacy : the promise, in total: everything this release needed is in it
+    privacy : what this call promised, all of its steps included. What it was given (a released ball, or the release of
+        a mean to take a variance about) was paid for before, and says so itself
     share : the part of it that this step's noise was calibrated to (the same, if there was one step)
     mechanism, scale, rule : how the noise was drawn
     sensitivity : the bound the scale was made from
@@ -51,7 +66,7 @@ class Release:
     tol : the public tolerance the mean was solved to
     projected : whether the draw was moved into the ball afterwards
     private : False if a seed or a generator was used, or anything was revealed
-    timing : whether the running time is covered by the promise
+    timing : what the running time may tell
     neighbours : the neighbouring relation
     arithmetic : "float": draws are doubles, and attacks on their low bits are not defended against
     steps : earlier releases this one used and whose cost is included in `privacy`
@@ -73,7 +88,7 @@ class Release:
     tol: float
     projected: bool
     private: bool
-    timing: str = "covered"
+    timing: str = DRAW_COVERED
     neighbours: str = NEIGHBOURS
     arithmetic: str = "float"
     steps: tuple[Release, ...] = ()
@@ -97,14 +112,18 @@ class Release:
     def noise_error(self) -> float:
         """Return the expected distance between the value and the mean of the clipped records: the noise alone.
 
-        Exact, or an upper bound where the plan says so; moving the value into the ball only makes it smaller. Clipping
-        and sampling are not in it.
+        Exact for `project=False` where the plan says so; otherwise an upper bound, as moving the draw into the ball
+        makes it smaller. Clipping and sampling are not in it.
         """
-        return self._forecast().mean
+        return self._at_most(self._forecast().mean)
 
     def noise_quantile(self, q: npt.ArrayLike) -> FloatArray:
-        """Return the distance that the noise stays below with probability q."""
-        return self._forecast().quantile(q)
+        """Return a distance that the noise stays below with probability q (at least)."""
+        return np.asarray(np.minimum(self._forecast().quantile(q), self._at_most(np.inf)))
+
+    def _at_most(self, error: float) -> float:
+        """Two points of the ball are never farther apart than its diameter."""
+        return min(error, 2 * self.ball.effective_radius) if self.projected else error
 
     # ---------------------------------------------------------------- for people
 
@@ -130,9 +149,13 @@ class Release:
         ]
         if self.statistic == "mean" and not get(self.mechanism).baseline:
             forecast = self._forecast()
-            word = "expected" if forecast.exact else "at most, expected"
-            facts.append(("noise error", f"{forecast.mean:.4g} {word}; {float(forecast.quantile(0.95)):.4g} with 95 %"))
-        facts.append(("not covered", "floating-point attacks" + ("" if self.timing == "covered" else ", running time")))
+            free = forecast.exact and (not self.projected or float(forecast.quantile(0.999)) < self.ball.radius)
+            high = float(self.noise_quantile(0.95))
+            facts.append(
+                ("noise error", f"{self.noise_error():.4g} {'' if free else 'at most, '}expected; {high:.4g} with 95 %")
+            )
+        time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
+        facts.append(("not covered", f"floating-point attacks, {time}"))
         return facts
 
     def _repr_html_(self) -> str:
@@ -172,27 +195,8 @@ class Release:
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Release:
-        """Rebuild a release from :meth:`to_dict`."""
-        if not isinstance(record, dict) or record.get("format") != _FORMAT:
-            raise InvalidDataError(f"not a release: expected format {_FORMAT!r}. Give a file written by Release.save.")
-        try:
-            known = {
-                k: v
-                for k, v in record.items()
-                if k not in ("format", "value", "privacy", "share", "sensitivity", "ball", "steps")
-            }
-            ball = ball_from_dict(record["ball"])
-            return Release(
-                **known,
-                value=_value_from_json(record["value"], ball.space),
-                privacy=promise_from_dict(record["privacy"]),
-                share=promise_from_dict(record["share"]),
-                sensitivity=Sensitivity(**record["sensitivity"]),
-                ball=ball,
-                steps=tuple(Release.from_dict(step) for step in record["steps"]),
-            )
-        except (KeyError, TypeError) as problem:
-            raise InvalidDataError(f"the release is damaged: {problem}. Write it again with Release.save.") from problem
+        """Rebuild a release from :meth:`to_dict`; a damaged or hostile record is refused."""
+        return _release_from(record, depth=0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release as JSON, whole or not at all."""
@@ -200,7 +204,11 @@ class Release:
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False)
         with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as part:
             part.write(text + "\n")
-        os.replace(part.name, target)
+        try:
+            os.replace(part.name, target)
+        except OSError:
+            os.unlink(part.name)
+            raise
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:
@@ -215,6 +223,28 @@ class Release:
 # -------------------------------------------------------------------- spaces, balls and values as JSON
 
 
+def _release_from(record: Any, depth: int) -> Release:
+    if not isinstance(record, dict) or record.get("format") != _FORMAT or depth > _DEEPEST:
+        raise InvalidDataError(f"not a release: expected format {_FORMAT!r}. Give a file written by Release.save.")
+    try:
+        known = {name: record[name] for name in _TYPES}
+        for name, kind in _TYPES.items():
+            if not isinstance(known[name], kind) or (kind is int and isinstance(known[name], bool)):
+                raise TypeError(f"{name} must be {kind}")
+        ball = ball_from_dict(record["ball"])
+        return Release(
+            **known,
+            value=_value_from_json(record["value"], ball.space),
+            privacy=promise_from_dict(record["privacy"]),
+            share=promise_from_dict(record["share"]),
+            sensitivity=Sensitivity(**record["sensitivity"]),
+            ball=ball,
+            steps=tuple(_release_from(step, depth + 1) for step in record["steps"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
+        raise InvalidDataError(f"the release is damaged: {problem}. Write it again with Release.save.") from problem
+
+
 def space_from_text(text: str) -> Manifold:
     """Rebuild a space from its repr, by its name and literal arguments alone: nothing is evaluated.
 
@@ -223,19 +253,21 @@ def space_from_text(text: str) -> Manifold:
     >>> space_from_text('SPD(3, metric="riemann")')
     SPD(3, metric="riemann")
     """
+    call = None
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        call = ast.parse(text, mode="eval").body if len(text) <= _LONGEST_NAME else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _SPACES):
+        raise InvalidDataError(f"not a space: {text[:_LONGEST_NAME]!r}.")
     try:
-        call = ast.parse(text, mode="eval").body
-        assert isinstance(call, ast.Call)
-        assert isinstance(call.func, ast.Name)
-        assert call.func.id in manifolds.__all__
         arguments = [ast.literal_eval(a) for a in call.args]
         keywords = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, AssertionError, ValueError) as problem:
+    except ValueError as problem:
         raise InvalidDataError(f"not a space: {text!r}.") from problem
     if any(isinstance(a, int) and a > _LARGEST_SPACE for a in [*arguments, *keywords.values()]):
         raise InvalidDataError(f"not a space: {text!r} is larger than a release can hold.")
     space = getattr(manifolds, call.func.id)(*arguments, **keywords)
-    assert isinstance(space, Manifold)
+    if not isinstance(space, Manifold):
+        raise InvalidDataError(f"not a space: {text!r}.")
     return space
 
 
@@ -246,13 +278,15 @@ def ball_to_dict(ball: Ball) -> dict[str, Any]:
         "center": _array_to_json(ball.center),
         "radius": ball.radius,
         "origin": ball.origin,
+        "simulated": ball.simulated,
     }
 
 
 def ball_from_dict(record: dict[str, Any]) -> Ball:
     """Rebuild a ball from :func:`ball_to_dict`."""
     space = space_from_text(record["space"])
-    return Ball(space, _array_from_json(record["center"], space.dtype), record["radius"], record["origin"])
+    center = _array_from_json(record["center"], space.dtype)
+    return Ball(space, center, record["radius"], record["origin"], record["simulated"] is not False)
 
 
 def _array_to_json(array: Array) -> Any:
@@ -282,5 +316,8 @@ def _value_from_json(record: dict[str, Any], space: Manifold) -> Any:
     if "ball" in record:
         return ball_from_dict(record["ball"])
     if "point" in record:
-        return _array_from_json(record["point"], space.dtype)
+        point = _array_from_json(record["point"], space.dtype)
+        if point.shape != space.shape:
+            raise ValueError(f"value has shape {point.shape} instead of {space.shape}")
+        return point
     return float(record["number"])

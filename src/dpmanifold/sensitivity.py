@@ -218,6 +218,8 @@ def _reach(ball: Ball, about: object) -> float:
 
 def _reach_from(ball: Ball, computed: float) -> float:
     """Bound it for a point at this computed distance from the frame's origin."""
+    if not computed >= 0:
+        raise InvalidArgumentError(f"away must be a distance of at least 0, got {computed!r}.")
     frame, r = ball.frame, ball.effective_radius
     away = computed + frame.dist_error(frame.origin, max(computed, ball.radius))
     # Distances are computed between points of the frame: what rounding adds to one of them.

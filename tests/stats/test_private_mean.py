@@ -97,18 +97,85 @@ def test_a_release_holds_no_law_and_no_data():
     assert kept <= {"str", "ndarray", "PureDP", "float", "Sensitivity", "Ball", "int", "bool", "tuple", "dict"}
 
 
+def concentrated(ball):
+    """Many records in a small part of the ball, so that a smaller ball is found."""
+    c = 0.02 * np.random.default_rng(1).standard_normal((2000, ball.space.dim))
+    return ball.space.project(ball.space.exp_coords(ball.center, c))
+
+
 def test_tampering_is_noticed():
     ball = BALLS[1]
     X = in_ball(ball, 50, np.random.default_rng(0))
-    record = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD).to_dict()
-    for key, value in {"scale": record["scale"] / 2, "n": 100, "privacy": PureDP(0.5).to_dict()}.items():
-        assert not verify(Release.from_dict({**record, key: value})).ok or key == "n"
-    # A larger n would need less noise: stating it is consistent with more noise than needed, a smaller one is not.
-    assert not verify(Release.from_dict({**record, "n": 25})).ok
+    mean = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD).to_dict()
+    refined = private_mean(concentrated(ball), ball, GDP(2.0), units=EACH_RECORD, refine=True).to_dict()
+    assert refined["ball"]["radius"] < ball.radius
+    variance = private_variance(X, ball, GDP(1.0), units=EACH_RECORD).to_dict()
+    found = private_ball(X, ball, GDP(1.0), units=EACH_RECORD).to_dict()
+    small = {**mean["ball"], "radius": 1e-3}
+    hyperbolic = private_mean(
+        in_ball(BALLS[2], 50, np.random.default_rng(0)), BALLS[2], GDP(1.0), units=EACH_RECORD
+    ).to_dict()
+    for record, changes in [
+        (mean, {"scale": mean["scale"] / 2}),
+        (mean, {"n": 25}),
+        (mean, {"privacy": PureDP(0.5).to_dict()}),
+        (mean, {"neighbours": "add or remove anybody"}),
+        (mean, {"arithmetic": "exact"}),
+        (mean, {"tol": 0.5}),
+        (mean, {"mechanism": "riemannian-gaussian"}),
+        (mean, {"statistic": "median"}),
+        (hyperbolic, {"mechanism": "riemannian-gaussian"}),
+        (refined, {"ball": small}),
+        (refined, {"steps": []}),
+        (refined, {"steps": [{**refined["steps"][0], "private": False}]}),
+        (refined, {"steps": [{**refined["steps"][0], "n": 1999}]}),
+        (variance, {"mechanism": "laplace"}),
+        (variance, {"details": {**variance["details"], "reference to centre": -0.6}}),
+        (variance, {"details": {}}),
+        (found, {"details": {**found["details"], "count noise": 0.0}}),
+    ]:
+        assert verify(Release.from_dict(record)).ok
+        assert not verify(Release.from_dict({**record, **changes})).ok, changes
     with pytest.raises(InvalidDataError, match="not a release"):
         Release.from_dict({})
-    with pytest.raises(InvalidDataError, match="damaged"):
-        Release.from_dict({key: value for key, value in record.items() if key != "ball"})
+    for damage in ({"private": "false"}, {"scale": "tiny"}, {"value": {"point": [1.0]}}, {"value": {"number": "x"}}):
+        with pytest.raises(InvalidDataError, match="damaged"):
+            Release.from_dict({**mean, **damage})
+    for text in ("__import__('os')", "SPD(20000)", "Manifold()", "SPD(" * 500, "Sphere(2).origin"):
+        with pytest.raises(InvalidDataError, match="not a space"):
+            Release.from_dict({**mean, "ball": {**mean["ball"], "space": text}})
+
+
+def test_nothing_built_on_a_simulation_is_private():
+    ball = BALLS[1]
+    X = in_ball(ball, 200, np.random.default_rng(0))
+    seeded = private_mean(X, ball, GDP(1.0), units=EACH_RECORD, rng=0)
+    assert not private_variance(X, ball, GDP(1.0), units=EACH_RECORD, about=seeded).private
+    simulated = private_ball(concentrated(ball), ball, GDP(2.0), units=EACH_RECORD, rng=0).value
+    assert simulated.simulated
+    assert not private_mean(X, simulated, GDP(1.0), units=EACH_RECORD).private
+    tampered = source_room.SystemSource()
+    assert not private_mean(X, ball, GDP(1.0), units=EACH_RECORD, rng=tampered).private
+
+
+def test_projected_forecasts_never_exceed_the_diameter():
+    release = private_mean(np.zeros((3, 1)), Ball(Euclidean(1), [0.0], 1.0), PureDP(0.1), units=EACH_RECORD)
+    assert release.noise_error() <= 2 * (1 + 1e-9)
+    assert release.noise_quantile(0.95) <= 2 * (1 + 1e-9)
+    assert "at most" in repr(release)
+
+
+def test_borderline_records_do_not_show_with_invalid_center():
+    ball = Ball(SPD(2, metric="riemann"), np.eye(2), 2.0)
+    X = np.repeat(np.eye(2)[None], 30, axis=0)
+    rng = np.random.default_rng(0)
+    for record in (5e-324 * np.eye(2), np.full((2, 2), np.inf), np.zeros((2, 2))):
+        X[3] = record
+        assert private_mean(X, ball, GDP(1.0), units=EACH_RECORD, invalid="center").n == 30
+    for _ in range(300):
+        turn = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+        X[3] = (turn * [1.0, 10 ** rng.uniform(-16.5, -14.5)]) @ turn.T
+        assert private_mean(X, ball, GDP(1.0), units=EACH_RECORD, invalid="center").n == 30
 
 
 def test_seeded_releases_are_marked_not_private():

@@ -33,6 +33,8 @@ class ExtrinsicMechanism(Mechanism):
         """Return why not: it is written for spheres and matrices."""
         if not isinstance(ball.space, (Sphere, SPD)):
             return "the extrinsic baselines are for spheres and SPD matrices"
+        if ball.space.is_flat and not np.allclose(ball.center, ball.center[0, 0] * np.eye(ball.space.shape[0])):
+            return "on log-Euclidean matrices the baselines need a centre that is a multiple of the identity"
         return None
 
     def _sensitivity(self, ball: Ball, n: int) -> Sensitivity:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import shown
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
-from dpmanifold.mechanisms import get
-from dpmanifold.privacy import Promise, PureDP, compose, gaussian_scale, laplace_scale
-from dpmanifold.release import Release
+from dpmanifold.mechanisms import attempt, get
+from dpmanifold.privacy import Promise, PureDP, compose, gaussian_scale, laplace_scale, split
+from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.stats.inputs import checked_units
+from dpmanifold.stats.refine import count_scale, counts_asked
 
 CANNOT_KNOW = (
     "that noise was really drawn, and from an unpredictable source",
@@ -59,8 +61,9 @@ def verify(release: Release) -> Verification:
     bad: list[str] = []
     try:
         bound, scale = _recomputed(release)
-    except DPManifoldError as problem:
-        return Verification(False, (f"the stated mechanism refuses the stated parameters: {problem}",))
+        bad += _contradictions(release)
+    except (DPManifoldError, KeyError, TypeError, ValueError) as problem:
+        return Verification(False, (f"what the release states cannot be recomputed: {problem}",))
     _compare("sensitivity", release.sensitivity.value, bound, good, bad)
     _compare("scale", release.scale, scale, good, bad)
     parts: list[Promise] = [release.share, *_other_costs(release)]
@@ -71,35 +74,61 @@ def verify(release: Release) -> Verification:
         bad.append(f"the steps together promise only {total}, which does not imply the stated {release.privacy}")
     for step in release.steps:
         inner = verify(step)
-        (good if inner.ok else bad).append(
-            f"step '{step.statistic}': " + ("consistent" if inner.ok else "; ".join(inner.findings))
-        )
+        said = "consistent" if inner.ok else "; ".join(inner.findings)
+        (good if inner.ok else bad).append(f"step '{step.statistic}': {said}")
     if not release.private:
         good.append("the release says itself that it is NOT PRIVATE: a seed was used or something was revealed")
     return Verification(not bad, tuple(bad + good))
 
 
 def _recomputed(release: Release) -> tuple[float, float]:
-    """Return sensitivity and scale as they should be."""
+    """Return sensitivity and scale as they should be, or raise what is wrong."""
     if release.statistic in ("mean", "ball"):
-        calibration = get(release.mechanism).calibrate(release.ball, release.n, release.share)
-        return calibration.sensitivity.value, calibration.scale
-    away = release.details["reference to centre"]
-    bound = sensitivity.of_variance(release.ball, release.n, away=away).value
-    scale = (
-        laplace_scale(bound, release.share)
-        if isinstance(release.share, PureDP)
-        else gaussian_scale(bound, release.share)
-    )
-    return bound, scale
+        found = attempt(get(release.mechanism), release.ball, release.n, release.share)
+        if isinstance(found, str):
+            raise InvalidArgumentError(f"{release.mechanism} cannot keep {release.share} there: {found}")
+        return found[0].sensitivity.value, found[0].scale
+    if release.statistic != "variance":
+        raise InvalidArgumentError(f"there is no statistic {release.statistic!r}")
+    pure = isinstance(release.share, PureDP)
+    if release.mechanism != ("laplace" if pure else "gaussian"):
+        raise InvalidArgumentError(f"{release.mechanism} noise does not keep {release.share}")
+    bound = sensitivity.of_variance(release.ball, release.n, away=release.details["reference to centre"]).value
+    return bound, laplace_scale(bound, release.share) if pure else gaussian_scale(bound, release.share)
+
+
+def _contradictions(release: Release) -> list[str]:
+    """Return what the release states against itself, its steps or the library."""
+    found = []
+    if release.neighbours not in (NEIGHBOURS, NEIGHBOURS_BY_CLASS):
+        found.append("the neighbouring relation is not one that the library promises for")
+    if release.arithmetic != "float":
+        found.append("the arithmetic is not what this library does")
+    if not release.tol <= frechet.default_tol(release.ball, release.n) * (1 + 1e-9):
+        found.append("the mean was solved to a larger tolerance than the sensitivity allows for")
+    if release.private and (release.ball.simulated or not all(step.private for step in release.steps)):
+        found.append("it calls itself private but rests on a simulation")
+    if any(step.n != release.n or step.unit != release.unit for step in release.steps):
+        found.append("its steps are about other units")
+    first = release.steps[0] if release.steps else None
+    if first is not None and first.statistic == "ball" and release.ball not in (first.value, first.ball):
+        found.append("the ball is not the one that was released")
+    if "released under" in release.ball.origin and first is None and release.statistic == "mean":
+        found.append("the ball was itself released; its cost is not part of this promise")
+    if release.statistic == "ball":
+        expected = count_scale(split(release.share, counts_asked())[0])
+        if not release.details["count noise"] >= expected * (1 - 1e-9) or release.details["counts"] != counts_asked():
+            found.append("the counts carry less noise than their share needs")
+        if release.value != release.ball and not bool(release.ball.contains(release.value.center)):
+            found.append("the released centre lies outside the outer ball")
+    return found
 
 
 def _other_costs(release: Release) -> list[Promise]:
     """Return what else the release paid for: its steps, and for a ball the counts."""
     costs = [step.privacy for step in release.steps]
     if release.statistic == "ball":
-        # The counts cost as much as the centre: both shares are equal.
-        costs.append(release.share)
+        costs.append(release.share)  # the counts' share equals the centre's
     return costs
 
 
@@ -164,7 +193,7 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
     if release.statistic != "mean":
         raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
     ball, space = release.ball, release.ball.space
-    ids = None if units is None or repr(units) == "EACH_RECORD" else units
+    ids = None if units is None else checked_units(units, len(space.as_points(X, "X", batch=True)))
     clipped_mean = frechet.mean(X, ball, units=ids).value
     true_mean = frechet.mean(X, space, units=ids).value
     return Comparison(

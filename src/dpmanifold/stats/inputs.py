@@ -11,6 +11,7 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
 
 
@@ -54,6 +55,8 @@ def checked_records(X: object, ball: Ball, invalid: str) -> Array:
         raise InvalidDataError(f"X must be a batch of records, one axis in front, got {good.ndim} axes.")
     records = np.broadcast_to(ball.center, (len(good), *space.shape)).copy()
     records[good] = space.project(np.asarray(X)[good])
+    # Projecting rounds: what is no longer valid afterwards counts as the centre as well, and nothing shows.
+    records[~space.valid(records)] = ball.center
     return records
 
 
@@ -80,6 +83,22 @@ def divide(privacy: Promise, parts: int | Sequence[float]) -> list[Promise]:
     """
     working: Promise = gdp_sufficient_for(privacy) if isinstance(privacy, ApproxDP) else privacy
     return list(split(working, parts))
+
+
+def fresh_bits(rng: Rng, ball: Ball) -> tuple[RandomSource, bool]:
+    """Return where random bits come from, and whether they make a private release.
+
+    Only bits that the library itself takes from the operating system do, and only on a ball that was not found by a
+    simulation: whatever was handed in could be predicted by whoever made it.
+    """
+    return as_source(rng), rng is None and not ball.simulated
+
+
+def checked_flag(value: object, name: str) -> bool:
+    """Return True or False, or refuse anything else."""
+    if not isinstance(value, bool):
+        raise InvalidArgumentError(f"{name} must be True or False, got {shown(value)}.")
+    return value
 
 
 def spend(budget: Budget | None, privacy: Promise, label: str) -> None:

@@ -14,11 +14,11 @@ from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidData
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.noise.areas import farthest
-from dpmanifold.noise.source import RandomSource, Rng, SystemSource, as_source
+from dpmanifold.noise.source import RandomSource, Rng
 from dpmanifold.privacy import Budget, Promise, compose
-from dpmanifold.release import Release
-from dpmanifold.stats.inputs import checked_records, checked_units, divide, prepare, spend
-from dpmanifold.stats.refine import REFINE_SHARES, released_ball
+from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.stats.inputs import checked_flag, checked_records, checked_units, divide, fresh_bits, prepare, spend
+from dpmanifold.stats.refine import REFINE_SHARES, prepare_ball, released_ball, timing_of
 
 
 def private_mean(
@@ -61,37 +61,44 @@ def private_mean(
     >>> release.mechanism, round(release.noise_error(), 4)
     ('wrapped-gaussian', 0.0128)
     """
+    checked_flag(project, "project")
+    checked_flag(refine, "refine")
     points, unit = prepare(X, ball, privacy, units, invalid)
     if not refine:
         chosen = choose(mechanism, ball, len(points), privacy)[:2]
-        source = as_source(rng)
+        bits = fresh_bits(rng, ball)
         spend(budget, privacy, "mean")
-        return _release(points, ball, privacy, unit, chosen, project, source)
+        return release_mean(points, ball, privacy, unit, chosen, project, bits)
     shares = divide(privacy, REFINE_SHARES)
-    choose(mechanism, ball, len(points), shares[2])  # refuses before anything is spent
-    source = as_source(rng)
+    fallback = choose(mechanism, ball, len(points), shares[2])[:2]  # refuses before anything is spent
+    prepared = prepare_ball(ball, len(points), shares[:2])
+    bits = fresh_bits(rng, ball)
     spend(budget, privacy, "mean with refined ball")
-    refined = released_ball(points, ball, shares[:2], compose(shares[:2]), unit, source)
+    refined = released_ball(points, ball, prepared, compose(shares[:2]), unit, bits)
     inner: Ball = refined.value
     try:
         chosen = choose(mechanism, inner, len(points), shares[2])[:2]
     except DPManifoldError:  # the released ball does not suit the mechanism: decided by what was released
-        inner, chosen = ball, choose(mechanism, ball, len(points), shares[2])[:2]
-    return _release(inner.take_over(ball, points), inner, privacy, unit, chosen, project, source, (refined,))
+        inner, chosen = ball, fallback
+    moved = points if inner is ball else inner.take_over(ball, points)
+    return release_mean(moved, inner, privacy, unit, chosen, project, bits, (refined,))
 
 
-def _release(
+def release_mean(
     points: Array,
     ball: Ball,
     privacy: Promise,
     unit: str,
     chosen: tuple[Mechanism, Calibration],
     project: bool,
-    source: RandomSource,
+    bits: tuple[RandomSource, bool],
     steps: tuple[Release, ...] = (),
+    neighbours: str = NEIGHBOURS,
+    details: dict[str, float] | None = None,
 ) -> Release:
     """Solve, draw in the frame, move back; `privacy` is the total, the calibration's the share of this step."""
     mechanism, calibration = chosen
+    source, private = bits
     tol = frechet.default_tol(ball, len(points))
     mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
     draw = mechanism.draw(ball, calibration, mean, points, source)
@@ -115,9 +122,11 @@ def _release(
         unit=unit,
         tol=tol,
         projected=project,
-        private=type(source) is SystemSource,
-        timing="covered" if mechanism.covers_timing else "not covered",
+        private=private,
+        timing=timing_of(mechanism, steps),
+        neighbours=neighbours,
         steps=steps,
+        details=details or {},
     )
 
 
@@ -182,6 +191,11 @@ def private_means(
             "labels_public must be True: this release shows which classes have how many units. Private labels are not "
             "supported."
         )
+    if not isinstance(ball, Ball):
+        raise InvalidArgumentError(
+            f"ball must be a Ball, got {shown(ball)}. The arguments are (X, labels, ball, privacy)."
+        )
+    checked_flag(project, "project")
     records = checked_records(X, ball, invalid)
     ids = checked_units(units, len(records))
     names = list(classes)
@@ -195,10 +209,12 @@ def private_means(
         mine = which == number
         points, unit = prepare_class(records[mine], name, ball, privacy, units, None if ids is None else ids[mine])
         prepared.append((name, points, unit, choose(mechanism, ball, len(points), shares[0])[:2]))
-    source = as_source(rng)
+    bits = fresh_bits(rng, ball)
     spend(budget, privacy, "means by class")
+    details = {"classes": float(len(names)), "classes a unit touches": float(spans)}
     return {
-        name: _release(points, ball, privacy, unit, chosen, project, source) for name, points, unit, chosen in prepared
+        name: release_mean(points, ball, privacy, unit, chosen, project, bits, (), NEIGHBOURS_BY_CLASS, details)
+        for name, points, unit, chosen in prepared
     }
 
 

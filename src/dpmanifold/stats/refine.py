@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
-from dpmanifold.mechanisms import choose
+from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.mechanisms.base import pure_epsilon
-from dpmanifold.noise.source import RandomSource, Rng, SystemSource, as_source
+from dpmanifold.noise.source import RandomSource, Rng
 from dpmanifold.privacy import Budget, Promise, PureDP, gaussian_scale, laplace_scale, split
-from dpmanifold.release import Release
-from dpmanifold.stats.inputs import divide, prepare, spend
+from dpmanifold.release import DRAW_COVERED, NOT_COVERED, Release
+from dpmanifold.stats.inputs import divide, fresh_bits, prepare, spend
 
 # Fixed in advance: a tenth on the centre, a tenth on the radius, the rest on the mean.
 REFINE_SHARES = (0.1, 0.1, 0.8)
@@ -66,44 +67,64 @@ def private_ball(
     coverage = fraction(coverage, "coverage")
     points, unit = prepare(X, outer, privacy, units, invalid)
     shares = divide(privacy, 2)
-    choose("auto", outer, len(points), shares[0])  # refuses before anything is spent
-    source = as_source(rng)
+    prepared = prepare_ball(outer, len(points), shares)  # refuses before anything is spent
+    bits = fresh_bits(rng, outer)
     spend(budget, privacy, "ball")
-    return released_ball(points, outer, shares, privacy, unit, source, coverage)
+    return released_ball(points, outer, prepared, privacy, unit, bits, coverage)
+
+
+@dataclass(frozen=True)
+class BallPlan:
+    """How a ball will be found: the mechanism of the centre, and the promise and noise of one count."""
+
+    mechanism: Mechanism
+    calibration: Calibration
+    count_share: Promise
+    count_noise: float
+
+
+def prepare_ball(outer: Ball, n: int, shares: Sequence[Promise]) -> BallPlan:
+    """Make every choice, and every refusal, before anything is spent: public numbers only."""
+    mechanism, calibration, _ = choose("auto", outer, n, shares[0])
+    count_share = split(shares[1], counts_asked())[0]
+    return BallPlan(mechanism, calibration, count_share, count_scale(count_share))
 
 
 def released_ball(
     points: Array,
     outer: Ball,
-    shares: Sequence[Promise],
+    plan: BallPlan,
     total: Promise,
     unit: str,
-    source: RandomSource,
+    bits: tuple[RandomSource, bool],
     coverage: float = 0.95,
 ) -> Release:
     """Find a centre with the first share and a radius with the second, from units' points in the outer frame."""
+    source, private = bits
+    mechanism, calibration = plan.mechanism, plan.calibration
     n = len(points)
     frame = outer.frame
-    mechanism, calibration, _ = choose("auto", outer, n, shares[0])
     tol = frechet.default_tol(outer, n)
     mean = frechet.mean(points, outer.in_frame, tol=tol).in_frame
     # Clipped into the old ball: on positive curvature the new one must not reach around.
     center = outer.in_frame.pull_in(mechanism.draw(outer, calibration, mean, points, source))
     away = frame.dist(center, points)
     radii = outer.radius * np.geomspace(_SMALLEST_SHARE, 1.0, _RADII)
-    found, noise = _search(away, radii, coverage * n, shares[1], source)
+    found = _search(away, radii, coverage * n, plan, source)
     radius = outer.radius if found is None else float(radii[found])
     value = outer
     if radius < outer.radius:
         said = f"released under {total} inside: {outer.origin or outer!r}"
         # What was drawn may be no centre for a ball (a matrix singular to working precision): decided by the release.
         with contextlib.suppress(DPManifoldError):
-            value = Ball(outer.space, outer.pull_in(outer.from_frame(center[None]))[0], radius, said)
+            value = Ball(
+                outer.space, outer.pull_in(outer.from_frame(center[None]))[0], radius, said, simulated=not private
+            )
     return Release(
         statistic="ball",
         value=value,
         privacy=total,
-        share=shares[0],
+        share=calibration.privacy,
         mechanism=mechanism.name,
         scale=calibration.scale,
         rule=calibration.rule,
@@ -113,36 +134,38 @@ def released_ball(
         unit=unit,
         tol=tol,
         projected=True,
-        private=type(source) is SystemSource,
-        timing="covered" if mechanism.covers_timing else "not covered",
-        details={"count noise": noise, "counts": float(_counts()), "coverage": coverage},
+        private=private,
+        timing=timing_of(mechanism, ()),
+        details={"count noise": plan.count_noise, "counts": float(counts_asked()), "coverage": coverage},
     )
 
 
-def _counts() -> int:
-    """Questions a binary search over the radii asks."""
+def counts_asked() -> int:
+    """Return how many questions a binary search over the radii asks."""
     return math.ceil(math.log2(_RADII))
 
 
-def _search(
-    away: Array, radii: Array, wanted: float, privacy: Promise, source: RandomSource
-) -> tuple[int | None, float]:
-    """Return the index of the smallest radius that seems to cover enough, or None, and the noise of a count.
+def timing_of(mechanism: Mechanism, steps: tuple[Release, ...]) -> str:
+    """Say what the running time tells: the draw's own, unless a step's depends on the data."""
+    fine = mechanism.covers_timing and all(step.timing == DRAW_COVERED for step in steps)
+    return DRAW_COVERED if fine else NOT_COVERED
+
+
+def _search(away: Array, radii: Array, wanted: float, plan: BallPlan, source: RandomSource) -> int | None:
+    """Return the index of the smallest radius that seems to cover enough, or None.
 
     Every count has sensitivity 1: replacing a unit changes it by at most one. The number of questions is fixed.
     """
-    share = split(privacy, _counts())[0]
-    scale = count_scale(share)
     low, high = 0, len(radii) - 1
     found: int | None = None
-    for _ in range(_counts()):
+    for _ in range(counts_asked()):
         middle = (low + high) // 2
-        count = float((away <= radii[middle]).sum()) + _count_noise(share, scale, source)
+        count = float((away <= radii[middle]).sum()) + _count_noise(plan.count_share, plan.count_noise, source)
         if count >= wanted:
             found, high = middle, max(low, middle - 1)
         else:
             low = min(high, middle + 1)
-    return found, scale
+    return found
 
 
 def count_scale(privacy: Promise) -> float:

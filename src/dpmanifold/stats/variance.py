@@ -9,11 +9,11 @@ from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import choose, get
-from dpmanifold.noise.source import RandomSource, Rng, SystemSource, as_source
+from dpmanifold.noise.source import RandomSource, Rng
 from dpmanifold.privacy import Budget, Promise, PureDP, gaussian_scale, laplace_scale
-from dpmanifold.release import Release
-from dpmanifold.stats.inputs import divide, prepare, spend
-from dpmanifold.stats.mean import _release
+from dpmanifold.release import DRAW_COVERED, Release
+from dpmanifold.stats.inputs import divide, fresh_bits, prepare, spend
+from dpmanifold.stats.mean import release_mean
 
 # Without a point to go by, half the promise pays for the mean and half for the variance.
 _SHARES = 2
@@ -59,23 +59,26 @@ def private_variance(
     n = len(points)
     if about is not None:
         point, excess = _reference(about, ball)
-        source = as_source(rng)
+        source, private = fresh_bits(rng, ball)
+        private = private and not (isinstance(about, Release) and not about.private)
         spend(budget, privacy, "variance")
-        return _variance(points, ball, privacy, privacy, unit, point, excess, source, ())
+        return _variance(points, ball, privacy, privacy, unit, point, excess, (source, private), ())
     shares = divide(privacy, _SHARES)
     chosen = choose(mechanism, ball, n, shares[0])[:2]
-    source = as_source(rng)
+    if chosen[0].baseline:
+        raise InvalidArgumentError(f'mechanism "{chosen[0].name}" is a baseline whose mean need not be a point.')
+    bits = fresh_bits(rng, ball)
     spend(budget, privacy, "mean and variance")
-    mean = _release(points, ball, shares[0], unit, chosen, True, source)
+    mean = release_mean(points, ball, shares[0], unit, chosen, True, bits)
     point, excess = _reference(mean, ball)
-    return _variance(points, ball, privacy, shares[1], unit, point, excess, source, (mean,))
+    return _variance(points, ball, privacy, shares[1], unit, point, excess, bits, (mean,))
 
 
 def _reference(about: object, ball: Ball) -> tuple[Array, float]:
     """Return the point, clipped into the ball, and the public excess of the moment about it."""
     if not isinstance(about, Release):
         return ball.clip(ball.space.as_points(about, "about", batch=False)), 0.0
-    if about.statistic != "mean" or about.ball.space != ball.space:
+    if about.statistic != "mean" or about.ball.space != ball.space or get(about.mechanism).baseline:
         raise InvalidArgumentError(
             f"about must be the release of a mean on {ball.space!r}, got a {about.statistic} on {about.ball.space!r}."
         )
@@ -93,9 +96,10 @@ def _variance(
     unit: str,
     point: Array,
     excess: float,
-    source: RandomSource,
+    bits: tuple[RandomSource, bool],
     steps: tuple[Release, ...],
 ) -> Release:
+    source, private = bits
     n = len(points)
     move = ball.space.log_coords if ball.space.is_flat else ball.space.to_origin
     at = ball.in_frame.pull_in(move(ball.center, point)[None])[0]
@@ -125,7 +129,8 @@ def _variance(
         unit=unit,
         tol=frechet.default_tol(ball, n),
         projected=True,
-        private=type(source) is SystemSource and all(step.private for step in steps),
+        private=private,
+        timing=steps[0].timing if steps else DRAW_COVERED,
         steps=steps,
         details={"excess subtracted": excess, "reference to centre": apart},
     )
