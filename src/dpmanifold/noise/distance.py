@@ -283,12 +283,13 @@ def _accepted_directions(kind: type[DistanceLaw], space: Manifold, scale: float,
 def _inside_from_edge(kind: type[DistanceLaw], space: Manifold, scale: float, end: float, radius: float) -> float:
     """Estimate, from below, how many draws about a point of a ball's edge fall into the ball."""
     law = _radius_law(kind, space, scale, end)
-    c, _ = draw_coords(space, area_of(space), law, _EDGE_DRAWS, SimulationSource(0))
+    draws = max(_EDGE_DRAWS // 10, min(_EDGE_DRAWS, 30_000 // space.dim))  # a plan must not take long
+    c, _ = draw_coords(space, area_of(space), law, draws, SimulationSource(0))
     worst = 1.0
     for direction in _edge_directions(space):
         edge = space.exp_coords(space.origin, radius * direction)
         share = float((space.dist(space.origin, space.exp_coords(edge, c)) <= radius).mean())
-        worst = min(worst, share - 4 * math.sqrt(share * (1 - share) / _EDGE_DRAWS))
+        worst = min(worst, share - 4 * math.sqrt(share * (1 - share) / draws))
     return worst
 
 

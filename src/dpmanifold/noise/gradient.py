@@ -230,7 +230,7 @@ def _worst_acceptance(ball: Ball, scale: float) -> float:
     frame, r = ball.frame, ball.effective_radius
     area = area_of(frame)
     low = ball.space.hessian_bounds(2 * r)[0]
-    knots = np.linspace(0.0, 2 * r, _PIECES + 1)
+    knots = np.linspace(0.0, 2 * r, 2 if ball.space.is_flat else _PIECES + 1)
     middle = (knots[:-1] + knots[1:]) / 2
     slopes = 1 - (1 - low) * np.minimum(1.0, (r + middle) ** 2 / (4 * r * r))
     steepest = np.array([ball.space.hessian_bounds(r + s)[1] for s in middle])
@@ -242,8 +242,9 @@ def _worst_acceptance(ball: Ball, scale: float) -> float:
 
     radius = RadialLaw(lambda t: area.log_shape(t) + area.rate * t - np.interp(t, knots, floor) / scale, slope, knots)
     source = SimulationSource(0)
-    t = radius.sample(_EDGE_DRAWS, source)
-    c = source.direction(_EDGE_DRAWS, frame.dim) * t[:, None]
+    draws = max(_EDGE_DRAWS // 10, min(_EDGE_DRAWS, 30_000 // frame.dim))  # a plan must not take long
+    t = radius.sample(draws, source)
+    c = source.direction(draws, frame.dim) * t[:, None]
     weight = np.exp(-(np.interp(t, knots, ceiling) - np.interp(t, knots, floor)) / scale)
     if area.log_ceiling is not None:
         weight *= np.exp(frame.log_volume_density(c) - area.log_ceiling(t))
