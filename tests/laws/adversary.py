@@ -5,8 +5,15 @@ import numpy as np
 from dpmanifold import frechet
 
 
-def largest_shift(ball, n, rng, clusters=3, population=48, generations=60):
-    """Return the largest n * dist(mean, mean') found by differential evolution over clustered data.
+def largest_shift(ball, n, rng, **options):
+    """Return the largest n * dist(mean, mean') that the search finds."""
+    return worst_neighbours(ball, n, rng, **options)[0]
+
+
+def worst_neighbours(ball, n, rng, clusters=3, population=48, generations=60):
+    """Search for the largest n * dist(mean, mean') by differential evolution over clustered data.
+
+    Returns it with the two data sets, shape (n, *space.shape) each.
 
     A candidate holds cluster positions, their weights and the two versions of the replaced record, all as
     coordinates at the ball's centre that are clipped to the ball; most of an extreme data set sits on its edge.
@@ -43,4 +50,6 @@ def largest_shift(ball, n, rng, clusters=3, population=48, generations=60):
         trial_scores = score(trial)
         better = trial_scores > scores
         people[better], scores[better] = trial[better], trial_scores[better]
-    return float(scores.max())
+    c = records(people[[np.argmax(scores)]])
+    first, second = space.project(space.exp_coords(ball.center, c))
+    return float(scores.max()), first, second
