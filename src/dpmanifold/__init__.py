@@ -12,6 +12,7 @@ from dpmanifold import data, frechet, mechanisms, noise, privacy, sensitivity
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError, DPManifoldError, InvalidArgumentError, InvalidDataError, SamplerError
+from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -22,8 +23,11 @@ from dpmanifold.stats import (
     needed_units,
     plan_mean,
     private_ball,
+    private_interval,
     private_mean,
     private_means,
+    private_region,
+    private_test,
     private_variance,
     verify,
 )
@@ -41,6 +45,7 @@ __all__ = [
     "DPManifoldError",
     "Euclidean",
     "Hyperbolic",
+    "Interval",
     "InvalidArgumentError",
     "InvalidDataError",
     "KendallShapes",
@@ -48,9 +53,11 @@ __all__ = [
     "Promise",
     "PromiseError",
     "PureDP",
+    "Region",
     "Release",
     "SamplerError",
     "Sphere",
+    "TwoSampleTest",
     "__version__",
     "compare",
     "data",
@@ -62,8 +69,11 @@ __all__ = [
     "plan_mean",
     "privacy",
     "private_ball",
+    "private_interval",
     "private_mean",
     "private_means",
+    "private_region",
+    "private_test",
     "private_variance",
     "sensitivity",
     "verify",

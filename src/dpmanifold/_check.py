@@ -55,6 +55,14 @@ def fraction(value: object, name: str) -> float:
     return number
 
 
+def open_fraction(value: object, name: str) -> float:
+    """Return `value` as a float strictly between 0 and 1, or say what is wrong with it."""
+    number = positive_float(value, name)
+    if number >= 1:
+        raise InvalidArgumentError(f"{name} must be above 0 and below 1, such as 0.95, got {number!r}.")
+    return number
+
+
 def numeric_array(value: object, name: str) -> Array:
     """Return `value` as a float64 or complex128 array; refuse text, objects and ragged lists."""
     if np.ma.isMaskedArray(value):

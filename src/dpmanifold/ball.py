@@ -198,7 +198,7 @@ class Ball:
         array([[0.],
                [2.]])
         """
-        return self._into_frame(self._records(X))
+        return self.into_frame(self._records(X))
 
     def take_over(self, outer: Ball, points: Array) -> Array:
         """Move points from another ball's frame into this one's, clipped to this ball. A map of each point alone.
@@ -212,12 +212,20 @@ class Ball:
                [-1. ]])
         """
         if not self.space.is_flat:
-            return self._into_frame(outer.from_frame(points))
+            return self.into_frame(outer.from_frame(points))
         frame = self.frame
         shift = self.space.log_coords(outer.center, self.center)
         return _pull_in(frame, frame.origin, points - shift, self.radius)
 
-    def _into_frame(self, records: Array) -> Array:
+    def into_frame(self, records: Array) -> Array:
+        """Do what :meth:`to_frame` does without looking whether records are points: what the program computed itself.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import SPD
+        >>> Ball(SPD(1), [[4.0]], 2.0).into_frame(np.array([[[4.0]]]))
+        array([[0.]])
+        """
         frame = self.frame
         # Warnings of numpy would tell about single records: none, and what is not finite counts as the centre.
         with np.errstate(all="ignore"):

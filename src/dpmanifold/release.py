@@ -54,8 +54,8 @@ class Release:
 
     Attributes
     ----------
-    statistic : "mean", "variance" or "ball"
-    value : a point of the space, a number or a Ball
+    statistic : "mean", "variance", "ball", "second moment" or "fourth moment"
+    value : a point of the space, a number, a Ball, or a matrix in coordinates of the frame at a released mean
     privacy : what this call promised, all of its steps included. What it was given (a released ball, or the release of
         a mean to take a variance about) was paid for before, and says so itself
     share : the part of it that this step's noise was calibrated to (the same, if there was one step)
@@ -159,11 +159,7 @@ class Release:
         return facts
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{html.escape(a)}</th><td><pre>{html.escape(b)}</pre></td></tr>" for a, b in self._facts()
-        )
-        mark = "" if self.private else " <b>NOT PRIVATE</b>"
-        return f"<table><caption>Private {html.escape(self.statistic)}{mark}</caption>{rows}</table>"
+        return facts_table(f"Private {self.statistic}", self.private, self._facts())
 
     # ---------------------------------------------------------------- JSON
 
@@ -172,7 +168,7 @@ class Release:
         return {
             "format": _FORMAT,
             "statistic": self.statistic,
-            "value": _value_to_json(self.value),
+            "value": _value_to_json(self.value, self.statistic),
             "privacy": self.privacy.to_dict(),
             "share": self.share.to_dict(),
             "mechanism": self.mechanism,
@@ -200,24 +196,40 @@ class Release:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release as JSON, whole or not at all."""
-        target = pathlib.Path(path)
-        text = json.dumps(self.to_dict(), indent=2, allow_nan=False)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as part:
-            part.write(text + "\n")
-        try:
-            os.replace(part.name, target)
-        except OSError:
-            os.unlink(part.name)
-            raise
+        write_record(path, self.to_dict())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:
         """Read a release written by :meth:`save`."""
-        try:
-            record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-        except json.JSONDecodeError as problem:
-            raise InvalidDataError(f"{os.fspath(path)} is not JSON: {problem}.") from problem
-        return Release.from_dict(record)
+        return Release.from_dict(read_record(path))
+
+
+def write_record(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
+    """Write names and numbers as JSON, whole or not at all."""
+    target = pathlib.Path(path)
+    text = json.dumps(record, indent=2, allow_nan=False)
+    with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as part:
+        part.write(text + "\n")
+    try:
+        os.replace(part.name, target)
+    except OSError:
+        os.unlink(part.name)
+        raise
+
+
+def read_record(path: str | os.PathLike[str]) -> Any:
+    """Read JSON, or say that the file holds none."""
+    try:
+        return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise InvalidDataError(f"{os.fspath(path)} is not JSON: {problem}.") from problem
+
+
+def facts_table(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
+    """Return facts as an HTML table for notebooks."""
+    rows = "".join(f"<tr><th>{html.escape(a)}</th><td><pre>{html.escape(b)}</pre></td></tr>" for a, b in facts)
+    mark = "" if private else " <b>NOT PRIVATE</b>"
+    return f"<table><caption>{html.escape(title)}{mark}</caption>{rows}</table>"
 
 
 # -------------------------------------------------------------------- spaces, balls and values as JSON
@@ -304,11 +316,11 @@ def _array_from_json(entries: Any, dtype: np.dtype[np.generic]) -> Array:
     return np.asarray(entries, dtype=np.float64)
 
 
-def _value_to_json(value: Any) -> Any:
+def _value_to_json(value: Any, statistic: str) -> Any:
     if isinstance(value, Ball):
         return {"ball": ball_to_dict(value)}
     if isinstance(value, np.ndarray):
-        return {"point": _array_to_json(value)}
+        return {"matrix" if statistic == "second moment" else "point": _array_to_json(value)}
     return {"number": float(value)}
 
 
@@ -320,4 +332,9 @@ def _value_from_json(record: dict[str, Any], space: Manifold) -> Any:
         if point.shape != space.shape:
             raise ValueError(f"value has shape {point.shape} instead of {space.shape}")
         return point
+    if "matrix" in record:
+        matrix = np.asarray(record["matrix"], dtype=np.float64)
+        if matrix.shape != (space.dim, space.dim) or not np.isfinite(matrix).all():
+            raise ValueError(f"value must be a finite matrix of shape {(space.dim, space.dim)}")
+        return matrix
     return float(record["number"])

@@ -7,9 +7,18 @@ the tolerance, and must show neither the residual nor the number of iterations.
 """
 
 from dpmanifold.frechet.solver import default_tol, gradient_rounding, lowest_tol, public_tol, safe_step_and_cap
-from dpmanifold.frechet.statistics import FrechetMean, mean, unit_means, unit_points, variance
+from dpmanifold.frechet.statistics import (
+    MOMENT_BLOCK,
+    FrechetMean,
+    mean,
+    second_moment,
+    unit_means,
+    unit_points,
+    variance,
+)
 
 __all__ = [
+    "MOMENT_BLOCK",
     "FrechetMean",
     "default_tol",
     "gradient_rounding",
@@ -17,6 +26,7 @@ __all__ = [
     "mean",
     "public_tol",
     "safe_step_and_cap",
+    "second_moment",
     "unit_means",
     "unit_points",
     "variance",

@@ -13,6 +13,9 @@ from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, so
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import Manifold
 
+# Terms of a matrix product that are added without care for rounding.
+MOMENT_BLOCK = 4096
+
 
 @dataclass(frozen=True, eq=False)
 class FrechetMean:
@@ -104,6 +107,24 @@ def variance(
     """
     problem = _Problem.prepare(X, where, weights, units, tol, 200)
     return problem.mean_squared_distance(None if about is None else about)
+
+
+def second_moment(vectors: FloatArray) -> FloatArray:
+    """Return the mean of v v' over vectors (n, d), shape (d, d); not private.
+
+    Summed by blocks of `MOMENT_BLOCK`, which keeps the rounding of a long sum within what the sensitivity allows.
+
+    Examples
+    --------
+    >>> second_moment(np.array([[1.0, 1.0], [3.0, -1.0]]))
+    array([[ 5., -1.],
+           [-1.,  1.]])
+    """
+    total = np.zeros((vectors.shape[1], vectors.shape[1]))
+    for start in range(0, len(vectors), MOMENT_BLOCK):
+        part = vectors[start : start + MOMENT_BLOCK]
+        total += part.T @ part
+    return np.asarray(total / len(vectors))
 
 
 def unit_means(X: object, units: object, where: Ball | Manifold) -> Array:

@@ -282,6 +282,14 @@ class Manifold(ABC):
         """
 
     @abstractmethod
+    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
+        """Mean of w -> R(w, v)v over vectors v with this matrix of second moments, (d, d) both ways.
+
+        Linear in the second moment, and the same at every point; sectional curvatures are its entries for unit
+        vectors. What a second moment tells about the mean Hessian (theory section 7, region).
+        """
+
+    @abstractmethod
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return a cheap point near the Fréchet mean of `points` (n, *shape): where solvers start."""
 
@@ -364,6 +372,17 @@ def complete_basis(u: Array) -> Array:
     basis = (np.eye(d, dtype=u.dtype) - outer) * -np.conj(phase)[..., None]
     basis[..., :, 0] = u
     return np.asarray(basis)
+
+
+def constant_curvature_operator(curvature: float, second_moment: FloatArray) -> FloatArray:
+    """Return the mean of w -> R(w, v)v on a space of constant curvature.
+
+    >>> constant_curvature_operator(2.0, np.diag([1.0, 0.0]))
+    array([[0., 0.],
+           [0., 2.]])
+    """
+    moment = np.asarray(second_moment, dtype=np.float64)
+    return np.asarray(curvature * (np.trace(moment) * np.eye(len(moment)) - moment))
 
 
 def rank_one_diameter(dim: int) -> float:

@@ -91,6 +91,10 @@ class Euclidean(Manifold):
         """Return 0: every Hessian is the identity."""
         return 0.0
 
+    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
+        """Return 0."""
+        return np.zeros((self.dim, self.dim))
+
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the weighted mean."""
         return np.asarray(weights @ points)

@@ -17,6 +17,7 @@ from dpmanifold.manifolds.base import (
     POINT_TOLERANCE,
     Manifold,
     complete_basis,
+    constant_curvature_operator,
     rank_one_diameter,
     unit_direction,
     vector_norm,
@@ -160,6 +161,10 @@ class Hyperbolic(Manifold):
     def hessian_diameter(self, distance: float) -> float:
         """(u coth u - 1) max(sqrt 2, sqrt(d - 1)); 0 on a line."""
         return rank_one_diameter(self.dim) * (self.hessian_bounds(distance)[1] - 1)
+
+    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
+        """Curvature times (trace I - second moment)."""
+        return constant_curvature_operator(self.curvature[0], second_moment)
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the mean vector in Minkowski space, scaled back to the sheet."""

@@ -19,6 +19,7 @@ from dpmanifold.manifolds.base import (
     POINT_TOLERANCE,
     Manifold,
     complete_basis,
+    constant_curvature_operator,
     unit_direction,
     vector_norm,
 )
@@ -232,6 +233,13 @@ class KendallShapes(Manifold):
         steep = 1 - self.hessian_bounds(distance)[0]
         gentle = 1 - float(u_cot_u(np.asarray(distance)))
         return max(math.sqrt(2) * steep, math.hypot(steep, math.sqrt(self.dim - 2) * gentle))
+
+    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
+        """Trace I - M + 3 J M J', J multiplication by i: curvature 4 along i times a direction, 1 across both."""
+        moment = np.asarray(second_moment, dtype=np.float64)
+        m = self.dim // 2
+        turned = np.block([[moment[m:, m:], -moment[m:, :m]], [-moment[:m, m:], moment[:m, :m]]])
+        return np.asarray(constant_curvature_operator(1.0, moment) + 3 * turned)
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the leading eigenvector of the mean of z z*: the full Procrustes mean."""

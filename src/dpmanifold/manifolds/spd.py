@@ -102,6 +102,10 @@ class SPD(Manifold):
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.exp_coords(self.origin, rng.standard_normal((*batch, self.dim)))
 
+    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
+        """0, or minus a quarter of the mean square of the commutator with v."""
+        return self._geometry.curvature_operator(np.asarray(second_moment, dtype=np.float64))
+
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the log-Euclidean mean."""
         return expm(np.tensordot(weights, logm(points), axes=1))

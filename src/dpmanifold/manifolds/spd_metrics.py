@@ -66,6 +66,10 @@ class SPDMetric(ABC):
         """Eigenvalues and directions of the Hessian of half the squared distance."""
 
     @abstractmethod
+    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
+        """Mean of w -> R(w, v)v over vectors v with this matrix of second moments."""
+
+    @abstractmethod
     def dist_error(self, spread: float, radius: float) -> float:
         """Forward error of the distance from a centre whose eigenvalues' logarithms span `spread`."""
 
@@ -125,6 +129,10 @@ class LogEuclideanMetric(SPDMetric):
     def hessian_spectrum(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ones and the identity: the metric is flat."""
         return np.ones(c.shape), np.broadcast_to(np.eye(self.dim), (*c.shape, self.dim))
+
+    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
+        """Return 0: the log-Euclidean metric is flat."""
+        return np.zeros((self.dim, self.dim))
 
     def dist_error(self, spread: float, radius: float) -> float:
         """Error of two logarithms; a matrix in the ball is as ill-conditioned as its distance allows."""
@@ -196,6 +204,16 @@ class AffineInvariantMetric(SPDMetric):
         # The orthonormal basis of symmetric matrices, turned into the eigenbasis.
         basis = congruence(vectors[..., None, :, :], from_vecd(np.eye(self.dim)))
         return eigenvalues, np.swapaxes(to_vecd(basis), -1, -2)
+
+    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
+        """R(w, v)v = -[v, [v, w]]/4; the moment is a sum of squares of vectors, taken one at a time."""
+        values, vectors = np.linalg.eigh(second_moment)
+        basis = from_vecd(np.eye(self.dim))
+        total = np.zeros((self.dim, self.dim))
+        for weight, v in zip(values, from_vecd(vectors.T), strict=True):
+            commutators = (v @ basis - basis @ v).reshape(self.dim, -1)
+            total -= weight / 4 * commutators @ commutators.T
+        return total
 
     def dist_error(self, spread: float, radius: float) -> float:
         """Error of whitening by the centre, seen by the smallest eigenvalue a distance allows."""

@@ -12,6 +12,7 @@ from dpmanifold.manifolds.base import (
     POINT_TOLERANCE,
     Manifold,
     complete_basis,
+    constant_curvature_operator,
     rank_one_diameter,
     unit_direction,
     vector_norm,
@@ -130,6 +131,10 @@ class Sphere(Manifold):
     def hessian_diameter(self, distance: float) -> float:
         """(1 - u cot u) max(sqrt 2, sqrt(d - 1)); 0 on a circle."""
         return rank_one_diameter(self.dim) * (1 - self.hessian_bounds(distance)[0])
+
+    def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
+        """Curvature times (trace I - second moment)."""
+        return constant_curvature_operator(self.curvature[0], second_moment)
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the mean vector, scaled back to the sphere."""

@@ -1,6 +1,7 @@
 """The questions users ask. Everything that touches data privately is called `private_*`."""
 
 from dpmanifold.stats.check import Comparison, Verification, compare, verify
+from dpmanifold.stats.inference import private_interval, private_region, private_test
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold.stats.mean import private_mean, private_means
 from dpmanifold.stats.plan import Plan, PlanRow, needed_promise, needed_units, plan_mean
@@ -18,8 +19,11 @@ __all__ = [
     "needed_units",
     "plan_mean",
     "private_ball",
+    "private_interval",
     "private_mean",
     "private_means",
+    "private_region",
+    "private_test",
     "private_variance",
     "verify",
 ]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import shown
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
+from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.mechanisms import attempt, get
 from dpmanifold.privacy import Promise, PureDP, compose, gaussian_scale, laplace_scale, split
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
@@ -18,6 +21,13 @@ CANNOT_KNOW = (
     "that the ball and the number of units were public, and the units are who they are said to be",
     "that nothing else about the same data was released outside this promise",
 )
+
+# Statistics about a released point, with the bound that their noise must cover.
+_MOMENTS = {
+    "variance": sensitivity.of_variance,
+    "second moment": sensitivity.of_second_moment,
+    "fourth moment": sensitivity.of_fourth_moment,
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,7 @@ class Verification:
         return "\n".join(lines)
 
 
-def verify(release: Release) -> Verification:
+def verify(release: Release | Region | Interval | TwoSampleTest) -> Verification:
     """Recompute sensitivity, scale and promise from what a release states. Touches no data.
 
     Examples
@@ -55,6 +65,10 @@ def verify(release: Release) -> Verification:
     >>> verify(private_mean(np.zeros((9, 1)), ball, PureDP(1.0), units=EACH_RECORD)).ok
     True
     """
+    if isinstance(release, (Region, Interval)):
+        return verify(release.release)
+    if isinstance(release, TwoSampleTest):
+        return _verify_pair(release)
     if not isinstance(release, Release):
         raise InvalidArgumentError(f"release must be a Release, got {shown(release)}. Read one with Release.load.")
     good: list[str] = []
@@ -81,6 +95,20 @@ def verify(release: Release) -> Verification:
     return Verification(not bad, tuple(bad + good))
 
 
+def _verify_pair(test: TwoSampleTest) -> Verification:
+    """Check both groups; each unit is in one of them, so the promises do not add up."""
+    found = [verify(test.first), verify(test.second)]
+    bad = []
+    if test.first.privacy != test.second.privacy:
+        bad.append("the groups were promised different things")
+    if test.first.neighbours != NEIGHBOURS_BY_CLASS or test.second.neighbours != NEIGHBOURS_BY_CLASS:
+        bad.append("the groups do not say that membership is public, without which their promises add up")
+    texts = [
+        f"{name} group: {text}" for name, one in zip(("first", "second"), found, strict=True) for text in one.findings
+    ]
+    return Verification(not bad and all(one.ok for one in found), (*bad, *texts))
+
+
 def _recomputed(release: Release) -> tuple[float, float]:
     """Return sensitivity and scale as they should be, or raise what is wrong."""
     if release.statistic in ("mean", "ball"):
@@ -88,12 +116,13 @@ def _recomputed(release: Release) -> tuple[float, float]:
         if isinstance(found, str):
             raise InvalidArgumentError(f"{release.mechanism} cannot keep {release.share} there: {found}")
         return found[0].sensitivity.value, found[0].scale
-    if release.statistic != "variance":
+    if release.statistic not in _MOMENTS:
         raise InvalidArgumentError(f"there is no statistic {release.statistic!r}")
     pure = isinstance(release.share, PureDP)
     if release.mechanism != ("laplace" if pure else "gaussian"):
         raise InvalidArgumentError(f"{release.mechanism} noise does not keep {release.share}")
-    bound = sensitivity.of_variance(release.ball, release.n, away=release.details["reference to centre"]).value
+    away = release.details["reference to centre"]
+    bound = _MOMENTS[release.statistic](release.ball, release.n, away=away).value
     return bound, laplace_scale(bound, release.share) if pure else gaussian_scale(bound, release.share)
 
 
@@ -115,6 +144,8 @@ def _contradictions(release: Release) -> list[str]:
         found.append("the ball is not the one that was released")
     if "released under" in release.ball.origin and first is None and release.statistic == "mean":
         found.append("the ball was itself released; its cost is not part of this promise")
+    if release.statistic in _MOMENTS and first is not None:
+        found += _misplaced(release, first)
     if release.statistic == "ball":
         expected = count_scale(split(release.share, counts_asked())[0])
         if not release.details["count noise"] >= expected * (1 - 1e-9) or release.details["counts"] != counts_asked():
@@ -122,6 +153,20 @@ def _contradictions(release: Release) -> list[str]:
         if release.value != release.ball and not bool(release.ball.contains(release.value.center)):
             found.append("the released centre lies outside the outer ball")
     return found
+
+
+def _misplaced(release: Release, step: Release) -> list[str]:
+    """Return whether a moment was not taken about the mean that its steps released."""
+    while step.statistic != "mean" and step.steps:
+        step = step.steps[0]
+    if step.statistic != "mean" or step.ball != release.ball:
+        return ["it is not about a mean that its steps released on the same ball"]
+    frame = release.ball.frame
+    at = release.ball.into_frame(np.asarray(step.value)[None])[0]
+    apart = float(frame.dist(frame.origin, at))
+    if not release.details["reference to centre"] >= apart * (1 - 1e-9) - 1e-12 * release.ball.radius:
+        return ["the released mean is farther from the centre than the sensitivity allows for"]
+    return []
 
 
 def _other_costs(release: Release) -> list[Promise]:

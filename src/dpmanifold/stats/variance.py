@@ -70,8 +70,21 @@ def private_variance(
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "mean and variance")
     mean = release_mean(points, ball, shares[0], unit, chosen, True, bits)
-    point, excess = _reference(mean, ball)
-    return _variance(points, ball, privacy, shares[1], unit, point, excess, bits, (mean,))
+    return release_variance(points, ball, privacy, shares[1], unit, mean, _reference(mean, ball)[1], bits)
+
+
+def release_variance(
+    points: Array,
+    ball: Ball,
+    total: Promise,
+    share: Promise,
+    unit: str,
+    mean: Release,
+    excess: float,
+    bits: tuple[RandomSource, bool],
+) -> Release:
+    """Release the variance about a mean that was released from the same points, which becomes its step."""
+    return _variance(points, ball, total, share, unit, _reference(mean, ball)[0], excess, bits, (mean,))
 
 
 def _reference(about: object, ball: Ball) -> tuple[Array, float]:
@@ -101,8 +114,7 @@ def _variance(
 ) -> Release:
     source, private = bits
     n = len(points)
-    move = ball.space.log_coords if ball.space.is_flat else ball.space.to_origin
-    at = ball.in_frame.pull_in(move(ball.center, point)[None])[0]
+    at = ball.into_frame(point[None])[0]
     apart = float(ball.frame.dist(ball.frame.origin, at))
     bound = sensitivity.of_variance(ball, n, away=apart)
     # Distances beyond what the bound allows are rounding: cut, so that the bound holds for what is computed.

@@ -1,0 +1,11 @@
+"""What released numbers say about the population: regions, intervals and tests. No data comes in here.
+
+Everything in this package is computed from releases and public numbers alone, so it costs no privacy, and whoever
+holds the releases can compute it again.
+"""
+
+from dpmanifold.inference.interval import Interval
+from dpmanifold.inference.region import Region
+from dpmanifold.inference.two_sample import TwoSampleTest
+
+__all__ = ["Interval", "Region", "TwoSampleTest"]

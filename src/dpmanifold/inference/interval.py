@@ -1,0 +1,185 @@
+"""Confidence intervals for a Fréchet variance (theory section 6)."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import FloatArray, open_fraction
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference.estimate import ReleasedMean, degrees_of_freedom, mean_hessian, threshold
+from dpmanifold.inference.records import read_parts
+from dpmanifold.privacy import Promise
+from dpmanifold.release import Release, facts_table, read_record, write_record
+
+FORMAT = "dpmanifold interval 1"
+# Noise on the mean that is larger than this share of the ball is cut by clipping: its effect is then only bounded.
+_SMALL_NOISE = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """An interval that holds the population's Fréchet variance with a given confidence, computed from a release.
+
+    The population is that of units clipped into the ball.
+
+    Parameters
+    ----------
+    release : a fourth moment whose step is the variance, whose step is the mean, as :func:`private_interval` makes them
+    level : the confidence, in (0, 1)
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD, private_interval
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (4000, 1))
+    >>> interval = private_interval(X, Ball(Euclidean(1), [0.0], 1.0), GDP(1.0), units=EACH_RECORD)
+    >>> 0 < interval.low < interval.value < interval.high < 0.5
+    True
+    """
+
+    release: Release
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", open_fraction(self.level, "level"))
+        chain = [self.release, *self.release.steps]
+        if [r.statistic for r in chain] != ["fourth moment", "variance"] or len(chain[1].steps) != 1:
+            raise InvalidArgumentError(
+                f"release must be a fourth moment after a variance, got a {self.release.statistic}. "
+                "private_interval makes one."
+            )
+        _ = self._mean  # refuses what is no Gaussian mean
+
+    @property
+    def variance(self) -> Release:
+        """The release of the mean squared distance from the released mean."""
+        return self.release.steps[0]
+
+    @cached_property
+    def _mean(self) -> ReleasedMean:
+        return ReleasedMean(self.variance.steps[0])
+
+    @property
+    def ball(self) -> Ball:
+        """The public ball."""
+        return self.release.ball
+
+    @property
+    def privacy(self) -> Promise:
+        """What mean, variance and fourth moment promise together."""
+        return self.release.privacy
+
+    @property
+    def private(self) -> bool:
+        """False if a seed or a generator was used."""
+        return self.release.private
+
+    @property
+    def n(self) -> int:
+        """How many units."""
+        return self.release.n
+
+    # ---------------------------------------------------------------- the numbers
+
+    @cached_property
+    def _excess(self) -> tuple[float, float]:
+        """Mean and standard deviation of what noise on the mean adds to the squared distance (theory section 6)."""
+        frame = self.ball.frame
+        isotropic = float(self.variance.value) / frame.dim * np.eye(frame.dim)
+        effect: FloatArray = mean_hessian(frame, isotropic, isotropic, self._mean.reach) @ self._mean.noise
+        return float(np.trace(effect)), math.sqrt(2 * float((effect * effect.T).sum()))
+
+    @cached_property
+    def _numbers(self) -> tuple[float, float, float, float]:
+        """Value, lower and upper end, and the share of the squared width that is there for privacy."""
+        moment, n = float(self.variance.value), self.n
+        reach = self._mean.reach
+        spread = min(max(float(self.release.value) - moment**2, 0.0), reach**4 / 4)
+        excess, excess_noise = self._excess
+        known = self.variance.scale**2 + excess_noise**2
+        # Noise swamping the fourth moment must not shrink the interval: its own standard deviation is added.
+        sampling = min(spread + self.release.scale, reach**4 / 4) / n
+        free = degrees_of_freedom([(np.array([[sampling]]), n)], np.array([[sampling + known]]))
+        if free <= 2:
+            sampling, free = reach**4 / 4 / n, math.inf
+        half = math.sqrt(threshold(self.level, 1, free) * (sampling + known))
+        correction = n / (n - 1)
+        small = float(np.trace(self._mean.noise)) <= _SMALL_NOISE * self.ball.radius**2
+        value = (moment - excess) * correction
+        highest = value if small else moment * correction
+        ends = np.clip([value, value - half, highest + half], 0.0, self.ball.effective_radius**2)
+        return *(float(x) for x in ends), 1 - (spread / n) / (sampling + known)  # type: ignore[return-value]
+
+    @property
+    def value(self) -> float:
+        """The estimate: the released moment less what noise on the mean added, never below 0."""
+        return self._numbers[0]
+
+    @property
+    def low(self) -> float:
+        """Lower end, at least 0."""
+        return self._numbers[1]
+
+    @property
+    def high(self) -> float:
+        """Upper end, at most the squared radius of the ball, which no variance in it exceeds."""
+        return self._numbers[2]
+
+    @property
+    def privacy_share(self) -> float:
+        """Share of the squared width that is there for privacy and not for sampling, in [0, 1]."""
+        return self._numbers[3]
+
+    @property
+    def dominated_by(self) -> str:
+        """What makes the interval as wide as it is: "sampling" or "privacy". From released numbers alone."""
+        return "privacy" if self.privacy_share > 0.5 else "sampling"
+
+    def contains(self, variance: float) -> bool:
+        """Return whether a variance lies in the interval."""
+        return self.low <= variance <= self.high
+
+    # ---------------------------------------------------------------- for people and machines
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [
+            ("variance", f"{self.value:.5g}, between {self.low:.5g} and {self.high:.5g}"),
+            ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
+            ("width", f"{100 * self.privacy_share:.0f} % of its square is there for privacy"),
+            ("ball", repr(self.ball)),
+        ]
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else " -- NOT PRIVATE (seeded or revealed)"
+        lines = [f"{100 * self.level:g} % confidence interval for a Fréchet variance{mark}"]
+        return "\n".join(lines + [f"  {name:<12} {text}" for name, text in self._facts()])
+
+    def _repr_html_(self) -> str:
+        return facts_table(f"{100 * self.level:g} % confidence interval", self.private, self._facts())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        return {"format": FORMAT, "level": self.level, "release": self.release.to_dict()}
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Interval:
+        """Rebuild an interval from :meth:`to_dict`."""
+        level, release = read_parts(record, FORMAT, "release")
+        return Interval(release, level)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the interval as JSON, whole or not at all."""
+        write_record(path, self.to_dict())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Interval:
+        """Read an interval written by :meth:`save`."""
+        return Interval.from_dict(read_record(path))

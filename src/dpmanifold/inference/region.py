@@ -1,0 +1,261 @@
+"""Confidence regions for a Fréchet mean (theory section 7)."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference.estimate import Estimate, degrees_of_freedom, squared_length, threshold
+from dpmanifold.inference.records import read_parts
+from dpmanifold.linalg import symmetrize
+from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.base import shorten
+from dpmanifold.noise.areas import farthest
+from dpmanifold.privacy import Promise
+from dpmanifold.release import Release, facts_table, read_record, write_record
+
+FORMAT = "dpmanifold region 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A region that holds the population's Fréchet mean with a given confidence, computed from a release.
+
+    An ellipsoid in coordinates: at the ball's centre on flat and Hadamard spaces, where the noise is exactly Gaussian,
+    and at the released mean elsewhere. The population is that of units clipped into the ball.
+
+    Parameters
+    ----------
+    release : a second moment whose step is the mean, as :func:`private_region` makes them
+    level : the confidence, in (0, 1)
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD, private_region
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> region = private_region(X, Ball(Euclidean(2), [0.0, 0.0], 4.0), GDP(1.0), units=EACH_RECORD)
+    >>> bool(region.contains([9.0, 9.0])), region.dominated_by
+    (False, 'sampling')
+    """
+
+    release: Release
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", open_fraction(self.level, "level"))
+        _ = self._estimate  # refuses what is no second moment
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        return Estimate(self.release)
+
+    # ---------------------------------------------------------------- what was released
+
+    @property
+    def mean(self) -> Release:
+        """The release of the mean."""
+        return self.release.steps[0]
+
+    @property
+    def ball(self) -> Ball:
+        """The public ball."""
+        return self.release.ball
+
+    @property
+    def space(self) -> Manifold:
+        """The space of the data."""
+        return self.ball.space
+
+    @property
+    def privacy(self) -> Promise:
+        """What mean and second moment promise together."""
+        return self.release.privacy
+
+    @property
+    def private(self) -> bool:
+        """False if a seed or a generator was used."""
+        return self.release.private
+
+    @property
+    def n(self) -> int:
+        """How many units."""
+        return self.release.n
+
+    @property
+    def center(self) -> Array:
+        """The released mean, in the ball."""
+        return np.asarray(self.mean.value)
+
+    # ---------------------------------------------------------------- the ellipsoid
+
+    @cached_property
+    def _ellipsoid(self) -> tuple[FloatArray, float]:
+        """Covariance in the frame at the released mean, and the squared radius in its units.
+
+        With too few units to estimate a covariance, the largest one the public numbers allow (theory section 7).
+        """
+        estimate = self._estimate
+        d = self.ball.frame.dim
+        free = degrees_of_freedom([(estimate.sampling, self.n)], estimate.covariance)
+        if free > d + 1:
+            return estimate.covariance, threshold(self.level, d, free)
+        return estimate.sampling_at_most + estimate.mean.noise, threshold(self.level, d, math.inf)
+
+    @cached_property
+    def _in_chart(self) -> tuple[FloatArray, FloatArray]:
+        """Centre and covariance of the ellipsoid in the coordinates in which the noise is Gaussian."""
+        mean = self._estimate.mean
+        inner = mean.derivative(mean.base)
+        return mean.coordinates(mean.base), symmetrize(inner @ self.covariance @ inner.T)
+
+    @property
+    def hessian(self) -> FloatArray:
+        """Lambda, the mean Hessian of the squared distance at the released mean, bounded from below; (d, d)."""
+        return 2 * self._estimate.hessian
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance of the error in an orthonormal frame at the released mean, (d, d): sampling plus noise."""
+        return self._ellipsoid[0]
+
+    @property
+    def threshold(self) -> float:
+        """The squared radius of the ellipsoid, in units of the covariance: chi-square or Hotelling's."""
+        return self._ellipsoid[1]
+
+    @property
+    def effective_radius(self) -> float:
+        """Root mean squared distance of the estimate from the truth: the root of the covariance's trace."""
+        return float(np.sqrt(np.trace(self.covariance)))
+
+    @property
+    def volume(self) -> float:
+        """Volume of the ellipsoid in the tangent space at the released mean."""
+        d = len(self.covariance)
+        log_unit = d / 2 * math.log(math.pi) - float(special.gammaln(d / 2 + 1))
+        log_volume = log_unit + d / 2 * math.log(self.threshold) + np.linalg.slogdet(self.covariance)[1] / 2
+        return float(np.exp(min(log_volume, 700.0)))
+
+    @property
+    def privacy_share(self) -> float:
+        """Share of the covariance's trace that is there for privacy and not for sampling, in [0, 1]."""
+        sampling = float(np.trace(self._estimate.sampling_plain))
+        return max(0.0, 1 - sampling / float(np.trace(self.covariance)))
+
+    @property
+    def dominated_by(self) -> str:
+        """What makes the region as large as it is: "sampling" or "privacy". From released numbers alone."""
+        return "privacy" if self.privacy_share > 0.5 else "sampling"
+
+    @property
+    def covers_ball(self) -> bool:
+        """Whether the region holds the whole public ball: then it says no more than the ball did."""
+        center, covariance = self._in_chart
+        mean = self._estimate.mean
+        far = self.ball.radius + float(np.linalg.norm(center)) if mean.wrapped else mean.reach
+        return bool(far**2 <= self.threshold * np.linalg.eigvalsh(covariance)[0])
+
+    # ---------------------------------------------------------------- questions
+
+    def contains(self, q: object) -> Array:
+        """Return whether points (..., *space.shape) are in the region, a boolean each."""
+        space, frame = self.space, self.ball.frame
+        points = space.as_points(q, "q")
+        move = space.log_coords if space.is_flat else space.to_origin
+        center, covariance = self._in_chart
+        c = frame.log_coords(self._estimate.mean.base, move(self.ball.center, points)) - center
+        return np.asarray(squared_length(covariance, c) <= self.threshold)
+
+    def axes(self) -> tuple[FloatArray, Array]:
+        """Return the half axes at the released mean, longest first: lengths (d,) and unit tangent vectors (d, *shape).
+
+        `space.exp(region.center, t * vector)` for t from minus to plus the length is the axis as a geodesic.
+        """
+        values, vectors = np.linalg.eigh(self.covariance)
+        lengths = np.sqrt(self.threshold * values[::-1])
+        frame, at = self.ball.frame, self._estimate.mean.at
+        # Along each axis a short geodesic in the frame, moved to the space: its logarithm there is the direction.
+        step = 1e-3 * min(1.0, self.ball.radius)
+        ends = self.ball.from_frame(frame.exp_coords(at, step * vectors.T[::-1]))
+        home = self.ball.from_frame(at[None])[0]
+        directions = self.space.log(np.broadcast_to(home, ends.shape), ends)
+        return lengths, np.asarray(directions / step)
+
+    def boundary(self, count: int = 200, plane: tuple[int, int] = (0, 1)) -> Array:
+        """Return points on the region's boundary for drawing, (count, *shape): where a plane of two axes cuts it.
+
+        Parameters
+        ----------
+        count : how many points
+        plane : which two principal axes, 0 the longest; on a line the two end points come back
+        """
+        count = positive_int(count, "count")
+        center, covariance = self._in_chart
+        values, vectors = np.linalg.eigh(covariance)
+        reach = np.sqrt(self.threshold * values[::-1])[:, None] * vectors.T[::-1]
+        d = len(reach)
+        if d == 1:
+            offsets = np.array([[-1.0], [1.0]]) * reach
+        else:
+            first, second = plane
+            if not (0 <= first < d and 0 <= second < d and first != second):
+                raise InvalidArgumentError(f"plane must be two different axes from 0 to {d - 1}, got {plane!r}.")
+            turn = np.linspace(0.0, 2 * np.pi, count)
+            offsets = np.cos(turn)[:, None] * reach[first] + np.sin(turn)[:, None] * reach[second]
+        frame = self.ball.frame
+        # A region as large as the space is drawn up to where coordinates end.
+        c = shorten(center + offsets, min(farthest(frame) / 2, 0.999 * frame.injectivity_radius))
+        return self.ball.from_frame(frame.exp_coords(self._estimate.mean.base, c))
+
+    # ---------------------------------------------------------------- for people and machines
+
+    def _facts(self) -> list[tuple[str, str]]:
+        share = f"{100 * self.privacy_share:.0f} % of the squared radius is there for privacy"
+        facts = [
+            ("center", np.array2string(self.center, precision=5, threshold=30).replace("\n", "\n" + 15 * " ")),
+            ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
+            ("radius", f"{self.effective_radius:.4g} expected error; {share}"),
+            ("longest axis", f"{self.axes()[0][0]:.4g}"),
+            ("ball", repr(self.ball)),
+        ]
+        if self.covers_ball:
+            facts.append(("note", "the region holds the whole ball: more units or a weaker promise would tell more"))
+        return facts
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else " -- NOT PRIVATE (seeded or revealed)"
+        lines = [f"{100 * self.level:g} % confidence region for a mean{mark}"]
+        return "\n".join(lines + [f"  {name:<12} {text}" for name, text in self._facts()])
+
+    def _repr_html_(self) -> str:
+        return facts_table(f"{100 * self.level:g} % confidence region", self.private, self._facts())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        return {"format": FORMAT, "level": self.level, "release": self.release.to_dict()}
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Region:
+        """Rebuild a region from :meth:`to_dict`."""
+        level, release = read_parts(record, FORMAT, "release")
+        return Region(release, level)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the region as JSON, whole or not at all."""
+        write_record(path, self.to_dict())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Region:
+        """Read a region written by :meth:`save`."""
+        return Region.from_dict(read_record(path))

@@ -1,0 +1,224 @@
+"""A test that two populations have the same Fréchet mean (theory section 7)."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from dpmanifold._check import Array, FloatArray, open_fraction
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference.estimate import Estimate, degrees_of_freedom, exceedance, squared_length, threshold
+from dpmanifold.inference.records import read_parts
+from dpmanifold.linalg import symmetrize
+from dpmanifold.privacy import Promise
+from dpmanifold.release import Release, facts_table, read_record, write_record
+
+FORMAT = "dpmanifold two-sample test 1"
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSampleTest:
+    """A test of equal Fréchet means of two groups, computed from a release of each.
+
+    The populations are those of units clipped into the ball.
+
+    Parameters
+    ----------
+    first, second : second moments whose step is the mean, as :func:`private_test` makes them, on one ball
+    level : the confidence of the interval for the distance, in (0, 1)
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD, private_test
+    >>> X, Y = np.random.default_rng(0).standard_normal((2, 1000, 1)) + [[[0.0]], [[2.0]]]
+    >>> test = private_test(X, Y, Ball(Euclidean(1), [0.0], 5.0), GDP(1.0), units=EACH_RECORD)
+    >>> test.p_value < 1e-6, 1.5 < test.low < test.distance < test.high < 2.5
+    (True, True)
+    """
+
+    first: Release
+    second: Release
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", open_fraction(self.level, "level"))
+        if self.first.ball != self.second.ball:
+            raise InvalidArgumentError("first and second must be releases on the same ball.")
+        _ = self._groups  # refuses what is no second moment
+
+    @cached_property
+    def _groups(self) -> tuple[Estimate, Estimate]:
+        return Estimate(self.first), Estimate(self.second)
+
+    @property
+    def ball(self) -> Ball:
+        """The public ball."""
+        return self.first.ball
+
+    @property
+    def privacy(self) -> Promise:
+        """What was promised to every unit: each is in one group, and each group keeps the whole promise."""
+        return self.first.privacy
+
+    @property
+    def private(self) -> bool:
+        """False if a seed or a generator was used."""
+        return self.first.private and self.second.private
+
+    @property
+    def means(self) -> tuple[Release, Release]:
+        """The releases of the two means."""
+        return self.first.steps[0], self.second.steps[0]
+
+    # ---------------------------------------------------------------- the numbers
+
+    @cached_property
+    def pooled(self) -> Array:
+        """The pooled mean in the ball's frame: between the two released ones, nearer to the one better known."""
+        one, two = self._groups
+        first, second = (float(np.trace(group.covariance)) for group in (one, two))
+        frame = self.ball.frame
+        way = frame.log_coords(one.mean.at, two.mean.at)
+        return frame.exp_coords(one.mean.at, first / (first + second) * way)
+
+    def _difference(self, base: Array) -> tuple[FloatArray, FloatArray, float]:
+        """Difference of the means in coordinates at `base`, its covariance and that one's degrees of freedom."""
+        d = self.ball.frame.dim
+        apart = self._groups[0].mean.coordinates(base) - self._groups[1].mean.coordinates(base)
+        parts, most, noise = [], [], np.zeros((d, d))
+        for group in self._groups:
+            inner = group.mean.derivative(base)
+            parts.append((symmetrize(inner @ group.sampling @ inner.T), group.release.n))
+            most.append(symmetrize(inner @ group.sampling_at_most @ inner.T))
+            noise = noise + symmetrize(inner @ group.mean.noise @ inner.T)
+        total = parts[0][0] + parts[1][0] + noise
+        free = degrees_of_freedom(parts, total)
+        if free > d + 1:
+            return apart, total, free
+        return apart, most[0] + most[1] + noise, math.inf
+
+    @cached_property
+    def _test(self) -> tuple[float, float]:
+        """The statistic and its p-value."""
+        wrapped = self._groups[0].mean.wrapped
+        apart, total, free = self._difference(self.ball.frame.origin if wrapped else self.pooled)
+        statistic = float(squared_length(total, apart))
+        return statistic, exceedance(statistic, len(apart), free)
+
+    @property
+    def statistic(self) -> float:
+        """Squared difference of the released means in units of its covariance, noise included."""
+        return self._test[0]
+
+    @property
+    def p_value(self) -> float:
+        """Probability of a statistic as large if the means were equal."""
+        return self._test[1]
+
+    @property
+    def rejects(self) -> bool:
+        """Whether equality is rejected at 1 - level."""
+        return self.p_value < 1 - self.level
+
+    @property
+    def distance(self) -> float:
+        """Effect size: the geodesic distance between the released means."""
+        one, two = self._groups
+        return float(self.ball.frame.dist(one.mean.at, two.mean.at))
+
+    @cached_property
+    def _distance_range(self) -> tuple[float, float]:
+        """Smallest and largest distance in the ellipsoid about the difference, in coordinates at the pooled mean."""
+        apart, total, free = self._difference(self.pooled)
+        bound = threshold(self.level, len(apart), free)
+        values, vectors = np.linalg.eigh(total)
+        high = float(np.linalg.norm(apart)) + math.sqrt(bound * values[-1])
+        low = 0.0 if not self.rejects else _nearest(vectors.T @ apart, values, bound)
+        return low, min(high, 2 * self.ball.effective_radius)
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval for the distance; 0 where the test does not reject."""
+        return self._distance_range[0]
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval for the distance, at most the ball's diameter."""
+        return self._distance_range[1]
+
+    @property
+    def privacy_share(self) -> float:
+        """Share of the difference's covariance that is there for privacy and not for sampling, in [0, 1]."""
+        plain = sum(float(np.trace(group.sampling_plain)) for group in self._groups)
+        total = sum(float(np.trace(group.covariance)) for group in self._groups)
+        return max(0.0, 1 - plain / total)
+
+    @property
+    def dominated_by(self) -> str:
+        """What limits the test most: "sampling" or "privacy". From released numbers alone."""
+        return "privacy" if self.privacy_share > 0.5 else "sampling"
+
+    # ---------------------------------------------------------------- for people and machines
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [
+            ("p-value", f"{self.p_value:.4g} (statistic {self.statistic:.4g}, dimension {self.ball.frame.dim})"),
+            ("distance", f"{self.distance:.4g}, between {self.low:.4g} and {self.high:.4g} ({100 * self.level:g} %)"),
+            ("promise", f"{self.privacy} for each {self.first.unit}, {self.first.n:,} and {self.second.n:,} of them"),
+            ("limited by", f"{self.dominated_by}: {100 * self.privacy_share:.0f} % of the variance is for privacy"),
+            ("ball", repr(self.ball)),
+        ]
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else " -- NOT PRIVATE (seeded or revealed)"
+        lines = [f"Test of equal Fréchet means{mark}"]
+        return "\n".join(lines + [f"  {name:<12} {text}" for name, text in self._facts()])
+
+    def _repr_html_(self) -> str:
+        return facts_table("Test of equal Fréchet means", self.private, self._facts())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        first, second = self.first.to_dict(), self.second.to_dict()
+        return {"format": FORMAT, "level": self.level, "first": first, "second": second}
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> TwoSampleTest:
+        """Rebuild a test from :meth:`to_dict`."""
+        level, first, second = read_parts(record, FORMAT, "first", "second")
+        return TwoSampleTest(first, second, level)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the test as JSON, whole or not at all."""
+        write_record(path, self.to_dict())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> TwoSampleTest:
+        """Read a test written by :meth:`save`."""
+        return TwoSampleTest.from_dict(read_record(path))
+
+
+def _nearest(apart: FloatArray, variances: FloatArray, bound: float) -> float:
+    """Return the smallest norm over {x: sum (x - apart)^2 / variances <= bound}, in the ellipsoid's own axes.
+
+    The nearest point is s apart/(variance + s) for the s > 0 at which it lies on the boundary.
+    """
+
+    def outside(log_s: float) -> float:
+        s = math.exp(log_s)
+        return float((variances * (apart / (variances + s)) ** 2).sum()) - bound
+
+    if float((apart**2 / variances).sum()) <= bound:
+        return 0.0
+    top = math.log(float(np.abs(apart).max()) ** 2 + float(variances.max())) + 40
+    s = math.exp(optimize.brentq(outside, -top - 700 if top < 0 else -700.0, top))
+    return float(np.linalg.norm(s * apart / (variances + s)))

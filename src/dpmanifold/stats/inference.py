@@ -1,0 +1,261 @@
+"""Private regions, intervals and tests: the releases they rest on (theory sections 6 and 7)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpmanifold import frechet, sensitivity
+from dpmanifold._check import Array, FloatArray, open_fraction
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.linalg import from_vecd, to_vecd
+from dpmanifold.manifolds.base import shorten
+from dpmanifold.mechanisms import Calibration, Mechanism, choose
+from dpmanifold.noise.source import RandomSource, Rng
+from dpmanifold.privacy import Budget, Promise, PromiseError, PureDP, compose, gaussian_scale
+from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.stats.inputs import EachRecord, checked_units, divide, fresh_bits, prepare, spend
+from dpmanifold.stats.mean import release_mean
+from dpmanifold.stats.variance import release_variance
+
+# Fixed in advance, as shares of mu^2 (or rho): the mean and the second moment of a region or a test; the mean, the
+# variance and the fourth moment of an interval.
+REGION_SHARES = (0.8, 0.2)
+INTERVAL_SHARES = (0.25, 0.55, 0.2)
+
+
+def private_region(
+    X: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object = None,
+    level: float = 0.95,
+    invalid: str = "raise",
+    budget: Budget | None = None,
+    rng: Rng = None,
+) -> Region:
+    """Release the mean with a confidence region for the population's Fréchet mean (theory section 7).
+
+    Four fifths of the promise pay for the mean and one fifth for a second moment about it. The mean Hessian costs
+    nothing: its bound follows from the second moment.
+
+    Parameters
+    ----------
+    X, ball, privacy, units, invalid, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    level : the confidence, in (0, 1)
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5)
+    >>> X = Sphere(2).exp_coords(ball.center, 0.1 * np.random.default_rng(0).standard_normal((500, 2)))
+    >>> region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
+    >>> bool(region.contains(region.center)), region.effective_radius < 0.05
+    (True, True)
+    """
+    level = open_fraction(level, "level")
+    points, unit = prepare(X, ball, privacy, units, invalid)
+    plan = _Moments(ball, len(points), privacy)
+    bits = fresh_bits(rng, ball)
+    spend(budget, privacy, "region")
+    return Region(plan.release(points, unit, bits, NEIGHBOURS), level)
+
+
+def private_interval(
+    X: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object = None,
+    level: float = 0.95,
+    invalid: str = "raise",
+    budget: Budget | None = None,
+    rng: Rng = None,
+) -> Interval:
+    """Release the Fréchet variance with a confidence interval for the population's (theory section 6).
+
+    A quarter of the promise pays for the mean, 0.55 of it for the variance and a fifth for a fourth moment.
+
+    Parameters
+    ----------
+    X, ball, privacy, units, invalid, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    level : the confidence, in (0, 1)
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import SPD
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> ball = Ball(SPD(2), np.eye(2), 2.0)
+    >>> X = SPD(2).random_point(2000, rng=0)
+    >>> interval = private_interval(X, ball, GDP(1.0), units=EACH_RECORD)
+    >>> 1 < interval.low < interval.high < 4
+    True
+    """
+    level = open_fraction(level, "level")
+    points, unit = prepare(X, ball, privacy, units, invalid)
+    n = len(points)
+    shares = divide(_gaussian(privacy), INTERVAL_SHARES)
+    chosen = _gaussian_mean(ball, n, shares[0])
+    bits = fresh_bits(rng, ball)
+    spend(budget, privacy, "interval")
+    mean = release_mean(points, ball, shares[0], unit, chosen, True, bits)
+    variance = release_variance(points, ball, compose(shares[:2]), shares[1], unit, mean, 0.0, bits)
+    at, apart = _located(ball, mean)
+    bound = sensitivity.of_fourth_moment(ball, n, away=apart)
+    away = np.minimum(ball.frame.dist(at, points), sensitivity.reach(ball, away=apart))
+    scale = gaussian_scale(bound.value, shares[2])
+    value = float((away**4).mean()) + scale * float(bits[0].normal(()))
+    release = _moment_release(
+        "fourth moment", value, ball, n, unit, (privacy, shares[2]), (scale, bound, apart), bits[1], (variance,)
+    )
+    return Interval(release, level)
+
+
+def private_test(
+    X: object,
+    Y: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object = None,
+    level: float = 0.95,
+    invalid: str = "raise",
+    budget: Budget | None = None,
+    rng: Rng = None,
+) -> TwoSampleTest:
+    """Test whether two groups have the same Fréchet mean (theory section 7).
+
+    Who is in which group is public, and nobody is in both: each group's mean and second moment keep the whole promise,
+    shared out as for :func:`private_region`. The noise is part of the test's variance.
+
+    Parameters
+    ----------
+    X, Y : records of the two groups, shapes (n, *space.shape) and (m, *space.shape)
+    ball, privacy, invalid, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y
+    level : the confidence of the interval for the distance between the means, in (0, 1)
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> X, Y = np.zeros((2, 300, 1))
+    >>> private_test(X, Y, Ball(Euclidean(1), [0.0], 1.0), GDP(1.0), units=EACH_RECORD).ball.radius
+    1.0
+    """
+    level = open_fraction(level, "level")
+    first_units, second_units = _paired_units(units, X, Y)
+    groups = [prepare(X, ball, privacy, first_units, invalid), prepare(Y, ball, privacy, second_units, invalid)]
+    plans = [_Moments(ball, len(points), privacy) for points, _ in groups]
+    bits = fresh_bits(rng, ball)
+    spend(budget, privacy, "two-sample test")
+    first, second = (
+        plan.release(points, unit, bits, NEIGHBOURS_BY_CLASS)
+        for plan, (points, unit) in zip(plans, groups, strict=True)
+    )
+    return TwoSampleTest(first, second, level)
+
+
+class _Moments:
+    """Choices for a mean and a second moment, and every refusal, from public numbers, before anything is spent."""
+
+    def __init__(self, ball: Ball, n: int, privacy: Promise) -> None:
+        self.ball, self.n, self.privacy = ball, n, privacy
+        self.shares = divide(_gaussian(privacy), REGION_SHARES)
+        self.chosen = _gaussian_mean(ball, n, self.shares[0])
+
+    def release(self, points: Array, unit: str, bits: tuple[RandomSource, bool], neighbours: str) -> Release:
+        """Release the mean, then the second moment about it with the mean as its step."""
+        ball, n, share = self.ball, self.n, self.shares[1]
+        mean = release_mean(points, ball, self.shares[0], unit, self.chosen, True, bits, (), neighbours)
+        at, apart = _located(ball, mean)
+        bound = sensitivity.of_second_moment(ball, n, away=apart)
+        # Longer than the bound allows would be rounding: cut, so that the bound holds for what is computed.
+        vectors = shorten(ball.frame.log_coords(at, points), sensitivity.reach(ball, away=apart))
+        scale = gaussian_scale(bound.value, share)
+        exact = to_vecd(frechet.second_moment(vectors))
+        value = from_vecd(exact + scale * bits[0].normal(exact.shape))
+        numbers = (scale, bound, apart)
+        return _moment_release(
+            "second moment", value, ball, n, unit, (self.privacy, share), numbers, bits[1], (mean,), neighbours
+        )
+
+
+def _moment_release(
+    statistic: str,
+    value: FloatArray | float,
+    ball: Ball,
+    n: int,
+    unit: str,
+    promises: tuple[Promise, Promise],
+    numbers: tuple[float, Sensitivity, float],
+    private: bool,
+    steps: tuple[Release, ...],
+    neighbours: str = NEIGHBOURS,
+) -> Release:
+    scale, bound, apart = numbers
+    return Release(
+        statistic=statistic,
+        value=value,
+        privacy=promises[0],
+        share=promises[1],
+        mechanism="gaussian",
+        scale=scale,
+        rule="Gaussian",
+        sensitivity=bound,
+        ball=ball,
+        n=n,
+        unit=unit,
+        tol=frechet.default_tol(ball, n),
+        projected=False,
+        private=private,
+        neighbours=neighbours,
+        steps=steps,
+        details={"reference to centre": apart},
+    )
+
+
+def _located(ball: Ball, mean: Release) -> tuple[Array, float]:
+    """Return a released mean in the ball's frame, and its distance from the origin there."""
+    at = ball.into_frame(np.asarray(mean.value)[None])[0]
+    return at, float(ball.frame.dist(ball.frame.origin, at))
+
+
+def _gaussian(privacy: Promise) -> Promise:
+    if isinstance(privacy, PureDP):
+        raise PromiseError(
+            f"privacy {privacy!r} cannot be kept: regions, intervals and tests need Gaussian noise, which keeps no "
+            "pure promise. Ask for GDP, ZCDP or ApproxDP."
+        )
+    return privacy
+
+
+def _gaussian_mean(ball: Ball, n: int, share: Promise) -> tuple[Mechanism, Calibration]:
+    """Choose the Gaussian mechanism of the space, or refuse."""
+    name = "wrapped-gaussian" if ball.space.is_hadamard else "riemannian-gaussian"
+    return choose(name, ball, n, share)[:2]
+
+
+def _paired_units(units: object, X: object, Y: object) -> tuple[object, object]:
+    """Return the units of each group; a unit in both would not be protected by each group's promise alone."""
+    if isinstance(units, EachRecord) or units is None:
+        return units, units
+    if not (isinstance(units, (tuple, list)) and len(units) == 2):
+        raise InvalidArgumentError(
+            "units must be EACH_RECORD or a pair: one id per record of X, one id per record of Y."
+        )
+    first = checked_units(units[0], len(np.asarray(X)))
+    second = checked_units(units[1], len(np.asarray(Y)))
+    if first is not None and second is not None and bool(np.isin(first, second).any()):
+        raise InvalidArgumentError(
+            "units of X and Y overlap: a unit in both groups would be counted once where it is touched twice. "
+            "Leave such units out of one group."
+        )
+    return units[0], units[1]
