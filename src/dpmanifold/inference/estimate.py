@@ -205,9 +205,8 @@ class Estimate:
 
     @cached_property
     def sampling_plain(self) -> FloatArray:
-        """The same without what was added for the noise of the second moment."""
-        values, vectors = self._spectrum
-        return self._sandwich((vectors * values) @ vectors.T)
+        """The part of it that cannot be the noise of the second moment: what is due to sampling for sure."""
+        return self._sandwich(self.moment_bounds[0])
 
     def _sandwich(self, moment: FloatArray) -> FloatArray:
         inverse = np.linalg.inv(self.hessian)

@@ -14,17 +14,17 @@ from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference.estimate import ReleasedMean, degrees_of_freedom, mean_hessian, threshold
-from dpmanifold.inference.records import read_parts
+from dpmanifold.inference.records import Conclusion, read_parts
 from dpmanifold.privacy import Promise
-from dpmanifold.release import Release, facts_table, read_record, write_record
+from dpmanifold.release import Release, read_record
 
 FORMAT = "dpmanifold interval 1"
 # Noise on the mean that is larger than this share of the ball is cut by clipping: its effect is then only bounded.
 _SMALL_NOISE = 0.25
 
 
-@dataclass(frozen=True, eq=False)
-class Interval:
+@dataclass(frozen=True, eq=False, repr=False)
+class Interval(Conclusion):
     """An interval that holds the population's Fréchet variance with a given confidence, computed from a release.
 
     The population is that of units clipped into the ball.
@@ -110,13 +110,14 @@ class Interval:
         free = degrees_of_freedom([(np.array([[sampling]]), n)], np.array([[sampling + known]]))
         if free <= 2:
             sampling, free = reach**4 / 4 / n, math.inf
+        sure = max(spread - self.release.scale, 0.0) / n  # what cannot be noise of the fourth moment
         half = math.sqrt(threshold(self.level, 1, free) * (sampling + known))
         correction = n / (n - 1)
         small = float(np.trace(self._mean.noise)) <= _SMALL_NOISE * self.ball.radius**2
         value = (moment - excess) * correction
         highest = value if small else moment * correction
         ends = np.clip([value, value - half, highest + half], 0.0, self.ball.effective_radius**2)
-        return *(float(x) for x in ends), 1 - (spread / n) / (sampling + known)  # type: ignore[return-value]
+        return *(float(x) for x in ends), 1 - sure / (sampling + known)  # type: ignore[return-value]
 
     @property
     def value(self) -> float:
@@ -138,11 +139,6 @@ class Interval:
         """Share of the squared width that is there for privacy and not for sampling, in [0, 1]."""
         return self._numbers[3]
 
-    @property
-    def dominated_by(self) -> str:
-        """What makes the interval as wide as it is: "sampling" or "privacy". From released numbers alone."""
-        return "privacy" if self.privacy_share > 0.5 else "sampling"
-
     def contains(self, variance: float) -> bool:
         """Return whether a variance lies in the interval."""
         return self.low <= variance <= self.high
@@ -157,13 +153,8 @@ class Interval:
             ("ball", repr(self.ball)),
         ]
 
-    def __repr__(self) -> str:
-        mark = "" if self.private else " -- NOT PRIVATE (seeded or revealed)"
-        lines = [f"{100 * self.level:g} % confidence interval for a Fréchet variance{mark}"]
-        return "\n".join(lines + [f"  {name:<12} {text}" for name, text in self._facts()])
-
-    def _repr_html_(self) -> str:
-        return facts_table(f"{100 * self.level:g} % confidence interval", self.private, self._facts())
+    def _title(self) -> str:
+        return f"{100 * self.level:g} % confidence interval for a Fréchet variance"
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
@@ -174,10 +165,6 @@ class Interval:
         """Rebuild an interval from :meth:`to_dict`."""
         level, release = read_parts(record, FORMAT, "release")
         return Interval(release, level)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the interval as JSON, whole or not at all."""
-        write_record(path, self.to_dict())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Interval:

@@ -1,11 +1,55 @@
-"""How regions, intervals and tests come back from JSON: a level and the releases they were computed from."""
+"""What regions, intervals and tests share: how they show themselves, and how they are written and read."""
 
 from __future__ import annotations
 
+import os
+from abc import ABC, abstractmethod
 from typing import Any
 
 from dpmanifold.errors import InvalidDataError
-from dpmanifold.release import Release
+from dpmanifold.release import Release, facts_table, write_record
+
+
+class Conclusion(ABC):
+    """Something computed from releases alone."""
+
+    @property
+    @abstractmethod
+    def private(self) -> bool:
+        """False if a seed or a generator was used."""
+
+    @property
+    @abstractmethod
+    def privacy_share(self) -> float:
+        """Share of the variance that is there for privacy and not for sampling, in [0, 1]."""
+
+    @property
+    def dominated_by(self) -> str:
+        """What limits the answer most: "sampling" or "privacy". From released numbers alone."""
+        return "privacy" if self.privacy_share > 0.5 else "sampling"
+
+    @abstractmethod
+    def _title(self) -> str:
+        """What it is, in a few words."""
+
+    @abstractmethod
+    def _facts(self) -> list[tuple[str, str]]:
+        """Names and texts to show."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON, whole or not at all."""
+        write_record(path, self.to_dict())
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else " -- NOT PRIVATE (seeded or revealed)"
+        return "\n".join([self._title() + mark] + [f"  {name:<12} {text}" for name, text in self._facts()])
+
+    def _repr_html_(self) -> str:
+        return facts_table(self._title(), self.private, self._facts())
 
 
 def read_parts(record: Any, expected: str, *names: str) -> tuple[Any, ...]:

@@ -15,19 +15,19 @@ from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference.estimate import Estimate, degrees_of_freedom, squared_length, threshold
-from dpmanifold.inference.records import read_parts
+from dpmanifold.inference.records import Conclusion, read_parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.noise.areas import farthest
 from dpmanifold.privacy import Promise
-from dpmanifold.release import Release, facts_table, read_record, write_record
+from dpmanifold.release import Release, read_record
 
 FORMAT = "dpmanifold region 1"
 
 
-@dataclass(frozen=True, eq=False)
-class Region:
+@dataclass(frozen=True, eq=False, repr=False)
+class Region(Conclusion):
     """A region that holds the population's Fréchet mean with a given confidence, computed from a release.
 
     An ellipsoid in coordinates: at the ball's centre on flat and Hadamard spaces, where the noise is exactly Gaussian,
@@ -154,11 +154,6 @@ class Region:
         return max(0.0, 1 - sampling / float(np.trace(self.covariance)))
 
     @property
-    def dominated_by(self) -> str:
-        """What makes the region as large as it is: "sampling" or "privacy". From released numbers alone."""
-        return "privacy" if self.privacy_share > 0.5 else "sampling"
-
-    @property
     def covers_ball(self) -> bool:
         """Whether the region holds the whole public ball: then it says no more than the ball did."""
         center, covariance = self._in_chart
@@ -233,13 +228,8 @@ class Region:
             facts.append(("note", "the region holds the whole ball: more units or a weaker promise would tell more"))
         return facts
 
-    def __repr__(self) -> str:
-        mark = "" if self.private else " -- NOT PRIVATE (seeded or revealed)"
-        lines = [f"{100 * self.level:g} % confidence region for a mean{mark}"]
-        return "\n".join(lines + [f"  {name:<12} {text}" for name, text in self._facts()])
-
-    def _repr_html_(self) -> str:
-        return facts_table(f"{100 * self.level:g} % confidence region", self.private, self._facts())
+    def _title(self) -> str:
+        return f"{100 * self.level:g} % confidence region for a mean"
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
@@ -250,10 +240,6 @@ class Region:
         """Rebuild a region from :meth:`to_dict`."""
         level, release = read_parts(record, FORMAT, "release")
         return Region(release, level)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the region as JSON, whole or not at all."""
-        write_record(path, self.to_dict())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Region:

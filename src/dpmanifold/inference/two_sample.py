@@ -15,16 +15,16 @@ from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference.estimate import Estimate, degrees_of_freedom, exceedance, squared_length, threshold
-from dpmanifold.inference.records import read_parts
+from dpmanifold.inference.records import Conclusion, read_parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
-from dpmanifold.release import Release, facts_table, read_record, write_record
+from dpmanifold.release import Release, read_record
 
 FORMAT = "dpmanifold two-sample test 1"
 
 
-@dataclass(frozen=True, eq=False)
-class TwoSampleTest:
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoSampleTest(Conclusion):
     """A test of equal Fréchet means of two groups, computed from a release of each.
 
     The populations are those of units clipped into the ball.
@@ -162,11 +162,6 @@ class TwoSampleTest:
         total = sum(float(np.trace(group.covariance)) for group in self._groups)
         return max(0.0, 1 - plain / total)
 
-    @property
-    def dominated_by(self) -> str:
-        """What limits the test most: "sampling" or "privacy". From released numbers alone."""
-        return "privacy" if self.privacy_share > 0.5 else "sampling"
-
     # ---------------------------------------------------------------- for people and machines
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -178,13 +173,8 @@ class TwoSampleTest:
             ("ball", repr(self.ball)),
         ]
 
-    def __repr__(self) -> str:
-        mark = "" if self.private else " -- NOT PRIVATE (seeded or revealed)"
-        lines = [f"Test of equal Fréchet means{mark}"]
-        return "\n".join(lines + [f"  {name:<12} {text}" for name, text in self._facts()])
-
-    def _repr_html_(self) -> str:
-        return facts_table("Test of equal Fréchet means", self.private, self._facts())
+    def _title(self) -> str:
+        return "Test of equal Fréchet means"
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
@@ -196,10 +186,6 @@ class TwoSampleTest:
         """Rebuild a test from :meth:`to_dict`."""
         level, first, second = read_parts(record, FORMAT, "first", "second")
         return TwoSampleTest(first, second, level)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the test as JSON, whole or not at all."""
-        write_record(path, self.to_dict())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> TwoSampleTest:

@@ -1,0 +1,121 @@
+"""The mathematics under regions: the free bound of the Hessian, charts, degrees of freedom."""
+
+import numpy as np
+import pytest
+
+from dpmanifold import GDP, SPD, Ball, Euclidean, Hyperbolic, KendallShapes, Sphere, private_region
+from dpmanifold.inference.estimate import (
+    Estimate,
+    degrees_of_freedom,
+    exceedance,
+    mean_hessian,
+    squared_length,
+    threshold,
+)
+from dpmanifold.stats import EACH_RECORD
+from laws.data import in_ball
+
+SPACES = [
+    Euclidean(3), Sphere(1), Sphere(2), Sphere(5, curvature=2.0), Hyperbolic(3, curvature=-0.5), KendallShapes(3),
+    KendallShapes(6), SPD(2, metric="riemann"), SPD(4, metric="riemann"), SPD(3),
+]  # fmt: skip
+
+
+def moments(space, reach, rng, n=30):
+    """Vectors up to `reach`, their second moment and the exact mean Hessian of half the squared distances."""
+    c = rng.standard_normal((n, space.dim)) * rng.random(space.dim) ** 2
+    c *= (reach * rng.random(n) ** 0.3 / np.linalg.norm(c, axis=1))[:, None]
+    values, directions = space.hessian_spectrum(c)
+    return c.T @ c / n, np.einsum("nij,nj,nkj->ik", directions, values, directions) / n
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_the_second_moment_bounds_the_mean_hessian(space):
+    rng = np.random.default_rng(0)
+    for reach in (0.05, 0.4, 0.7):
+        for _ in range(20):
+            moment, hessian = moments(space, reach, rng)
+            bound = mean_hessian(space, moment, moment, reach)
+            gap = np.linalg.eigvalsh(hessian - bound)
+            assert gap[0] > -1e-12
+            # It is close: far closer than the bound from the curvature alone.
+            low, high = space.hessian_bounds(reach)
+            assert gap[-1] <= 0.35 * max(1 - low, high - 1) + 1e-12
+
+
+@pytest.mark.parametrize("space", [s for s in SPACES if not s.is_flat and s.dim > 1], ids=repr)
+def test_the_bound_would_fail_with_a_wrong_coefficient(space):
+    """Wrong variant: the curvature operator twice as large on positive, and doubled gain on negative curvature."""
+    rng = np.random.default_rng(1)
+    moment, hessian = moments(space, 0.5, rng)
+    bound = mean_hessian(space, moment, moment, 0.5)
+    wrong = np.eye(space.dim) + (bound - np.eye(space.dim)) * (0.5 if space.curvature[1] > 0 else 2.0)
+    assert np.linalg.eigvalsh(hessian - wrong)[0] < -1e-4
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_the_curvature_operator_is_the_curvature(space):
+    """Second-order expansion of the Hessian: I - R_v/3 for short v; sectional curvatures within the stated range."""
+    rng = np.random.default_rng(0)
+    v = rng.standard_normal(space.dim)
+    v /= np.linalg.norm(v)
+    operator = space.curvature_operator(np.outer(v, v))
+    values, directions = space.hessian_spectrum(1e-3 * v)
+    hessian = (directions * values) @ directions.T
+    assert np.allclose(np.eye(space.dim) - hessian, 1e-6 * operator / 3, atol=1e-10)
+    assert np.allclose(operator @ v, 0, atol=1e-12)
+    low, high = space.curvature
+    spectrum = np.linalg.eigvalsh(operator)
+    assert min(low, 0) - 1e-12 <= spectrum[0]
+    assert spectrum[-1] <= max(high, 0) + 1e-12
+
+
+def test_degrees_of_freedom_and_thresholds_agree_with_hotelling():
+    rng = np.random.default_rng(0)
+    S = np.cov(rng.standard_normal((4, 50)))
+    assert np.isclose(degrees_of_freedom([(S, 30)], S), 29)
+    assert degrees_of_freedom([(S, 30)], S + 100 * np.eye(4)) > 1000
+    assert degrees_of_freedom([(0 * S, 30)], S) == np.inf
+    for free in (12.0, 1e3, 1e9, np.inf):
+        assert np.isclose(exceedance(threshold(0.9, 4, free), 4, free), 0.1)
+    assert threshold(0.95, 3, 20.0) > threshold(0.95, 3, np.inf)
+    assert np.isclose(threshold(0.95, 3, 1.1e7), threshold(0.95, 3, 0.9e7), rtol=1e-5)
+
+
+def test_squared_length_is_the_quadratic_form():
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((3, 3))
+    covariance = a @ a.T + np.eye(3)
+    v = rng.standard_normal((4, 5, 3))
+    expected = np.einsum("...i,ij,...j", v, np.linalg.inv(covariance), v)
+    assert np.allclose(squared_length(covariance, v), expected)
+
+
+def test_the_noise_covariance_is_that_of_the_noise():
+    """Far from the centre of a Hadamard ball, wrapped noise is stretched; its covariance says by how much."""
+    space = SPD(2, metric="riemann")
+    ball = Ball(space, np.eye(2), 4.0)
+    far = space.exp_coords(np.eye(2), np.array([2.0, -2.0, 0.5]))
+    X = np.repeat(far[None], 400, axis=0)
+    region = private_region(X, ball, GDP(3.0), units=EACH_RECORD, rng=0)
+    mean = Estimate(region.release).mean
+    rng = np.random.default_rng(0)
+    start = ball.frame.log_coords(ball.frame.origin, mean.at)
+    noise = 1e-3 * rng.standard_normal((40_000, 3))
+    moved = ball.frame.log_coords(mean.at, ball.frame.exp_coords(ball.frame.origin, start + noise))
+    seen = np.cov(moved.T) / 1e-6
+    assert np.allclose(seen, mean.noise / mean.release.scale**2, rtol=0.05, atol=0.05)
+    assert np.linalg.eigvalsh(seen)[-1] > 2  # stretched, or the test says nothing
+
+
+def test_region_does_not_depend_on_where_the_ball_sits():
+    """The same data and noise, moved by an isometry: the same region."""
+    for space in (Sphere(2), Hyperbolic(2), SPD(2, metric="riemann"), KendallShapes(4)):
+        here = Ball(space, space.origin, 0.3)
+        there = Ball(space, space.random_point(rng=5), 0.3)
+        X = in_ball(here, 300, np.random.default_rng(0))
+        moved = space.project(space.from_origin(there.center, X))
+        a = private_region(X, here, GDP(1.0), units=EACH_RECORD, rng=1)
+        b = private_region(moved, there, GDP(1.0), units=EACH_RECORD, rng=1)
+        assert np.isclose(a.effective_radius, b.effective_radius, rtol=1e-6)
+        assert np.isclose(a.volume, b.volume, rtol=1e-6)
