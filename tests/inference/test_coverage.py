@@ -1,7 +1,7 @@
 """Coverage of regions and intervals and size of tests: a few repetitions always, many in the slow tier.
 
-The slow tier asks what the benchmark prints: nominal coverage with the settings of Jiang, Chang and Hu (2025), no region
-larger than theirs, no undercoverage where it is hard. Wrong variants must fail the same checks.
+The slow tier asks what the benchmark prints: nominal coverage with the settings of Jiang, Chang and Hu (2025), regions
+no larger than theirs, no undercoverage where it is hard. Wrong variants must fail the same checks.
 """
 
 import math
