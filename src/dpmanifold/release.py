@@ -10,6 +10,7 @@ import ast
 import contextlib
 import html
 import json
+import math
 import os
 import pathlib
 import tempfile
@@ -243,10 +244,11 @@ def _release_from(record: Any, depth: int) -> Release:
         for name, kind in _TYPES.items():
             if not isinstance(known[name], kind) or (kind is int and isinstance(known[name], bool)):
                 raise TypeError(f"{name} must be {kind}")
+        _refuse_impossible(known, record["sensitivity"])
         ball = ball_from_dict(record["ball"])
         return Release(
             **known,
-            value=_value_from_json(record["value"], ball.space),
+            value=_value_from_json(record["value"], record["statistic"], ball.space),
             privacy=promise_from_dict(record["privacy"]),
             share=promise_from_dict(record["share"]),
             sensitivity=Sensitivity(**record["sensitivity"]),
@@ -324,17 +326,28 @@ def _value_to_json(value: Any, statistic: str) -> Any:
     return {"number": float(value)}
 
 
-def _value_from_json(record: dict[str, Any], space: Manifold) -> Any:
-    if "ball" in record:
+def _value_from_json(record: dict[str, Any], statistic: str, space: Manifold) -> Any:
+    """Return a value of the kind that the statistic has; finite, and of the right shape."""
+    if statistic == "ball":
         return ball_from_dict(record["ball"])
-    if "point" in record:
-        point = _array_from_json(record["point"], space.dtype)
-        if point.shape != space.shape:
-            raise ValueError(f"value has shape {point.shape} instead of {space.shape}")
-        return point
-    if "matrix" in record:
-        matrix = np.asarray(record["matrix"], dtype=np.float64)
-        if matrix.shape != (space.dim, space.dim) or not np.isfinite(matrix).all():
-            raise ValueError(f"value must be a finite matrix of shape {(space.dim, space.dim)}")
-        return matrix
-    return float(record["number"])
+    if statistic == "mean":
+        value, shape = _array_from_json(record["point"], space.dtype), space.shape
+    elif statistic == "second moment":
+        value, shape = np.asarray(record["matrix"], dtype=np.float64), (space.dim, space.dim)
+    elif statistic in ("variance", "fourth moment"):
+        value, shape = np.asarray(record["number"], dtype=np.float64), ()
+    else:
+        raise ValueError(f"there is no statistic {statistic!r}")
+    if value.shape != shape or not np.isfinite(value).all():
+        raise ValueError(f"value must be finite and of shape {shape}, got shape {value.shape}")
+    return value if shape else float(value)
+
+
+def _refuse_impossible(known: dict[str, Any], sensitivity: dict[str, Any]) -> None:
+    """Refuse numbers that no release has."""
+    numbers = {"scale": known["scale"], "tol": known["tol"], "sensitivity": sensitivity["value"], **known["details"]}
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+            raise ValueError(f"{name} must be a finite number")
+    if not (known["scale"] > 0 and known["n"] >= 2):
+        raise ValueError("scale must be above 0 and n at least 2")

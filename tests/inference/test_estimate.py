@@ -82,6 +82,23 @@ def test_degrees_of_freedom_and_thresholds_agree_with_hotelling():
     assert np.isclose(threshold(0.95, 3, 1.1e7), threshold(0.95, 3, 0.9e7), rtol=1e-5)
 
 
+@pytest.mark.parametrize(("d", "n"), [(2, 5), (6, 8), (6, 10), (6, 40)])
+def test_few_units_do_not_make_the_test_liberal(d, n):
+    """Normal data, hardly any noise: where the uncorrected degrees of freedom reject 8 to 10 % of true hypotheses."""
+    rng = np.random.default_rng(0)
+    spread = np.where(np.arange(d) < d / 2, 1.0, 1e-2)
+    noise = 0.01 * np.eye(d) / n
+    rejected = 0
+    for _ in range(3000):
+        X = rng.standard_normal((n, d)) * np.sqrt(spread)
+        S = np.cov(X.T) / n
+        total = S + noise
+        free = degrees_of_freedom([(S, n)], total)
+        apart = X.mean(axis=0) + np.sqrt(0.01 / n) * rng.standard_normal(d)
+        rejected += squared_length(total, apart) > threshold(0.95, d, free)
+    assert rejected / 3000 < 0.07
+
+
 def test_squared_length_is_the_quadratic_form():
     rng = np.random.default_rng(0)
     a = rng.standard_normal((3, 3))

@@ -197,6 +197,13 @@ def test_refusals_name_the_remedy_and_spend_nothing():
     ids = np.arange(50)
     with pytest.raises(InvalidArgumentError, match="units of X and Y overlap"):
         private_test(X, X, ball, GDP(1.0), units=(ids, ids + 49), budget=budget)
+    text = np.array([str(i) for i in ids], dtype=object)
+    with pytest.raises(InvalidArgumentError, match="units of X and Y overlap"):
+        private_test(X, X, ball, GDP(1.0), units=(ids, text), budget=budget)  # 7 and "7" are one person
+    with pytest.raises(InvalidArgumentError, match="ids for both groups"):
+        private_test(X, X, ball, GDP(1.0), units=(EACH_RECORD, ids), budget=budget)
+    with pytest.raises(PromiseError, match="beyond double precision"):
+        private_interval([[0.0], [1.0]], Ball(Euclidean(1), [0.0], 1e50), GDP(1e-20), units=EACH_RECORD, budget=budget)
     with pytest.raises(InvalidArgumentError, match="EACH_RECORD or a pair"):
         private_test(X, X, ball, GDP(1.0), units=ids, budget=budget)
     with pytest.raises(InvalidArgumentError, match="units must have shape"):
@@ -260,6 +267,62 @@ def test_verification_catches_forgeries():
         assert not verify(forged(region, change)).ok
         assert not verify(forged(interval, change)).ok
     assert not verify(forged(region, nearer)).ok
+
+
+def test_hostile_records_are_reported_and_never_raise_from_verify():
+    ball = BALLS[3]
+    X = in_ball(ball, 100, np.random.default_rng(0))
+    region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
+
+    def change(**changes):
+        return lambda record: record["release"].update(changes)
+
+    step = region.to_dict()["release"]["steps"][0]
+    for changes in (
+        {"steps": [{**step, "privacy": {"kind": "ApproxDP", "epsilon": 5.0, "delta": 0.01}}]},
+        {"details": {"reference to centre": 1e200}},
+        {"details": {}},
+        {"timing": "fully covered"},
+        {"unit": "hospital"},
+        {"steps": [{**step, "neighbours": "anything"}]},
+    ):
+        assert not verify(forged(region, change(**changes))).ok, changes
+    for value in ({"number": 3.0}, {"point": [0.0, 0.0, 1.0]}, {"matrix": [[math.nan, 0.0], [0.0, 1.0]]}):
+        with pytest.raises(InvalidDataError, match="damaged"):
+            forged(region, change(value=value))
+    public = replace(region.release, steps=(replace(region.mean, private=False),))
+    assert not Region(public).private
+
+
+def test_variances_about_a_clipped_mean_verify_on_badly_conditioned_centres():
+    ball = Ball(SPD(2), np.diag([1.0, 1e-12]), 1.0)
+    X = np.repeat(ball.center[None], 20, axis=0)
+    for _ in range(20):
+        assert verify(private_interval(X, ball, GDP(0.1), units=EACH_RECORD)).ok
+
+
+@pytest.mark.parametrize("space", [SPD(2, metric="riemann"), KendallShapes(5), Sphere(2)], ids=repr)
+def test_noise_does_not_shrink_in_tiny_balls(space):
+    ball = Ball(space, space.origin, 1e-10)
+    X = np.repeat(space.origin[None], 400, axis=0)
+    region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
+    noise = np.linalg.eigvalsh(Estimate(region.release).mean.noise) / region.mean.scale**2
+    assert np.allclose(noise, 1.0, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("n", "mu", "least"), [(2, 1000.0, 0.9), (3, 100.0, 0.9), (50, 100.0, 0.9), (400, 1000.0, 0.9)]
+)
+def test_intervals_of_few_units_or_equal_distances_do_not_collapse(n, mu, least):
+    """Two points at equal distances: the spread of squared distances is 0, and the population's variance is known."""
+    ball = Ball(Euclidean(1), [0.0], 1.0)
+    covered = []
+    for seed in range(150):
+        X = 0.99 * np.random.default_rng(seed).choice([-1.0, 1.0], (n, 1))
+        interval = private_interval(X, ball, GDP(mu), units=EACH_RECORD, rng=seed)
+        assert interval.low < interval.high
+        covered.append(interval.contains(0.99**2))
+    assert np.mean(covered) >= least
 
 
 def test_records_of_another_kind_are_refused(tmp_path):

@@ -130,9 +130,10 @@ class ReleasedMean:
     def derivative(self, base: Array) -> FloatArray:
         """Derivative of coordinates at `base`, taken at the released mean, (d, d), by central differences."""
         frame = self.ball.frame
-        if frame.is_flat or base is self.at:
+        if frame.is_flat or base is self.at or frame.curvature == (0.0, 0.0):
             return np.eye(frame.dim)
-        step = _STEP * min(1.0, self.ball.radius)
+        # In units of the radius of curvature, on which alone the derivative depends.
+        step = _STEP / math.sqrt(max(abs(bound) for bound in frame.curvature))
         ahead = frame.log_coords(base, frame.exp_coords(self.at, step * np.eye(frame.dim)))
         behind = frame.log_coords(base, frame.exp_coords(self.at, -step * np.eye(frame.dim)))
         return np.asarray((ahead - behind).T / (2 * step))
@@ -240,10 +241,11 @@ def exceedance(statistic: float, d: int, free: float) -> float:
 
 
 def degrees_of_freedom(sampling: list[tuple[FloatArray, int]], total: FloatArray) -> float:
-    """Return the degrees of freedom of a covariance of which parts were estimated (Krishnamoorthy and Yu 2004).
+    """Return the degrees of freedom of a covariance of which parts were estimated (after Krishnamoorthy and Yu 2004).
 
     n - 1 for a single group without noise; noise of a known variance counts as known, so that more of it means more
-    degrees of freedom (theory section 7, region).
+    degrees of freedom. What exceeds the smallest n - 1 is shortened by (d/(n - 1))^2, because with few units small
+    eigenvalues look as if they were noise (theory section 7, region).
 
     Parameters
     ----------
@@ -261,7 +263,10 @@ def degrees_of_freedom(sampling: list[tuple[FloatArray, int]], total: FloatArray
     for covariance, n in sampling:
         share = inverse @ covariance
         used += (float((share * share.T).sum()) + float(np.trace(share)) ** 2) / (n - 1)
-    return (d + d * d) / used if used > 0 else math.inf
+    if used == 0:
+        return math.inf
+    fewest = min(n for _, n in sampling) - 1
+    return fewest + max(0.0, 1 - (d / fewest) ** 2) * ((d + d * d) / used - fewest)
 
 
 def squared_length(covariance: FloatArray, vectors: FloatArray) -> FloatArray:

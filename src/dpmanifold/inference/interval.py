@@ -19,7 +19,7 @@ from dpmanifold.privacy import Promise
 from dpmanifold.release import Release, read_record
 
 FORMAT = "dpmanifold interval 1"
-# Noise on the mean that is larger than this share of the ball is cut by clipping: its effect is then only bounded.
+# Noise on the mean whose effect is larger than this share of the squared radius is cut by clipping: it is only bounded.
 _SMALL_NOISE = 0.25
 
 
@@ -80,7 +80,7 @@ class Interval(Conclusion):
     @property
     def private(self) -> bool:
         """False if a seed or a generator was used."""
-        return self.release.private
+        return self.release.private and all(step.private for step in self.release.steps)
 
     @property
     def n(self) -> int:
@@ -93,6 +93,8 @@ class Interval(Conclusion):
     def _excess(self) -> tuple[float, float]:
         """Mean and standard deviation of what noise on the mean adds to the squared distance (theory section 6)."""
         frame = self.ball.frame
+        if frame.is_flat:
+            return frame.dim * self._mean.release.scale**2, math.sqrt(2 * frame.dim) * self._mean.release.scale**2
         isotropic = float(self.variance.value) / frame.dim * np.eye(frame.dim)
         effect: FloatArray = mean_hessian(frame, isotropic, isotropic, self._mean.reach) @ self._mean.noise
         return float(np.trace(effect)), math.sqrt(2 * float((effect * effect.T).sum()))
@@ -106,17 +108,19 @@ class Interval(Conclusion):
         excess, excess_noise = self._excess
         known = self.variance.scale**2 + excess_noise**2
         # Noise swamping the fourth moment must not shrink the interval: its own standard deviation is added.
-        sampling = min(spread + self.release.scale, reach**4 / 4) / n
+        # The last term is what the sample mean's own error does, which counts where all distances are alike.
+        sampling = (min(spread + self.release.scale, reach**4 / 4) + 2 * moment**2 / n) / n
         free = degrees_of_freedom([(np.array([[sampling]]), n)], np.array([[sampling + known]]))
         if free <= 2:
             sampling, free = reach**4 / 4 / n, math.inf
         sure = max(spread - self.release.scale, 0.0) / n  # what cannot be noise of the fourth moment
         half = math.sqrt(threshold(self.level, 1, free) * (sampling + known))
-        correction = n / (n - 1)
-        small = float(np.trace(self._mean.noise)) <= _SMALL_NOISE * self.ball.radius**2
-        value = (moment - excess) * correction
-        highest = value if small else moment * correction
-        ends = np.clip([value, value - half, highest + half], 0.0, self.ball.effective_radius**2)
+        plain, correction = moment - excess, n / (n - 1)
+        small = excess <= _SMALL_NOISE * self.ball.radius**2
+        highest = (plain if small else moment) * correction
+        # A variance that came out too small goes with a width that is too small: the upper end is stretched for it.
+        stretch = math.exp(half / (2 * max(plain, half)))
+        ends = np.clip([plain * correction, plain - half, highest + stretch * half], 0.0, self.ball.effective_radius**2)
         return *(float(x) for x in ends), 1 - sure / (sampling + known)  # type: ignore[return-value]
 
     @property

@@ -85,7 +85,7 @@ class Region(Conclusion):
     @property
     def private(self) -> bool:
         """False if a seed or a generator was used."""
-        return self.release.private
+        return self.release.private and all(step.private for step in self.release.steps)
 
     @property
     def n(self) -> int:
@@ -209,8 +209,9 @@ class Region(Conclusion):
             turn = np.linspace(0.0, 2 * np.pi, count)
             offsets = np.cos(turn)[:, None] * reach[first] + np.sin(turn)[:, None] * reach[second]
         frame = self.ball.frame
-        # A region as large as the space is drawn up to where coordinates end.
-        c = shorten(center + offsets, min(farthest(frame) / 2, 0.999 * frame.injectivity_radius))
+        # A region as large as the space is drawn up to where coordinates, or doubles, end.
+        longest = farthest(self.space) - float(self.space.dist(self.space.origin, self.ball.center))
+        c = shorten(center + offsets, min(0.999 * longest, 0.999 * frame.injectivity_radius))
         return self.ball.from_frame(frame.exp_coords(self._estimate.mean.base, c))
 
     # ---------------------------------------------------------------- for people and machines

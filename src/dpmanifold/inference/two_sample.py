@@ -170,6 +170,7 @@ class TwoSampleTest(Conclusion):
             ("distance", f"{self.distance:.4g}, between {self.low:.4g} and {self.high:.4g} ({100 * self.level:g} %)"),
             ("promise", f"{self.privacy} for each {self.first.unit}, {self.first.n:,} and {self.second.n:,} of them"),
             ("limited by", f"{self.dominated_by}: {100 * self.privacy_share:.0f} % of the variance is for privacy"),
+            ("groups", "who is in which is public, and nobody is in both"),
             ("ball", repr(self.ball)),
         ]
 
@@ -206,5 +207,7 @@ def _nearest(apart: FloatArray, variances: FloatArray, bound: float) -> float:
     if float((apart**2 / variances).sum()) <= bound:
         return 0.0
     top = math.log(float(np.abs(apart).max()) ** 2 + float(variances.max())) + 40
-    s = math.exp(optimize.brentq(outside, -top - 700 if top < 0 else -700.0, top))
+    if outside(top) >= 0:  # an ellipsoid as small as a point
+        return float(np.linalg.norm(apart))
+    s = math.exp(optimize.brentq(outside, min(-700.0, top - 700), top))
     return float(np.linalg.norm(s * apart / (variances + s)))

@@ -12,7 +12,7 @@ from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.mechanisms import attempt, get
 from dpmanifold.privacy import Promise, PureDP, compose, gaussian_scale, laplace_scale, split
-from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NEIGHBOURS_BY_CLASS, NOT_COVERED, Release
 from dpmanifold.stats.inputs import checked_units
 from dpmanifold.stats.refine import count_scale, counts_asked
 
@@ -71,13 +71,17 @@ def verify(release: Release | Region | Interval | TwoSampleTest) -> Verification
         return _verify_pair(release)
     if not isinstance(release, Release):
         raise InvalidArgumentError(f"release must be a Release, got {shown(release)}. Read one with Release.load.")
-    good: list[str] = []
-    bad: list[str] = []
     try:
-        bound, scale = _recomputed(release)
-        bad += _contradictions(release)
-    except (DPManifoldError, KeyError, TypeError, ValueError) as problem:
+        return _checked(release)
+    except (DPManifoldError, ArithmeticError, KeyError, TypeError, ValueError) as problem:
         return Verification(False, (f"what the release states cannot be recomputed: {problem}",))
+
+
+def _checked(release: Release) -> Verification:
+    """Recompute everything, or raise what stands in the way."""
+    good: list[str] = []
+    bound, scale = _recomputed(release)
+    bad = _contradictions(release)
     _compare("sensitivity", release.sensitivity.value, bound, good, bad)
     _compare("scale", release.scale, scale, good, bad)
     parts: list[Promise] = [release.share, *_other_costs(release)]
@@ -101,6 +105,8 @@ def _verify_pair(test: TwoSampleTest) -> Verification:
     bad = []
     if test.first.privacy != test.second.privacy:
         bad.append("the groups were promised different things")
+    if test.first.unit != test.second.unit:
+        bad.append("the groups have different kinds of units")
     if test.first.neighbours != NEIGHBOURS_BY_CLASS or test.second.neighbours != NEIGHBOURS_BY_CLASS:
         bad.append("the groups do not say that membership is public, without which their promises add up")
     texts = [
@@ -137,7 +143,11 @@ def _contradictions(release: Release) -> list[str]:
         found.append("the mean was solved to a larger tolerance than the sensitivity allows for")
     if release.private and (release.ball.simulated or not all(step.private for step in release.steps)):
         found.append("it calls itself private but rests on a simulation")
-    if any(step.n != release.n or step.unit != release.unit for step in release.steps):
+    if release.timing not in (DRAW_COVERED, NOT_COVERED) or release.unit not in ("record", "unit"):
+        found.append("it describes its timing or its units in words that are not the library's")
+    if any(
+        (step.n, step.unit, step.neighbours) != (release.n, release.unit, release.neighbours) for step in release.steps
+    ):
         found.append("its steps are about other units")
     first = release.steps[0] if release.steps else None
     if first is not None and first.statistic == "ball" and release.ball not in (first.value, first.ball):

@@ -24,6 +24,7 @@ from dpmanifold.stats.variance import release_variance
 # variance and the fourth moment of an interval.
 REGION_SHARES = (0.8, 0.2)
 INTERVAL_SHARES = (0.25, 0.55, 0.2)
+_LARGEST_SCALE = 1e150
 
 
 def private_region(
@@ -102,6 +103,11 @@ def private_interval(
     n = len(points)
     shares = divide(_gaussian(privacy), INTERVAL_SHARES)
     chosen = _gaussian_mean(ball, n, shares[0])
+    _refuse_overflow(
+        chosen[1].scale,
+        gaussian_scale(sensitivity.of_variance(ball, n, away=ball.radius).value, shares[1]),
+        gaussian_scale(sensitivity.of_fourth_moment(ball, n, away=ball.radius).value, shares[2]),
+    )
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "interval")
     mean = release_mean(points, ball, shares[0], unit, chosen, True, bits)
@@ -170,6 +176,8 @@ class _Moments:
         self.ball, self.n, self.privacy = ball, n, privacy
         self.shares = divide(_gaussian(privacy), REGION_SHARES)
         self.chosen = _gaussian_mean(ball, n, self.shares[0])
+        farthest = sensitivity.of_second_moment(ball, n, away=ball.radius)  # about a mean at the edge: the largest
+        _refuse_overflow(self.chosen[1].scale, gaussian_scale(farthest.value, self.shares[1]))
 
     def release(self, points: Array, unit: str, bits: tuple[RandomSource, bool], neighbours: str) -> Release:
         """Release the mean, then the second moment about it with the mean as its step."""
@@ -253,9 +261,29 @@ def _paired_units(units: object, X: object, Y: object) -> tuple[object, object]:
         )
     first = checked_units(units[0], len(np.asarray(X)))
     second = checked_units(units[1], len(np.asarray(Y)))
-    if first is not None and second is not None and bool(np.isin(first, second).any()):
+    if first is None or second is None:
+        raise InvalidArgumentError(
+            "units must be ids for both groups, or EACH_RECORD alone: one kind of unit for both."
+        )
+    # As text, because 101 in one file and "101" in another are one person.
+    if not {_as_text(unit) for unit in first.tolist()}.isdisjoint(_as_text(unit) for unit in second.tolist()):
         raise InvalidArgumentError(
             "units of X and Y overlap: a unit in both groups would be counted once where it is touched twice. "
             "Leave such units out of one group."
         )
     return units[0], units[1]
+
+
+def _as_text(unit: object) -> str:
+    if isinstance(unit, bytes):
+        return unit.decode("utf-8", "replace")
+    return str(int(unit)) if isinstance(unit, float) and unit.is_integer() else str(unit)
+
+
+def _refuse_overflow(*scales: float) -> None:
+    """Refuse noise whose square no double can hold, before anything is spent."""
+    if not max(scales) < _LARGEST_SCALE:
+        raise PromiseError(
+            f"noise of scale {max(scales):.3g} is beyond double precision. Use more units, a weaker promise or a "
+            "smaller ball."
+        )

@@ -88,9 +88,9 @@ def release_variance(
 
 
 def _reference(about: object, ball: Ball) -> tuple[Array, float]:
-    """Return the point, clipped into the ball, and the public excess of the moment about it."""
+    """Return the point (clipped when it is moved into the frame) and the public excess of the moment about it."""
     if not isinstance(about, Release):
-        return ball.clip(ball.space.as_points(about, "about", batch=False)), 0.0
+        return ball.space.as_points(about, "about", batch=False), 0.0
     if about.statistic != "mean" or about.ball.space != ball.space or get(about.mechanism).baseline:
         raise InvalidArgumentError(
             f"about must be the release of a mean on {ball.space!r}, got a {about.statistic} on {about.ball.space!r}."
@@ -98,7 +98,7 @@ def _reference(about: object, ball: Ball) -> tuple[Array, float]:
     forecast = get(about.mechanism).forecast(about.ball, about.n, about.calibration)
     # Moving the draw into the ball cuts noise that is large against it: no simple correction is right then.
     small = forecast.exact and forecast.second_moment <= ball.radius**2 / 4
-    return ball.pull_in(np.asarray(about.value)), forecast.second_moment if small else 0.0
+    return np.asarray(about.value), forecast.second_moment if small else 0.0
 
 
 def _variance(
