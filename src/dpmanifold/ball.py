@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -119,7 +120,7 @@ class Ball:
         """
         return Euclidean(self.space.dim) if self.space.is_flat else self.space
 
-    @property
+    @cached_property
     def in_frame(self) -> Ball:
         """The same ball in its frame: about the frame's origin."""
         return Ball(self.frame, self.frame.origin, self.radius, self.origin, self.simulated)

@@ -25,6 +25,9 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 EPS = float(np.finfo(np.float64).eps)
 
+# Sums of squares between this and its inverse have lost nothing to underflow or overflow.
+_SMALLEST_SQUARE = 1e-200
+
 # How far a stored point may be from its space before it is refused rather than moved onto it. Wide
 # enough for data that went through float32 (6e-8 per entry), far too narrow for unnormalised data.
 POINT_TOLERANCE = 1e-6
@@ -315,13 +318,20 @@ def vector_norm(c: Array) -> FloatArray:
     """
     # Complex vectors are read as twice as many reals: plain sums of squares do not depend on the batch, while
     # vectorised complex arithmetic may round differently at its edges.
-    size = np.abs(np.ascontiguousarray(c).view(np.float64))
-    largest = size.max(axis=-1, initial=0.0)
-    # A power of two, so that the scaling itself rounds nothing.
-    scale = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
-    scaled = size / scale[..., None]
-    with np.errstate(over="ignore"):  # a norm beyond the largest double is infinite, and callers can tell
-        return np.asarray(np.sqrt((scaled * scaled).sum(axis=-1)) * scale)
+    real = np.ascontiguousarray(c).view(np.float64)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squares = np.asarray((real * real).sum(axis=-1))
+        norm = np.asarray(np.sqrt(squares))
+        extreme = ~((squares > _SMALLEST_SQUARE) & (squares < 1 / _SMALLEST_SQUARE))
+        if not extreme.any():
+            return norm
+        # Scaled by a power of two, which rounds nothing: the same bits wherever both ways work.
+        far = real[extreme]
+        scale = np.ldexp(1.0, np.clip(np.frexp(np.abs(far).max(axis=-1, initial=0.0))[1], -1000, 1000))
+        scaled = far / scale[..., None]
+        # A norm beyond the largest double is infinite, and callers can tell.
+        norm[extreme] = np.sqrt((scaled * scaled).sum(axis=-1)) * scale
+    return norm
 
 
 def shorten(c: FloatArray, limit: float) -> FloatArray:
