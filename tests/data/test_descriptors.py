@@ -81,7 +81,7 @@ def test_chunks_do_not_matter(monkeypatch, shape):
     images = np.random.default_rng(5).random(shape)
     whole = covariance_descriptors(images)
     for values in (1, 5000, 10**9):
-        monkeypatch.setattr(implementation, "_CHUNK_VALUES", values)
+        monkeypatch.setattr(implementation, "CHUNK_VALUES", values)
         np.testing.assert_allclose(covariance_descriptors(images), whole, rtol=0, atol=1e-15)
     np.testing.assert_allclose(covariance_descriptors(images[7:8]), whole[7:8], rtol=0, atol=1e-15)
 

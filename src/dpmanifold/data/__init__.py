@@ -1,6 +1,26 @@
-"""From raw data to points of a space, and the public balls that hold them whatever the data are."""
+"""From files and raw data to points of a space, and the public balls that hold them whatever the data are."""
 
+from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
+from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
+from dpmanifold.data.images import load_images, load_labels
+from dpmanifold.data.landmarks import load_landmarks
+from dpmanifold.data.loaders import as_records, load_array, load_column
 
-__all__ = ["covariance_descriptors", "descriptor_ball"]
+__all__ = [
+    "as_records",
+    "covariance_descriptors",
+    "descriptor_ball",
+    "descriptors_in_blocks",
+    "drop_reference",
+    "eeg_ball",
+    "eeg_covariances",
+    "iter_blocks",
+    "load_array",
+    "load_column",
+    "load_images",
+    "load_labels",
+    "load_landmarks",
+    "remove_average_reference",
+]

@@ -76,13 +76,13 @@ def descriptor_ball(
         center = 1.0
     elif bound == "tight":
         trace = trace_bound(size, sides)
-        center, radius = _smallest_ball(size, eta, trace)
+        center, radius = smallest_ball(size, eta, trace)
         known = "" if sides is None else f" for {sides[0]} x {sides[1]} pixels"
         reason = f"trace bound {trace:.4g}{known}, certified by duality (theory: descriptors)"
     else:
         raise InvalidArgumentError(f'bound must be "tight" or "published", got {shown(bound)}.')
     origin = f"covariance descriptors of {name} images, eta = {eta:g}: {reason}"
-    return Ball(SPD(size), center * np.eye(size), _rounded_up(radius), origin)
+    return Ball(SPD(size), center * np.eye(size), rounded_up(radius), origin)
 
 
 def trace_bound(size: int, sides: tuple[int, int] | None = None) -> float:
@@ -123,7 +123,7 @@ def squared_radius_bound(size: int, eta: float, trace: float, center: float, tou
     return (size * max(at_eta, at_touch) + slope * trace) * (1 + _ROUNDING)
 
 
-def _smallest_ball(size: int, eta: float, trace: float) -> tuple[float, float]:
+def smallest_ball(size: int, eta: float, trace: float) -> tuple[float, float]:
     """Return c and the radius of the smallest ball about c I that duality certifies."""
     # Both searches are over one valley each (theory: descriptors); the touching point need not lie beyond `farthest`.
     farthest = 2 + math.log((eta + trace) / eta)
@@ -151,7 +151,7 @@ def _smallest_ball(size: int, eta: float, trace: float) -> tuple[float, float]:
     return center, math.sqrt(squared_radius_bound(size, eta, trace, center, touch))
 
 
-def _rounded_up(radius: float) -> float:
+def rounded_up(radius: float) -> float:
     """Return the radius rounded up, to the places that the same formula gives on every machine."""
     scale = 10.0**_PLACES
     return math.ceil(radius * scale * (1 + _ROUNDING)) / scale

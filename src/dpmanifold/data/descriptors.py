@@ -35,7 +35,7 @@ _FLAT = 2.0**-20
 
 # Feature values held at once, unless a single image has more: 1 MB. From 2 MB on the allocator returns every temporary
 # to the system and asks for fresh pages, which costs a third more time.
-_CHUNK_VALUES = 2**17
+CHUNK_VALUES = 2**17
 
 
 def covariance_descriptors(images: npt.ArrayLike, eta: float = 1e-6) -> FloatArray:
@@ -82,7 +82,7 @@ def covariance_descriptors(images: npt.ArrayLike, eta: float = 1e-6) -> FloatArr
     height, width = array.shape[1:3]
     size = GRAY_SIZE if array.ndim == 3 else RGB_SIZE
     result = np.empty((len(array), size, size))
-    step = max(1, min(len(array), _CHUNK_VALUES // (size * height * width)))
+    step = max(1, min(len(array), CHUNK_VALUES // (size * height * width)))
     buffer = np.empty((step, size, height, width))  # made once, for the same reason
     for start in range(0, len(array), step):
         chunk = _intensities(array[start : start + step])

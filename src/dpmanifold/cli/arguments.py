@@ -1,0 +1,224 @@
+"""From words on the command line to spaces, balls, promises, records and units."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpmanifold import data
+from dpmanifold._check import Array
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
+from dpmanifold.release import Release, ball_from_dict, read_record
+from dpmanifold.stats import EACH_RECORD
+
+SPACES: dict[str, Callable[[int], Manifold]] = {
+    "euclidean": Euclidean,
+    "sphere": Sphere,
+    "hyperbolic": Hyperbolic,
+    "kendall": KendallShapes,
+    "spd": SPD,
+    "spd-riemann": lambda k: SPD(k, metric="riemann"),
+}
+EACH = "each-record"
+_WITH_COLUMNS = (".csv", ".parquet", ".npz")
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
+_MOST_CLASSES = 10_000
+
+
+def space_of(name: str, size: int | None, shape: tuple[int, ...] | None = None) -> Manifold:
+    """Return a space by name; without a size, that of records of the given shape."""
+    if name not in SPACES:
+        raise InvalidArgumentError(f"--space must be one of {', '.join(SPACES)}, got {name!r}.")
+    if size is None:
+        if shape is None:
+            raise InvalidArgumentError("--size must be given: the dimension d, landmarks k or matrix size k.")
+        size = _size_from(name, shape)
+    return SPACES[name](size)
+
+
+def _size_from(name: str, shape: tuple[int, ...]) -> int:
+    """Return the size that records of this shape have: k for matrices and landmarks, d for vectors."""
+    if len(shape) == 2:
+        return shape[0]
+    width = shape[0] if shape else 0
+    if name in ("spd", "spd-riemann"):
+        side = math.isqrt(width)
+        if side * side == width:
+            return side
+        return int((math.isqrt(8 * width + 1) - 1) // 2)
+    if name == "kendall":
+        return width // 2
+    return width if name == "euclidean" else width - 1
+
+
+def promise_of(epsilon: float | None, delta: float | None, mu: float | None, rho: float | None) -> Promise:
+    """Return the promise that was asked for: exactly one kind."""
+    kinds = [name for name, value in (("--epsilon", epsilon), ("--mu", mu), ("--rho", rho)) if value is not None]
+    if delta is not None and epsilon is None:
+        raise InvalidArgumentError("--delta needs --epsilon: together they are an approximate promise.")
+    if len(kinds) != 1:
+        raise InvalidArgumentError(
+            "give one promise: --epsilon E (pure), --epsilon E --delta D (approximate), --mu M (Gaussian) or --rho R "
+            f"(zero-concentrated); got {', '.join(kinds) if kinds else 'none'}."
+        )
+    if epsilon is not None:
+        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+    return GDP(mu) if mu is not None else ZCDP(rho)  # type: ignore[arg-type]
+
+
+def ball_of(space: Manifold, radius: float | None, center: str | None, source: str, file: str | None) -> Ball:
+    """Return the public ball: from a file, or about a centre."""
+    if file is not None:
+        if radius is not None or center is not None or source:
+            raise InvalidArgumentError("--ball brings centre, radius and source with it: leave out the others.")
+        ball = read_ball(file)
+        if ball.space != space:
+            raise InvalidArgumentError(f"--ball holds a ball on {ball.space!r}, and the records are on {space!r}.")
+        return ball
+    if radius is None:
+        raise InvalidArgumentError(
+            "--radius is missing: how far records may lie from the center, from public knowledge. "
+            "Or give --ball FILE, such as one that dpm ball released."
+        )
+    return Ball(space, center_of(space, center), radius, source)
+
+
+def center_of(space: Manifold, text: str | None) -> Array:
+    """Return a centre: coordinates, a number times the identity, or a file that holds one point.
+
+    Without one it is the identity or zero; directions and shapes have no such point, and it must be said.
+    """
+    if text is None:
+        if isinstance(space, (Sphere, KendallShapes)):
+            raise InvalidArgumentError(
+                f"--center is missing: {space!r} has no natural middle. Give numbers such as 0,0,1, or a file with one "
+                "point that may be shown (a template, an axis of the instrument)."
+            )
+        return space.origin
+    try:
+        numbers = np.array([float(part) for part in text.split(",")])
+    except ValueError:
+        numbers = np.asarray(data.load_array(text))
+    if numbers.shape == (1,) and isinstance(space, SPD):
+        return float(numbers[0]) * np.eye(space.size)
+    landmarks = isinstance(space, KendallShapes) and numbers.shape == (space.landmarks, 2)
+    if landmarks or numbers.shape == space.shape or numbers.ndim == 1:
+        numbers = numbers[None]
+    try:
+        records = data.as_records(numbers, space)
+    except InvalidDataError as problem:
+        raise InvalidArgumentError(f"--center {text} is no point of {space!r}: {problem}") from None
+    if len(records) != 1:
+        raise InvalidArgumentError(f"--center {text} holds {len(records)} points. Give one.")
+    return np.asarray(space.project(records[0]))
+
+
+def read_ball(path: str) -> Ball:
+    """Return the ball a file holds: one released by `dpm ball`, or one written by `dpm ball --public`."""
+    record = read_record(path)
+    if isinstance(record, dict) and "space" in record and "center" in record:
+        try:
+            return ball_from_dict(record)
+        except (KeyError, TypeError, ValueError, OverflowError) as problem:
+            raise InvalidDataError(f"{path} holds a damaged ball: {problem}.") from problem
+    release = Release.from_dict(record)
+    if not isinstance(release.value, Ball):
+        raise InvalidArgumentError(f"--ball {path} holds a {release.statistic}, not a ball.")
+    return release.value
+
+
+def records_of(
+    path: str, key: str | None, columns: str | None, name: str, size: int | None, normalize: bool = False
+) -> tuple[Array, Manifold]:
+    """Return records of a file in the shape of their space, and the space. Arrays on disk stay there.
+
+    Landmarks of a table are paired by the names of their columns. With `normalize` nearly valid records are moved onto
+    the space, each by itself.
+    """
+    wanted = None if columns is None else [part.strip() for part in columns.split(",")]
+    if name == "kendall" and pathlib.Path(path).suffix.lower() in (".csv", ".parquet", ".tps"):
+        array = data.load_landmarks(path, columns=wanted)[0]
+    else:
+        array = data.load_array(path, key=key, columns=wanted)
+    if array.ndim < 2:
+        raise InvalidDataError(f"{path} must hold one record per row, got an array with {array.ndim} axes.")
+    space = space_of(name, size, array.shape[1:])
+    try:
+        records = data.as_records(array, space)
+    except InvalidDataError as problem:
+        raise InvalidDataError(f"{path}: {str(problem).replace('columns=', '--columns')}") from None
+    return (np.asarray(space.project(records)) if normalize else records), space
+
+
+def units_of(text: str, path: str, n: int) -> Any:
+    """Return who owns each record: everybody one, a column or key of the data file, or a file (FILE or FILE:COLUMN)."""
+    return EACH_RECORD if text == EACH else column_of(text, path, n, "--units")
+
+
+def column_of(text: str, path: str, n: int, option: str) -> Array:
+    """Return one value per record: a column or key of the data file, or of another one (FILE or FILE:COLUMN)."""
+    file, _, column = text.rpartition(":")
+    tabular = pathlib.Path(path).suffix.lower() in _WITH_COLUMNS
+    if tabular and _has_column(path, text):
+        found = _column(path, text)
+    elif file and pathlib.Path(file).exists():
+        found = _column(file, column)
+    elif pathlib.Path(text).is_file():
+        found = data.load_column(text)
+    elif tabular:
+        found = _column(path, text)  # says which columns there are
+    else:
+        raise InvalidArgumentError(
+            f"{option} {text}: there is no such file, and {path} has no columns. Give a file with one id per record, "
+            f"or {EACH} for units of one record each."
+        )
+    if found.shape != (n,):
+        raise InvalidDataError(f"{option} {text} holds {found.shape[0]} values for {n} records. Give one per record.")
+    return found
+
+
+def _has_column(path: str, name: str) -> bool:
+    """Whether a table or archive holds a column or array of that name."""
+    try:
+        _column(path, name)
+    except InvalidArgumentError:
+        return False
+    return True
+
+
+def _column(path: str, name: str) -> Array:
+    """Return a column of a table, or an array of an .npz file."""
+    if pathlib.Path(path).suffix.lower() == ".npz":
+        return data.load_column(path, key=name)
+    return data.load_column(path, name)
+
+
+def class_words(text: str) -> list[str]:
+    """Return a public list of classes as words: "a,b,c", or "0..9" for whole numbers. They become names of files."""
+    first, dots, last = text.partition("..")
+    if dots:
+        if not (_WHOLE.fullmatch(first) and _WHOLE.fullmatch(last)) or int(last) - int(first) > _MOST_CLASSES:
+            raise InvalidArgumentError(f"--classes {text}: expected a short range of whole numbers such as 0..9.")
+        return [str(number) for number in range(int(first), int(last) + 1)]
+    words = [part.strip() for part in text.split(",")]
+    if any(not word or not word.isprintable() or word in (".", "..") or set(word) & set("/\\") for word in words):
+        raise InvalidArgumentError(f"--classes {text}: a class must be a word without slashes, as it names a file.")
+    return words
+
+
+def classes_of(words: list[str], labels: Array) -> list[Any]:
+    """Return classes of the kind the labels have: whole numbers or text."""
+    if labels.dtype.kind not in "iu":
+        return list(words)
+    wrong = [word for word in words if not _WHOLE.fullmatch(word)]
+    if wrong:
+        raise InvalidArgumentError(f"--classes holds {wrong[0]!r}, and the labels are whole numbers.")
+    return [int(word) for word in words]

@@ -1,0 +1,87 @@
+"""Options that several commands share, each in one place: the same word means the same everywhere."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Annotated
+
+import typer
+
+from dpmanifold.cli.arguments import SPACES
+
+_BALL, _PROMISE, _OUT = "The public ball", "The promise (one kind)", "What to write"
+
+Data = Annotated[str, typer.Argument(help="Records: .npy, .npz (with --key), .csv or .parquet (with --columns).")]
+Key = Annotated[str | None, typer.Option(help="Array inside an .npz file.")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns of a table: a,b,c or x*; matrices as xx,xy,xz,yy,yz,zz (upper triangle).")
+]
+Space = Annotated[str, typer.Option(help="One of: " + ", ".join(SPACES) + ".")]
+Size = Annotated[int | None, typer.Option(help="Dimension, landmarks or matrix size; from the records if left out.")]
+Units = Annotated[
+    str,
+    typer.Option(
+        help="Who owns each record: each-record (nobody owns two), a column or key of the data, FILE, or FILE:COLUMN."
+    ),
+]
+MaybeUnits = Annotated[str | None, typer.Option(help="As in dpm mean; not with --public.")]
+Radius = Annotated[
+    float | None,
+    typer.Option(
+        help="How far records may lie from the center: radians on a sphere (below 0.785), "
+        "log-eigenvalue distance on SPD matrices.",
+        rich_help_panel=_BALL,
+    ),
+]
+Center = Annotated[
+    str | None,
+    typer.Option(
+        help="0,0,1 (coordinates), 0.7 (times the identity) or a file with one point; else the identity or zero.",
+        rich_help_panel=_BALL,
+    ),
+]
+Source = Annotated[str, typer.Option(help="Where this knowledge comes from; results repeat it.", rich_help_panel=_BALL)]
+BallFile = Annotated[str | None, typer.Option("--ball", help="A ball's file instead.", rich_help_panel=_BALL)]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(
+        help="Pure, or with --delta approximate. 1 is usual; smaller is more private.", rich_help_panel=_PROMISE
+    ),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Goes with --epsilon: well below 1 / number of units, such as 1e-6.", rich_help_panel=_PROMISE),
+]
+Mu = Annotated[
+    float | None,
+    typer.Option(help="Gaussian (GDP). 1 is usual; 0.24 is near epsilon 1, delta 1e-6.", rich_help_panel=_PROMISE),
+]
+Rho = Annotated[
+    float | None, typer.Option(help="Zero-concentrated (zCDP). 0.5 is about --mu 1.", rich_help_panel=_PROMISE)
+]
+Level = Annotated[float, typer.Option(help="Confidence, between 0 and 1.")]
+Mechanism = Annotated[str, typer.Option(help="auto, or a name from dpm mechanisms.")]
+Invalid = Annotated[
+    str,
+    typer.Option(
+        help="raise: refuse bad records (the message describes data). center: count them as the center, silently. "
+        "What cannot be read from the file at all is refused either way."
+    ),
+]
+Normalize = Annotated[
+    bool,
+    typer.Option(
+        "--normalize", help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself."
+    ),
+]
+Refine = Annotated[bool, typer.Option("--refine", help="Spend a fifth on a smaller ball first.")]
+Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hence NOT PRIVATE.")]
+Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON.", rich_help_panel=_OUT)]
+Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]
+Picture = Annotated[pathlib.Path | None, typer.Option(help="A picture: .png, .svg, .pdf.", rich_help_panel=_OUT)]
+Html = Annotated[pathlib.Path | None, typer.Option("--html", help="A report in one .html file.", rich_help_panel=_OUT)]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel=_OUT)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Reveal = Annotated[
+    bool, typer.Option("--reveal", help="Compare with the data, for data that may be shown: marks it NOT PRIVATE.")
+]

@@ -1,0 +1,402 @@
+"""The commands that release something about private records: each a thin shell over one `private_*` function.
+
+What they print is a function of what they release: nothing else about the records reaches the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import tempfile
+from dataclasses import replace
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from dpmanifold.ball import Ball
+from dpmanifold.cli import options
+from dpmanifold.cli.arguments import class_words, classes_of, column_of, records_of
+from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.outputs import Outputs, check_targets, console
+from dpmanifold.cli.question import Question, describe_images, image_question
+from dpmanifold.cli.work import working
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.files import whole_file
+from dpmanifold.release import Release, ball_to_dict, write_record
+from dpmanifold.stats import (
+    compare,
+    private_ball,
+    private_interval,
+    private_mean,
+    private_means,
+    private_region,
+    private_test,
+    private_variance,
+)
+
+
+@guarded
+def mean(
+    path: options.Data,
+    space: options.Space,
+    units: options.Units,
+    out: options.Out,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    normalize: options.Normalize = False,
+    size: options.Size = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    ball: options.BallFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    mechanism: options.Mechanism = "auto",
+    refine: options.Refine = False,
+    invalid: options.Invalid = "raise",
+    seed: options.Seed = None,
+    reveal: options.Reveal = False,
+    npy: options.Npy = None,
+    picture: options.Picture = None,
+    html: options.Html = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Release a private Fréchet mean."""
+    outputs = Outputs(out, npy, picture, html, force).check(mechanism, marked=reveal or seed is not None)
+    if reveal and invalid != "raise":
+        raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
+    asked = Question.read(
+        path, key, columns, space, size, units, (radius, center, source, ball), (epsilon, delta, mu, rho), normalize
+    )
+    with working("clipping and solving"):
+        release = private_mean(
+            asked.records, asked.ball, asked.privacy, units=asked.units, mechanism=mechanism, invalid=invalid,
+            refine=refine, rng=seed,
+        )  # fmt: skip
+    outputs.write(revealed(release, asked) if reveal else release, as_json)
+
+
+def revealed(release: Release, asked: Question) -> Release:
+    """Compare a release with its data and mark it: from now on it is not private."""
+    found = compare(release, np.asarray(asked.records), units=asked.units, public=True)
+    details = {**release.details, "revealed error": found.error, "revealed share clipped": found.clipped}
+    return replace(release, private=False, details=details)
+
+
+@guarded
+def means(
+    path: options.Data,
+    units: options.Units,
+    labels: Annotated[str, typer.Option(help="One class per record: a column or key of the data, FILE, FILE:COLUMN.")],
+    classes: Annotated[str, typer.Option(help="The public list of classes: a,b,c or 0..9.")],
+    out: Annotated[pathlib.Path, typer.Option(help="A folder: one JSON release per class.")],
+    space: Annotated[str | None, typer.Option(help="As in dpm mean; not with --images.")] = None,
+    images: Annotated[bool, typer.Option("--images", help="The records are images: use their descriptors.")] = False,
+    eta: Annotated[float, typer.Option(help="Ridge of the descriptors.")] = 1e-6,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    normalize: options.Normalize = False,
+    size: options.Size = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    ball: options.BallFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    mechanism: options.Mechanism = "auto",
+    refine: options.Refine = False,
+    invalid: options.Invalid = "raise",
+    seed: options.Seed = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Release one private mean per class. Labels, and who is in which class, are public."""
+    if images == (space is not None):
+        raise InvalidArgumentError("give either --space, or --images for descriptors of images.")
+    if images and (radius, size, columns, center, source) != (None, None, None, None, ""):
+        raise InvalidArgumentError(
+            "--images brings its own space and ball: leave out --radius, --size, --columns, --center and --source, or "
+            "give another ball with --ball."
+        )
+    if out.exists() and not out.is_dir():
+        raise InvalidArgumentError(f"--out {out} is a file. Give a folder.")
+    if not out.parent.is_dir():
+        raise InvalidArgumentError(f"--out {out}: the folder {out.parent} does not exist. Make it first.")
+    words = class_words(classes)
+    check_targets({f"--out, class {word}": target_of(out, word) for word in words} if out.is_dir() else {}, force)
+    promise = (epsilon, delta, mu, rho)
+    if images:
+        asked = image_question(path, key, eta, units, ball, promise)
+    else:
+        asked = Question.read(
+            path, key, columns, str(space), size, units, (radius, center, source, ball), promise, normalize
+        )
+    which = column_of(labels, path, len(asked.records), "--labels")
+    names = classes_of(words, which)
+    with working("clipping and solving"):
+        releases = private_means(
+            asked.records, which, asked.ball, asked.privacy, units=asked.units, classes=names, mechanism=mechanism,
+            invalid=invalid, refine=refine, rng=seed,
+        )  # fmt: skip
+    write_releases(releases, out)
+    if as_json:
+        typer.echo(json.dumps({str(name): release.to_dict() for name, release in releases.items()}, indent=2))
+        return
+    screen = console()
+    for name, release in releases.items():
+        screen.print(
+            f"class {name}: {release.n:,} {release.unit}s, {release.privacy}, "
+            f"expected noise {release.noise_error():.4g}{release.caution}"
+            f"{'' if release.private else ' -- NOT PRIVATE'}",
+            markup=False,
+        )
+    screen.print(f"written {len(releases)} releases to {out}", markup=False)
+
+
+def target_of(folder: pathlib.Path, name: object) -> pathlib.Path:
+    """Return the file of a class's release."""
+    return folder / f"mean-{name}.json"
+
+
+def write_releases(releases: dict[Any, Release], out: pathlib.Path) -> None:
+    """Write one file per class: all into a folder beside, which is then moved over, so that no half of them stays."""
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as parts:
+        for name, release in releases.items():
+            write_record(target_of(pathlib.Path(parts), name), release.to_dict())
+        out.mkdir(exist_ok=True)
+        for name in releases:
+            os.replace(target_of(pathlib.Path(parts), name), target_of(out, name))
+
+
+@guarded
+def descriptors(
+    path: Annotated[str, typer.Argument(help="Images: idx, .npz (with --key), .npy, or a folder of PNG or JPEG.")],
+    out: Annotated[pathlib.Path, typer.Option(help="The descriptors as .npy, (n, 9, 9) or (n, 11, 11).")],
+    ball: Annotated[pathlib.Path | None, typer.Option(help="Write their public ball as JSON, for --ball.")] = None,
+    key: options.Key = None,
+    eta: Annotated[float, typer.Option(help="Ridge that is added to every covariance.")] = 1e-6,
+    force: options.Force = False,
+) -> None:
+    """Turn images into covariance descriptors, one by one. NOT PRIVATE: the descriptors are data."""
+    check_targets({"--out": out} | ({"--ball": ball} if ball is not None else {}), force)
+    found, public = describe_images(path, key, eta)
+    with whole_file(out, "wb") as file:
+        np.save(file, found, allow_pickle=False)
+    if ball is not None:
+        write_record(ball, ball_to_dict(public))
+    screen = console()
+    said = f"{len(found):,} descriptors on {public.space!r} written to {out} (not private: they are data)"
+    screen.print(said, markup=False)
+    screen.print(f"public ball: radius {public.radius:.3f}" + (f", written to {ball}" if ball else ""), markup=False)
+
+
+@guarded
+def variance(
+    path: options.Data,
+    space: options.Space,
+    units: options.Units,
+    out: options.Out,
+    about: Annotated[pathlib.Path | None, typer.Option(help="A released mean to take it about: costs less.")] = None,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    normalize: options.Normalize = False,
+    size: options.Size = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    ball: options.BallFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    invalid: options.Invalid = "raise",
+    seed: options.Seed = None,
+    html: options.Html = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Release a private Fréchet variance."""
+    outputs = Outputs(out, html=html, force=force).check()
+    reference = None if about is None else Release.load(about)
+    asked = Question.read(
+        path, key, columns, space, size, units, (radius, center, source, ball), (epsilon, delta, mu, rho), normalize
+    )
+    with working("clipping and solving"):
+        release = private_variance(
+            asked.records, asked.ball, asked.privacy, units=asked.units, about=reference, invalid=invalid, rng=seed
+        )
+    outputs.write(release, as_json)
+
+
+@guarded
+def region(
+    path: options.Data,
+    space: options.Space,
+    units: options.Units,
+    out: options.Out,
+    level: options.Level = 0.95,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    normalize: options.Normalize = False,
+    size: options.Size = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    ball: options.BallFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    invalid: options.Invalid = "raise",
+    seed: options.Seed = None,
+    npy: options.Npy = None,
+    picture: options.Picture = None,
+    html: options.Html = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Release a mean with a confidence region for the population's."""
+    outputs = Outputs(out, npy, picture, html, force).check(marked=seed is not None)
+    asked = Question.read(
+        path, key, columns, space, size, units, (radius, center, source, ball), (epsilon, delta, mu, rho), normalize
+    )
+    with working("clipping and solving"):
+        found = private_region(
+            asked.records, asked.ball, asked.privacy, units=asked.units, level=level, invalid=invalid, rng=seed
+        )
+    outputs.write(found, as_json)
+
+
+@guarded
+def interval(
+    path: options.Data,
+    space: options.Space,
+    units: options.Units,
+    out: options.Out,
+    level: options.Level = 0.95,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    normalize: options.Normalize = False,
+    size: options.Size = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    ball: options.BallFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    invalid: options.Invalid = "raise",
+    seed: options.Seed = None,
+    picture: options.Picture = None,
+    html: options.Html = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Release a Fréchet variance with a confidence interval for the population's."""
+    outputs = Outputs(out, None, picture, html, force).check()
+    asked = Question.read(
+        path, key, columns, space, size, units, (radius, center, source, ball), (epsilon, delta, mu, rho), normalize
+    )
+    with working("clipping and solving"):
+        found = private_interval(
+            asked.records, asked.ball, asked.privacy, units=asked.units, level=level, invalid=invalid, rng=seed
+        )
+    outputs.write(found, as_json)
+
+
+@guarded
+def two_sample(
+    path: options.Data,
+    other: Annotated[str, typer.Argument(help="Records of the second group, in the same form.")],
+    space: options.Space,
+    units: options.Units,
+    out: options.Out,
+    level: options.Level = 0.95,
+    key: options.Key = None,
+    other_key: Annotated[str | None, typer.Option(help="Array inside the second .npz file.")] = None,
+    columns: options.Columns = None,
+    normalize: options.Normalize = False,
+    size: options.Size = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    ball: options.BallFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    invalid: options.Invalid = "raise",
+    seed: options.Seed = None,
+    picture: options.Picture = None,
+    html: options.Html = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Test whether two groups have the same Fréchet mean. Nobody may be in both; --units is a column of both files."""
+    outputs = Outputs(out, None, picture, html, force).check()
+    about, promise = (radius, center, source, ball), (epsilon, delta, mu, rho)
+    first = Question.read(path, key, columns, space, size, units, about, promise, normalize)
+    second = Question.read(other, other_key or key, columns, space, size, units, about, promise, normalize)
+    both = first.units if units == "each-record" else (first.units, second.units)
+    with working("clipping and solving"):
+        found = private_test(
+            first.records, second.records, first.ball, first.privacy, units=both, level=level, invalid=invalid, rng=seed
+        )
+    outputs.write(found, as_json)
+
+
+@guarded
+def ball(
+    path: options.Data,
+    space: options.Space,
+    out: options.Out,
+    units: options.MaybeUnits = None,
+    coverage: Annotated[float, typer.Option(help="Share of the units the new ball should hold.")] = 0.95,
+    public: Annotated[bool, typer.Option("--public", help="The records are public: no promise, no noise.")] = False,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    normalize: options.Normalize = False,
+    size: options.Size = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    invalid: options.Invalid = "raise",
+    seed: options.Seed = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Release a small ball inside a large public one (its cost comes on top of what is made with it)."""
+    outputs = Outputs(out, force=force).check()
+    if public:
+        if units is not None or any(value is not None for value in (radius, epsilon, delta, mu, rho, seed)):
+            raise InvalidArgumentError("--public needs no units, radius, promise or seed: leave them out.")
+        records, where = records_of(path, key, columns, space, size, normalize)
+        found = Ball.from_public(where, np.asarray(records), coverage)
+        write_record(out, ball_to_dict(found))
+        if as_json:
+            typer.echo(json.dumps(ball_to_dict(found), indent=2))
+        else:
+            console().print(f"{found!r}\n  written      {out}", markup=False)
+        return
+    if units is None:
+        raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")
+    asked = Question.read(
+        path, key, columns, space, size, units, (radius, center, source, None), (epsilon, delta, mu, rho), normalize
+    )
+    with working("searching"):
+        release = private_ball(
+            asked.records, asked.ball, asked.privacy, units=asked.units, coverage=coverage, invalid=invalid, rng=seed
+        )
+    outputs.write(release, as_json)

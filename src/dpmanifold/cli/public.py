@@ -1,0 +1,216 @@
+"""The commands that touch no data: what there is, what one record can do, what to expect."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from dpmanifold import sensitivity
+from dpmanifold.ball import Ball
+from dpmanifold.cli import options
+from dpmanifold.cli.arguments import ball_of, promise_of, space_of
+from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
+from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
+from dpmanifold.mechanisms import MECHANISMS
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
+from dpmanifold.stats import needed_promise, needed_units, plan_mean
+
+_EXAMPLES: list[tuple[str, Manifold]] = [
+    ("euclidean", Euclidean(3)),
+    ("sphere", Sphere(2)),
+    ("hyperbolic", Hyperbolic(2)),
+    ("kendall", KendallShapes(8)),
+    ("spd", SPD(3)),
+    ("spd-riemann", SPD(3, metric="riemann")),
+]
+
+
+@guarded
+def spaces(as_json: options.Json = False) -> None:
+    """List the spaces with their facts, each at a small size."""
+    if as_json:
+        facts = [
+            {
+                "name": name,
+                "example": repr(space),
+                "dim": space.dim,
+                "shape": list(space.shape),
+                "curvature": list(space.curvature),
+                "radius_limit": None if math.isinf(space.radius_limit) else space.radius_limit,
+                "flat": space.is_flat,
+                "hadamard": space.is_hadamard,
+            }
+            for name, space in _EXAMPLES
+        ]
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    table = Table(title="Spaces", box=box.SIMPLE)
+    for heading in ("name", "in Python", "point", "curvature", "radius <"):
+        table.add_column(heading, no_wrap=True)
+    for name, space in _EXAMPLES:
+        low, high = space.curvature
+        limit = "any" if math.isinf(space.radius_limit) else f"{space.radius_limit:.4f}"
+        curvature = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        shape = " x ".join(map(str, space.shape))
+        table.add_row(name, repr(space), shape, curvature, limit)
+    Console().print(table)
+
+
+@guarded
+def mechanisms(as_json: options.Json = False) -> None:
+    """List the mechanisms: on which spaces, and for which promises, each can be used."""
+    promises = {
+        "pure": PureDP(0.5), "approximate": ApproxDP(0.5, 1e-6), "zCDP": ZCDP(0.5), "Gaussian": GDP(1.0),
+    }  # fmt: skip
+    balls = {name: Ball(space, space.origin, 0.3) for name, space in _EXAMPLES}
+    found = []
+    for mechanism in MECHANISMS.values():
+        able = [
+            (name, kind)
+            for name, ball in balls.items()
+            for kind, promise in promises.items()
+            if mechanism.refusal(ball, promise) is None
+        ]
+        where = [name for name in balls if name in {place for place, _ in able}]
+        kept = [kind for kind in promises if kind in {what for _, what in able}]
+        notes = ["baseline"] if mechanism.baseline else [] if mechanism.automatic else ["by name only"]
+        notes += [] if mechanism.covers_timing else ["timing not covered"]
+        found.append((mechanism, where, kept, ", ".join(notes)))
+    if as_json:
+        rows = [
+            {"name": m.name, "title": m.title, "spaces": where, "promises": kept, "note": note}
+            for m, where, kept, note in found
+        ]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table(title="Mechanisms", box=box.SIMPLE)
+    for heading in ("name", "spaces", "promises", "note"):
+        table.add_column(heading, no_wrap=heading == "name")
+    for m, where, kept, note in found:
+        shown = "all" if len(where) == len(_EXAMPLES) else ", ".join(where)
+        table.add_row(m.name, shown, ", ".join(kept) if len(kept) < len(promises) else "all", note)
+    Console().print(table)
+    Console().print('"auto" takes the one with the smallest expected noise that keeps the promise: see dpm plan.')
+
+
+@guarded
+def plan(
+    units: Annotated[int, typer.Option("-n", "--number", help="Number of units (people), public.")],
+    space: options.Space,
+    size: options.Size = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    ball: options.BallFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")] = False,
+    picture: options.Picture = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Say what to expect of a private mean: every mechanism with its error. Touches no data."""
+    where = space_of(space, size)
+    if ball is None and center is None and radius is not None:
+        chosen = Ball(where, where.origin, radius, source)  # the same plan wherever the centre is
+    else:
+        chosen = ball_of(where, radius, center, source, ball)
+    privacy = promise_of(epsilon, delta, mu, rho)
+    if picture is not None:
+        check_targets({"--picture": picture}, force)
+        require_plots()
+    found = plan_mean(units, chosen, privacy, everything=everything)
+    needs = {} if error is None else _needs(error, units, chosen, privacy)
+    if picture is not None:
+        save_picture(found, picture)
+    if as_json:
+        rows = [dataclasses.asdict(row) for row in found.rows]
+        record = {"n": units, "privacy": privacy.to_dict(), "rows": rows, "refused": found.refused, **needs}
+        typer.echo(json.dumps({**record, "verdict": found.verdict}, indent=2))
+        return
+    out = Console(highlight=False)
+    out.print(found.table())
+    out.print(found.verdict, soft_wrap=True)
+    for text in needs.values():
+        out.print(text, soft_wrap=True)
+
+
+def _needs(error: float, units: int, ball: Ball, privacy: Promise) -> dict[str, str]:
+    """Say how many units, or which promise, an expected error would take."""
+    people = needed_units(error, ball, privacy)
+    delta = privacy.delta if isinstance(privacy, ApproxDP) else None
+    promise = needed_promise(error, units, ball, type(privacy), delta=delta)
+    return {
+        "needed_units": f"An expected error of {error:g} takes {people:,} units under {privacy}.",
+        "needed_promise": f"With {units:,} units it takes {promise}.",
+    }
+
+
+@guarded
+def sensitivity_command(
+    space: options.Space,
+    size: Annotated[int, typer.Option(help="Dimension d, number of landmarks k, or size k of the matrices.")],
+    radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
+    units: Annotated[int, typer.Option("-n", "--number", help="Number of units (people), public.")],
+    as_json: options.Json = False,
+) -> None:
+    """Say how far one unit can move each statistic: the published bound and ours. Touches no data."""
+    chosen = space_of(space, size)
+    rows = _sensitivity_rows(Ball(chosen, chosen.origin, radius), units)
+    if as_json:
+        found = [{"statistic": name, "published": published, "tight": tight} for name, published, tight in rows]
+        typer.echo(json.dumps({"space": repr(chosen), "radius": radius, "n": units, "bounds": found}, indent=2))
+        return
+    table = Table(title=f"One unit of {units:,} in a ball of radius {radius:g} on {chosen!r}")
+    for heading in ("statistic", "published", "ours", "ours / published"):
+        table.add_column(heading, justify="left" if heading == "statistic" else "right")
+    for name, published, tight in rows:
+        shown = "-" if published is None else f"{published:.6g}"
+        ratio = "-" if not published else f"{tight / published:.2f}"
+        table.add_row(name, shown, f"{tight:.6g}", ratio)
+    console = Console()
+    console.print(table)
+    console.print(
+        "Published bounds are for any point of the ball, and for the covariance instead of the second moment."
+    )
+
+
+def _sensitivity_rows(ball: Ball, n: int) -> list[tuple[str, float | None, float]]:
+    """Return (name, published bound if there is one, our bound) for every statistic about the centre."""
+    about = ball.center
+    return [
+        ("mean", sensitivity.of_mean(ball, n, bound="published").value, sensitivity.of_mean(ball, n).value),
+        (
+            "gradient (KNG)",
+            sensitivity.of_gradient(ball, n, bound="published").value,
+            sensitivity.of_gradient(ball, n).value,
+        ),
+        (
+            "variance about the centre",
+            sensitivity.of_variance(ball, n, bound="published").value,
+            sensitivity.of_variance(ball, n, about=about).value,
+        ),
+        (
+            "fourth moment about the centre",
+            sensitivity.of_fourth_moment(ball, n, bound="published").value,
+            sensitivity.of_fourth_moment(ball, n, about=about).value,
+        ),
+        (
+            "second moment at the centre",
+            sensitivity.of_second_moment(ball, n, about=about, bound="published").value,
+            sensitivity.of_second_moment(ball, n, about=about).value,
+        ),
+        ("mean Hessian at the centre", None, sensitivity.of_hessian(ball, n, about=np.asarray(about)).value),
+    ]

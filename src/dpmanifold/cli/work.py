@@ -1,0 +1,27 @@
+"""Progress on stderr: work done, never anything about the data."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+
+@contextlib.contextmanager
+def working(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show a spinner, or with a total a bar; gives a function that takes how much is done. Silent without a terminal.
+
+    How long the spinner turns is the running time, which docs/limitations.md says is not covered.
+    """
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    columns = [SpinnerColumn(), TextColumn("{task.description}")]
+    if total is not None:
+        columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)

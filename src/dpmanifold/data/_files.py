@@ -1,0 +1,105 @@
+"""What all readers of files share: checking paths, saying what is wrong with a file, and packages that may be missing.
+
+Messages name the file, the place and a remedy, never a value: what stands in the file is private.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+
+from dpmanifold._check import Array, shown
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+PathLike = str | os.PathLike[str]
+
+
+class Stream(Protocol):
+    """What is read from: a file, or the inside of a gzip or zip file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill the buffer, and return by how much."""
+
+
+# Deflate (gzip, zip) never shrinks data by more than this, so a header that promises more is wrong.
+_DEFLATE_RATIO = 1032
+_SHOWN_NAMES = 12
+
+
+def checked_path(path: object) -> pathlib.Path:
+    """Return `path` as the path of something that exists, or say what is wrong with it."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidArgumentError(f"path must be the name of a file, got {shown(path)}.")
+    found = pathlib.Path(os.fsdecode(path))
+    if not found.exists():
+        raise InvalidArgumentError(f"path: there is no file {str(found)!r}. Check the name and the folder.")
+    return found
+
+
+def checked_file(path: object) -> pathlib.Path:
+    """Return `path` as the path of a file, not a folder."""
+    found = checked_path(path)
+    if not found.is_file():
+        raise InvalidArgumentError(f"path: {str(found)!r} is a folder. Name one file in it.")
+    return found
+
+
+def unknown_format(path: pathlib.Path, known: str) -> InvalidArgumentError:
+    """Return the error about a file whose name does not say how to read it."""
+    return InvalidArgumentError(f"path: the format of {path.name!r} is not known. Known are {known}.")
+
+
+def bad_file(path: pathlib.Path, fault: str) -> InvalidDataError:
+    """Return the error about the content of a file; `fault` says what, where and what to do.
+
+    Examples
+    --------
+    >>> print(bad_file(pathlib.Path("folder/faces.csv"), "line 3 has 4 entries, the first line 5. Repair that line."))
+    faces.csv: line 3 has 4 entries, the first line 5. Repair that line.
+    """
+    return InvalidDataError(f"{path.name}: {fault}")
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return names of columns or arrays for a message, the first dozen of them.
+
+    Examples
+    --------
+    >>> listed(["x", "y"]), listed(range(14))
+    ("'x', 'y'", '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more')
+    """
+    every = [repr(name) for name in names]
+    more = f" and {len(every) - _SHOWN_NAMES} more" if len(every) > _SHOWN_NAMES else ""
+    return ", ".join(every[:_SHOWN_NAMES]) + more
+
+
+def no_option(value: object, name: str, path: pathlib.Path, remedy: str) -> None:
+    """Refuse an option that means nothing for this kind of file, so that it is not ignored in silence."""
+    if value is not None:
+        raise InvalidArgumentError(f"{name} means nothing for {path.name!r}. {remedy}")
+
+
+def plausible_size(expanded: int, compressed: int) -> bool:
+    """Return whether `compressed` bytes of deflate may hold `expanded` bytes."""
+    return expanded <= _DEFLATE_RATIO * (compressed + 1)
+
+
+def read_exactly(stream: Stream, count: int) -> Array | None:
+    """Return the `count` bytes that are left in the stream as an array (count,), or None if there are fewer or more."""
+    values = np.empty(count, dtype=np.uint8)
+    view = values.data
+    filled = 0
+    while filled < count:
+        # One GB at a time: some decompressors count in 32 bits.
+        got = stream.readinto(view[filled : filled + 2**30])
+        if not got:
+            return None
+        filled += got
+    return None if stream.read(1) else values

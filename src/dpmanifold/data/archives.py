@@ -1,0 +1,179 @@
+"""Arrays in .npy files and .npz archives: memory-mapped where they are stored as they are, never unpickled.
+
+`np.load` maps .npy files only, and allocates what a header says before it looks at the file. Here uncompressed
+members of an archive are mapped too, and every size is held against the file first.
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import IO, Literal, cast
+
+import numpy as np
+
+from dpmanifold._check import Array, shown
+from dpmanifold.data._files import Stream, bad_file, listed, plausible_size, read_exactly
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+_BROKEN = "it is damaged, incomplete or not what its name says. Copy or download it again."
+_LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a zip member: signature, ..., lengths of name and extra field
+_HEADER_READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What the header of an array in numpy's format says, and how long the header is."""
+
+    shape: tuple[int, ...]
+    order: str
+    dtype: np.dtype[np.generic]
+    length: int
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_npy(path: pathlib.Path) -> Array:
+    """Return the array of a .npy file, memory-mapped and read-only.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.npy")
+    ...     np.save(path, np.eye(2))
+    ...     print(type(read_npy(path)).__name__)
+    memmap
+    """
+    try:
+        with path.open("rb") as stream:
+            header = _read_header(stream, path, "the array")
+            if header.length + header.size > path.stat().st_size:
+                raise bad_file(path, "it ends before its last number. Copy or download it again.")
+        return _mapped(path, header, header.length)
+    except InvalidDataError:
+        raise
+    except (OSError, ValueError, EOFError):
+        raise bad_file(path, _BROKEN) from None
+
+
+def archive_keys(path: pathlib.Path) -> list[str]:
+    """Return the names of the arrays in an .npz archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):
+        raise bad_file(path, _BROKEN) from None
+
+
+def chosen_key(path: pathlib.Path, key: object) -> str:
+    """Return the name of the array that `key` means; without a key there must be one array only."""
+    keys = archive_keys(path)
+    if key is None and len(keys) == 1:
+        return keys[0]
+    if key is None:
+        raise InvalidArgumentError(f"key is needed: {path.name!r} holds {_contents(keys)}.")
+    if not (isinstance(key, str) and key in keys):
+        raise InvalidArgumentError(f"key {shown(key)} is not in {path.name!r}, which holds {_contents(keys)}.")
+    return key
+
+
+def read_npz(path: pathlib.Path, key: str | None = None) -> Array:
+    """Return one array of an .npz archive: mapped if it was saved by `np.savez`, read if by `np.savez_compressed`.
+
+    The checksum of a mapped array is not verified, which would read all of it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.npz")
+    ...     np.savez(path, images=np.zeros((3, 8, 8)), labels=np.zeros(3))
+    ...     images = read_npz(path, "images")
+    ...     print(type(images).__name__, images.shape)
+    memmap (3, 8, 8)
+    """
+    name = chosen_key(path, key)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            member = archive.getinfo(name + ".npy")
+            with archive.open(member) as stream:
+                header = _read_header(stream, path, f"array {name!r}")
+                # Held against the file itself: what the archive says of its own sizes may be wrong.
+                known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+                honest = known and plausible_size(member.file_size, min(member.compress_size, path.stat().st_size))
+                if header.length + header.size != member.file_size or not honest:
+                    raise bad_file(path, f"array {name!r} has another size than its header says. Save it again.")
+                if member.compress_type != zipfile.ZIP_STORED:
+                    return _read(stream, header, path)
+        return _mapped(path, header, _data_offset(path, member) + header.length)
+    except InvalidDataError:
+        raise
+    # RuntimeError: encrypted; NotImplementedError: compressed by a method that Python does not know.
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        raise bad_file(path, f"array {name!r} cannot be read: {_BROKEN}") from None
+
+
+def _contents(keys: list[str]) -> str:
+    return f"the arrays {listed(keys)}" if keys else "no arrays"
+
+
+def _read_header(stream: IO[bytes], path: pathlib.Path, what: str) -> _Header:
+    """Read the header of numpy's format, and refuse what is not plain numbers or text."""
+    version = np.lib.format.read_magic(stream)
+    # Version 3 is for structured arrays whose fields have names beyond Latin-1.
+    reader = _HEADER_READERS.get(version)
+    try:
+        shape, fortran, dtype = ((), False, np.dtype([("", "V1")])) if reader is None else reader(stream)
+    except Exception:
+        # The header is a line of Python that numpy parses; damaged ones raise whatever its parser raises.
+        raise bad_file(path, _BROKEN) from None
+    if dtype.hasobject:
+        raise bad_file(
+            path,
+            f"{what} holds Python objects, which are never unpickled because that could run any program. "
+            "Save numbers or text: np.save(file, np.array(values, dtype=float)).",
+        )
+    if dtype.kind == "V":
+        raise bad_file(path, f"{what} is a structured array. Save its fields as arrays of their own.")
+    if any(side < 0 for side in shape) or dtype.itemsize == 0:
+        raise bad_file(path, _BROKEN)
+    return _Header(shape, "F" if fortran else "C", dtype, stream.tell())
+
+
+def _mapped(path: pathlib.Path, header: _Header, offset: int) -> Array:
+    """Map an array that stands as it is in the file; an empty one cannot be mapped, and is made."""
+    if header.size == 0:
+        return np.empty(header.shape, header.dtype)
+    order = "F" if header.order == "F" else "C"
+    return np.memmap(path, header.dtype, mode="r", offset=offset, shape=header.shape, order=order)  # type: ignore[call-overload, no-any-return]
+
+
+def _read(stream: IO[bytes], header: _Header, path: pathlib.Path) -> Array:
+    """Read an array from a compressed member; at its end zipfile compares the checksum."""
+    values = read_exactly(cast(Stream, stream), header.size)
+    if values is None:
+        raise bad_file(path, _BROKEN)
+    if header.size == 0:
+        return np.empty(header.shape, header.dtype)
+    order: Literal["C", "F"] = "F" if header.order == "F" else "C"
+    return np.asarray(values.view(header.dtype).reshape(header.shape, order=order))
+
+
+def _data_offset(path: pathlib.Path, member: zipfile.ZipInfo) -> int:
+    """Return where the bytes of a stored member begin: its own header may be longer than the table of contents says."""
+    with path.open("rb") as stream:
+        stream.seek(member.header_offset)
+        signature, name_length, extra_length = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+    if signature != b"PK\x03\x04":
+        raise ValueError("not a local header")
+    return int(member.header_offset + _LOCAL_HEADER.size + name_length + extra_length)

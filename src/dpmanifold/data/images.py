@@ -1,0 +1,237 @@
+"""Images and their labels from the files they usually come in: idx, npz, npy, CIFAR-10, folders of PNG and JPEG.
+
+Pixels are not touched: what is uint8 in the file is uint8 here, and :func:`covariance_descriptors` scales it. Arrays
+that stand as they are in a file are memory-mapped, so they may be larger than memory; :mod:`dpmanifold.data.blocks`
+goes through them. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import Array, shown
+from dpmanifold._extras import optional_module
+from dpmanifold.data._files import PathLike, bad_file, checked_path, listed, no_option
+from dpmanifold.data.archives import archive_keys, read_npy, read_npz
+from dpmanifold.data.idx import read_idx
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+_SPLITS = ("train", "val", "test")
+_IMAGE_KEYS = ("images", "x", "X")
+_LABEL_KEYS = ("labels", "y", "Y")
+# One record of CIFAR-10's binary version: a label, then 32 x 32 bytes each of red, green and blue.
+_CIFAR_SIDE, _CIFAR_CLASSES = 32, 10
+_CIFAR_RECORD = 1 + 3 * _CIFAR_SIDE**2
+_PICTURES = (".png", ".jpg", ".jpeg")
+# Pillow's modes that are 8-bit gray or RGB without transparency ("1": black and white; "P": a palette of colours).
+_GRAY_MODES, _COLOUR_MODES = ("1", "L"), ("RGB", "P")
+_NO_KEY = "It is for .npz."
+
+
+def load_images(path: PathLike, key: str | None = None, split: str | None = None) -> Array:
+    """Return images (n, h, w) or (n, h, w, 3), memory-mapped and read-only where the file allows it.
+
+    | path | what it is | mapped |
+    |---|---|---|
+    | `train-images-idx3-ubyte`, also `.gz` | MNIST and its relatives | if not gzipped |
+    | `.npz` | arrays `images`, `x`, or `train_images`, `x_train` (MedMNIST, Keras) and so on | if not compressed |
+    | `.npy` | one array | yes |
+    | `data_batch_1.bin` | CIFAR-10, binary version | yes |
+    | a folder | its PNG and JPEG files, sorted by name, all of one size, all gray or all RGB; needs Pillow | no |
+
+    An axis of length 1 at the end is dropped.
+
+    Parameters
+    ----------
+    path : a file or a folder
+    key : name of the array in an .npz file, where it is not one of the above
+    split : "train", "val" or "test", for .npz files that hold several
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "breastmnist.npz")
+    ...     np.savez(path, train_images=np.zeros((5, 28, 28), np.uint8), train_labels=np.zeros((5, 1), np.uint8))
+    ...     images, labels = load_images(path, split="train"), load_labels(path, split="train")
+    ...     print(type(images).__name__, images.shape, labels.shape)
+    memmap (5, 28, 28) (5,)
+    """
+    found = checked_path(path)
+    suffix = found.suffix.lower()
+    if suffix == ".npz" and found.is_file():
+        return _as_images(read_npz(found, _chosen(found, key, split, "images")), found)
+    no_option(key, "key", found, _NO_KEY)
+    no_option(split, "split", found, _NO_KEY)
+    if found.is_dir():
+        return _from_folder(found)
+    if suffix == ".npy":
+        return _as_images(read_npy(found), found)
+    if suffix == ".bin":
+        pixels = _cifar_records(found)[:, 1:].reshape(-1, 3, _CIFAR_SIDE, _CIFAR_SIDE)
+        return np.moveaxis(pixels, 1, -1)
+    if suffix in _PICTURES:
+        raise InvalidArgumentError(f"path: {found.name!r} is a single image. Name the folder that holds the images.")
+    return _as_images(read_idx(found), found)
+
+
+def load_labels(path: PathLike, key: str | None = None, split: str | None = None) -> Array:
+    """Return the labels (n,) that belong to :func:`load_images`.
+
+    From the same file for .npz (`labels`, `y`, `train_labels`, `y_train`, ...) and CIFAR-10's .bin, from the file of
+    labels for idx (`train-labels-idx1-ubyte`, also .gz) and .npy. For labels in a table use `load_column`.
+
+    Parameters
+    ----------
+    path, key, split : as for `load_images`; `key` names the array of labels
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "digits.npz")
+    ...     np.savez(path, images=np.zeros((2, 8, 8), np.uint8), labels=np.array([3, 1]))
+    ...     load_labels(path).tolist()
+    [3, 1]
+    """
+    found = checked_path(path)
+    suffix = found.suffix.lower()
+    if suffix == ".npz" and found.is_file():
+        return _as_labels(read_npz(found, _chosen(found, key, split, "labels")), found)
+    no_option(key, "key", found, _NO_KEY)
+    no_option(split, "split", found, _NO_KEY)
+    if found.is_dir():
+        raise InvalidArgumentError(
+            f"path: the folder {found.name!r} has no labels. Keep them in a table, in the order of the sorted file "
+            "names, and read them with load_column."
+        )
+    if suffix == ".npy":
+        return _as_labels(read_npy(found), found)
+    if suffix == ".bin":
+        return _cifar_records(found)[:, 0]
+    return _as_labels(read_idx(found), found)
+
+
+def _chosen(path: pathlib.Path, key: str | None, split: str | None, what: str) -> str | None:
+    """Return the name of the array of images or labels in an archive."""
+    if key is not None:
+        no_option(split, "split together with key", path, "The key says which array.")
+        return key
+    if split is not None and split not in _SPLITS:
+        raise InvalidArgumentError(f'split must be "train", "val" or "test", got {shown(split)}.')
+    keys = archive_keys(path)
+    letter = "x" if what == "images" else "y"
+    by_split = {name: [k for k in (f"{name}_{what}", f"{letter}_{name}") if k in keys] for name in _SPLITS}
+    if split is None:
+        plain = [name for name in (_IMAGE_KEYS if what == "images" else _LABEL_KEYS) if name in keys]
+        held = [name for name in _SPLITS if by_split[name]]
+        if not plain and len(held) > 1:
+            raise InvalidArgumentError(f"split is needed: {path.name!r} holds {listed(held)}.")
+        options = plain or [name for split_name in held for name in by_split[split_name]] or keys
+    else:
+        options = by_split[split]
+    if len(options) != 1:
+        raise InvalidArgumentError(
+            f"key is needed: which array of {path.name!r} are the {what}{f' of {split!r}' if split else ''}? "
+            f"It holds {listed(keys) or 'none'}."
+        )
+    return options[0]
+
+
+def _as_images(array: Array, path: pathlib.Path) -> Array:
+    """Return an array as images, or say why it cannot be."""
+    if array.ndim == 4 and array.shape[-1] == 1:
+        array = array[..., 0]
+    if array.dtype.kind not in "buif" or not (array.ndim == 3 or (array.ndim == 4 and array.shape[-1] == 3)):
+        remedy = {
+            1: "These may be labels: use load_labels",
+            2: "Flat images need their sides: load_array, then reshape(-1, height, width)",
+            4: "Volumes are not images, and channels go last: load_array, then np.moveaxis or a choice of slices",
+        }
+        raise bad_file(
+            path,
+            f"images are numbers of shape (n, h, w) or (n, h, w, 3), this is {array.dtype} of shape {array.shape}. "
+            f"{remedy.get(array.ndim, 'Name another array with key=')}.",
+        )
+    return array
+
+
+def _as_labels(array: Array, path: pathlib.Path) -> Array:
+    """Return an array as labels, or say why it cannot be."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise bad_file(
+            path,
+            f"labels have shape (n,) or (n, 1), this is {array.shape}. Images are read by load_images; of several "
+            "labels per image choose one: load_array(...)[:, 0].",
+        )
+    return array
+
+
+def _cifar_records(path: pathlib.Path) -> Array:
+    """Map a batch of CIFAR-10's binary version, (n, 3073)."""
+    size = path.stat().st_size
+    records = None
+    if size and size % _CIFAR_RECORD == 0:
+        records = np.memmap(path, np.uint8, mode="r", shape=(size // _CIFAR_RECORD, _CIFAR_RECORD))
+    if records is None or records[:, 0].max() >= _CIFAR_CLASSES:
+        raise bad_file(
+            path,
+            f"it is not a batch of CIFAR-10's binary version, {_CIFAR_RECORD} bytes per image with a label below "
+            f"{_CIFAR_CLASSES} first. Download it again, or convert it to .npy.",
+        )
+    return records
+
+
+def _from_folder(folder: pathlib.Path) -> Array:
+    """Read the PNG and JPEG files of a folder into one array; the first one decides about size and colour."""
+    pillow = optional_module("PIL.Image", "images", "Reading PNG and JPEG files")
+    files = sorted(
+        (file for file in folder.iterdir() if file.suffix.lower() in _PICTURES and not file.name.startswith(".")),
+        key=lambda file: file.name,
+    )
+    if not files:
+        raise InvalidArgumentError(
+            f"path: the folder {folder.name!r} holds no PNG or JPEG files itself. Name the folder they are in."
+        )
+    result: Array | None = None
+    for index, file in enumerate(files):
+        try:
+            with pillow.open(file) as picture:
+                shape = _picture_shape(picture, file)
+                if result is None:
+                    result = np.empty((len(files), *shape), dtype=np.uint8)
+                if shape != result.shape[1:]:
+                    raise bad_file(
+                        file,
+                        f"its size and colours are {shape}, those of {files[0].name} {result.shape[1:]}. Make all "
+                        "images of one size, all gray or all RGB.",
+                    )
+                result[index] = np.asarray(picture.convert("L" if len(shape) == 2 else "RGB"))
+        except InvalidDataError:
+            raise
+        # SyntaxError and ValueError are what Pillow raises for some broken PNG files.
+        except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError):
+            raise bad_file(file, "it is damaged, far too large or no PNG or JPEG. Repair or remove it.") from None
+    assert result is not None
+    return result
+
+
+def _picture_shape(picture: Any, file: pathlib.Path) -> tuple[int, ...]:
+    """Return (h, w) or (h, w, 3), known before any pixel is read."""
+    width, height = picture.size
+    if picture.mode in _GRAY_MODES:
+        return (height, width)
+    if picture.mode in _COLOUR_MODES and "transparency" not in picture.info:
+        return (height, width, 3)
+    raise bad_file(
+        file,
+        f"it is neither 8-bit gray nor RGB without transparency (Pillow's mode {picture.mode!r}). Convert it.",
+    )
+
+
+__all__ = ["load_images", "load_labels"]

@@ -1,0 +1,182 @@
+"""Landmarks in the plane from CSV, Parquet, TPS and numpy files: (n, k, 2) arrays for :class:`KendallShapes`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
+from dpmanifold.data._files import PathLike, bad_file, checked_file, listed, no_option, unknown_format
+from dpmanifold.data.archives import read_npy, read_npz
+from dpmanifold.data.tables import TABLE_SUFFIXES, Table, open_table, select_columns
+from dpmanifold.data.tps import read_tps
+from dpmanifold.errors import InvalidArgumentError
+
+# x1, x_1, X.1; 1x, lm1_x, landmark1.x, p1x
+_COORDINATE = re.compile(
+    r"(?P<axis>[xy])[_. -]?(?P<number>\d{1,9})"
+    r"|(?:lm|landmark|p|point)?[_. -]?(?P<number2>\d{1,9})[_. -]?(?P<axis2>[xy])",
+    re.IGNORECASE,
+)
+_ID_NAMES = ("id", "specimen", "individual")
+_MARK_NAMES = ("landmark", "lm", "point")
+
+
+def load_landmarks(
+    path: PathLike,
+    landmarks: int | None = None,
+    columns: str | Sequence[str] | None = None,
+    key: str | None = None,
+    id_column: str | None = None,
+) -> tuple[FloatArray, Array]:
+    r"""Return landmarks (n, k, 2) and the ids (n,) of the specimens; missing coordinates are NaN.
+
+    - .csv and .parquet, wide: a row per specimen. Columns named like x1, y1, x2, y2 (or x_1, lm1_x, 1_x ...) are found
+      and put in order; columns with other names are given by `columns`, in the order x1, y1, x2, y2, ...
+    - .csv and .parquet, long: a row per landmark, with columns `id`, `landmark`, `x`, `y`. Every specimen has every
+      landmark once; specimens stand in the order of their first rows, landmarks in the order of their numbers or names.
+    - .tps: "LM=8" and eight lines "x y" per specimen, then ID=, IMAGE= or SCALE= if wanted; coordinates times SCALE.
+    - .npy and .npz: (n, k, 2), or (n, 2k) with x1, y1, x2, y2, ...
+
+    Ids come from the column `id` (or `specimen`, `individual`), from ID= or IMAGE=, or are 0, 1, 2, ... They are what
+    `units=` wants if they name people.
+
+    Parameters
+    ----------
+    path : the file
+    landmarks : the number of landmarks there must be. Give it if you know it: it is public, and belongs to the space
+    columns : names or patterns (see `load_array`) of the coordinates in a wide table
+    key : name of the array in an .npz file; not needed if there is one
+    id_column : name of the column of ids in a table, if not one of the above
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "skulls.csv")
+    ...     _ = path.write_text("id,x1,y1,x2,y2,x3,y3\nA,0,0,1,0,0,1\nB,0,0,2,0,0,2\n")
+    ...     points, ids = load_landmarks(path, landmarks=3)
+    >>> points.shape, ids.tolist()
+    ((2, 3, 2), ['A', 'B'])
+    """
+    file = checked_file(path)
+    wanted = None if landmarks is None else positive_int(landmarks, "landmarks")
+    suffix = file.suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        no_option(columns, "columns", file, "It is for .csv and .parquet.")
+        no_option(id_column, "id_column", file, "It is for .csv and .parquet.")
+    if suffix != ".npz":
+        no_option(key, "key", file, "It is for .npz.")
+    ids: Array | None = None
+    if suffix in TABLE_SUFFIXES:
+        points, ids = _from_table(open_table(file), columns, id_column)
+    elif suffix == ".tps":
+        points, ids = read_tps(file)
+    elif suffix in (".npy", ".npz"):
+        points = numeric_array(read_npy(file) if suffix == ".npy" else read_npz(file, key), f"the array in {file.name}")
+    else:
+        raise unknown_format(file, ".csv, .parquet, .tps, .npy and .npz")
+    if points.ndim == 2 and points.shape[1] % 2 == 0 and points.dtype.kind == "f":
+        points = points.reshape(len(points), points.shape[1] // 2, 2)
+    if points.ndim != 3 or points.shape[2] != 2 or points.dtype.kind != "f":
+        raise bad_file(file, f"landmarks are real (n, k, 2) or (n, 2k), this is {points.dtype} {points.shape}.")
+    if wanted is not None and points.shape[1] != wanted:
+        raise bad_file(file, f"it has {points.shape[1]} landmarks per specimen, and landmarks={wanted} was asked for.")
+    return points, np.arange(len(points)) if ids is None else ids
+
+
+def _from_table(
+    table: Table, columns: str | Sequence[str] | None, id_column: str | None
+) -> tuple[FloatArray, Array | None]:
+    """Return landmarks, flat or not, and ids from a wide or a long table."""
+    if id_column is not None and id_column not in table.names:
+        raise InvalidArgumentError(
+            f"id_column {id_column!r} is not in {table.path.name!r}, which has the columns {listed(table.names)}."
+        )
+    owner = id_column or _named(table.names, _ID_NAMES)
+    mark, x, y = (_named(table.names, names) for names in (_MARK_NAMES, ("x",), ("y",)))
+    if columns is None and mark and x and y:
+        if owner is None:
+            raise InvalidArgumentError(
+                f"id_column is needed: the columns of {table.path.name!r} are {listed(table.names)}."
+            )
+        return _from_long(table, owner, mark, [x, y])
+    if columns is None:
+        chosen = _in_pairs([name for name in table.names if _COORDINATE.fullmatch(name)])
+        if not chosen:
+            raise InvalidArgumentError(
+                f"columns is needed: which columns of {table.path.name!r} are x1, y1, x2, y2, ...? It has "
+                f"{listed(table.names)}."
+            )
+    else:
+        given = select_columns(table.names, columns, table.path)
+        chosen = _in_pairs(given) or given
+        if len(chosen) % 2:
+            raise InvalidArgumentError(
+                f"columns means {len(chosen)} columns; landmarks have an x and a y each, so their number is even."
+            )
+    return table.numbers(chosen), None if owner is None else table.ids(owner, text=False)
+
+
+def _named(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """Return the first column with one of the known names, in capitals or not."""
+    return next((name for word in known for name in names if name.casefold() == word), None)
+
+
+def _in_pairs(names: Sequence[str]) -> list[str] | None:
+    """Return names such as x1, x2, y1, y2 in the order x1, y1, x2, y2; None if they are not all pairs of that kind."""
+    found: dict[tuple[int, str], str] = {}
+    for name in names:
+        match = _COORDINATE.fullmatch(name)
+        if match is None:
+            return None
+        place = int(match["number"] or match["number2"]), (match["axis"] or match["axis2"]).lower()
+        if place in found:
+            return None
+        found[place] = name
+    order = sorted(found)
+    complete = [number for number, axis in order if axis == "x"] == [number for number, axis in order if axis == "y"]
+    return [found[place] for place in order] if complete else None
+
+
+def _from_long(table: Table, owner: str, mark: str, axes: list[str]) -> tuple[FloatArray, Array]:
+    """Return landmarks and ids from a table with a row per landmark."""
+    ids, marks, points = table.ids(owner, text=False), table.ids(mark, text=False), table.numbers(axes)
+    names, mark_of_row = np.unique(marks, return_inverse=True)
+    # By number where there is one (lm2 before lm10), and never by which record comes first.
+    ranks = np.empty(len(names), dtype=np.intp)
+    ranks[sorted(range(len(names)), key=lambda i: _natural(str(names[i])))] = np.arange(len(names))
+    if marks.dtype.kind == "i":
+        ranks = np.arange(len(names))
+    owners, first_row, owner_of_row = np.unique(ids, return_index=True, return_inverse=True)
+    counts = np.bincount(owner_of_row, minlength=len(owners))
+    if (counts != len(names)).any():
+        _refuse_specimen(table, first_row[counts != len(names)], len(names))
+    place = owner_of_row * len(names) + ranks[mark_of_row]
+    twice = np.bincount(place, minlength=len(place)) != 1
+    if twice.any():
+        _refuse_specimen(table, first_row[twice.reshape(len(owners), -1).any(axis=1)], len(names))
+    result = np.empty((len(points), 2))
+    result[place] = points
+    order = np.argsort(first_row)
+    return result.reshape(len(owners), len(names), 2)[order], owners[order]
+
+
+def _refuse_specimen(table: Table, first_rows: Array, count: int) -> None:
+    raise bad_file(
+        table.path,
+        f"the specimen that begins at record {int(first_rows.min())} (the first record is 0) does not have each of the "
+        f"{count} landmarks named in the file once. Complete or remove it.",
+    )
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts numbers inside names by value: without leading zeros the longer one is larger."""
+    parts = re.split(r"(\d+)", name)
+    digits = [part.lstrip("0") for part in parts]
+    return [(len(digits[i]), digits[i]) if i % 2 else (0, part) for i, part in enumerate(parts)]
+
+
+__all__ = ["load_landmarks"]

@@ -1,0 +1,183 @@
+"""From files to arrays of numbers and ids, and from flat columns to points of a space.
+
+What is read is private: nothing here prints a value, and messages are for the curator. Missing numbers become NaN and
+are passed on; what to do about them is the statistic's business (`invalid=` of the private statistics).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, numeric_array, shown
+from dpmanifold.data._files import PathLike, bad_file, checked_file, listed, no_option, unknown_format
+from dpmanifold.data.archives import read_npy, read_npz
+from dpmanifold.data.tables import TABLE_SUFFIXES, open_table, select_columns
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds import SPD, KendallShapes, Manifold
+
+_KNOWN = ".npy, .npz, .csv and .parquet"
+_NO_COLUMNS = "It is for .csv and .parquet."
+_NO_KEY = "It is for .npz."
+
+
+def load_array(path: PathLike, key: str | None = None, columns: str | Sequence[str] | None = None) -> Array:
+    r"""Return the numbers in a .npy, .npz, .csv or .parquet file.
+
+    - .npy, and .npz saved by `np.savez`: a read-only memory map (`np.memmap`) of the stored dtype and shape, so files
+      may be larger than memory. .npz saved by `np.savez_compressed` is read. Pickled objects are always refused.
+    - .csv and .parquet: float64 of shape (n, number of columns). Empty entries, NA, NaN and null become NaN. A CSV file
+      has a first line of names, commas, semicolons or tabs between entries, a decimal point, and is UTF-8.
+
+    Parameters
+    ----------
+    path : the file
+    key : name of the array in an .npz file; not needed if there is one
+    columns : names, or patterns, of columns of a table; all of them if left out. "x1..x9" counts from x1 to x9 (and
+        "lm01..lm12" with the zeros); "x1..y9", whose ends differ in more than a number, takes what stands in the file
+        from x1 to y9; "lm_*" takes what matches, in the file's order
+
+    Raises
+    ------
+    InvalidArgumentError : no such file, key or column; the message lists those there are
+    InvalidDataError : the content is not what the format asks for; the message has file, line and remedy
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "tensors.csv")
+    ...     _ = path.write_text("id,x1,x2,x3\nA,1.0,0.5,2.0\nB,3.0,,4.0\n")
+    ...     load_array(path, columns="x1..x3")
+    array([[1. , 0.5, 2. ],
+           [3. , nan, 4. ]])
+    """
+    file = checked_file(path)
+    suffix = file.suffix.lower()
+    if suffix in TABLE_SUFFIXES:
+        no_option(key, "key", file, _NO_KEY)
+        table = open_table(file)
+        return table.numbers(None if columns is None else select_columns(table.names, columns, file))
+    no_option(columns, "columns", file, _NO_COLUMNS)
+    return _stored_array(path, key)
+
+
+def load_column(path: PathLike, column: str | None = None, key: str | None = None, text: bool = False) -> Array:
+    r"""Return one column of ids or labels, shape (n,): who owns which record, or its class.
+
+    From a table it comes as int64 if every entry is a whole number (007 and +7 are text: they are not the id 7), as
+    text otherwise, without blanks around it. Entries must not be missing, since a record belongs to somebody. From
+    .npy and .npz it comes as stored; a column of shape (n, 1) becomes (n,).
+
+    Parameters
+    ----------
+    path : .csv, .parquet, .npy or .npz
+    column : name of the column of a table; not needed if there is one
+    key : name of the array in an .npz file; not needed if there is one
+    text : True returns text even where all entries are whole numbers; then no single entry can change the type
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "visits.csv")
+    ...     _ = path.write_text("person,x1\n12,0.1\n12,0.2\n7,0.3\n")
+    ...     load_column(path, "person")
+    array([12, 12,  7])
+    """
+    file = checked_file(path)
+    if file.suffix.lower() in TABLE_SUFFIXES:
+        no_option(key, "key", file, _NO_KEY)
+        table = open_table(file)
+        if column is None and len(table.names) != 1:
+            raise InvalidArgumentError(f"column is needed: {file.name!r} has the columns {listed(table.names)}.")
+        name = table.names[0] if column is None else column
+        if name not in table.names:
+            raise InvalidArgumentError(
+                f"column {shown(name)} is not in {file.name!r}, which has the columns {listed(table.names)}."
+            )
+        return table.ids(name, text)
+    no_option(column, "column", file, _NO_COLUMNS)
+    stored = _stored_array(path, key)
+    if stored.ndim == 2 and stored.shape[1] == 1:
+        stored = stored[:, 0]
+    if stored.ndim != 1:
+        raise bad_file(file, f"a column has shape (n,), this array {stored.shape}. Give key=, or save one column.")
+    return stored.astype(str) if text else stored
+
+
+def as_records(array: object, space: Manifold) -> Array:
+    """Return records in the shape that `space` wants, (n, *shape), from flat columns or from what has it already.
+
+    - SPD(k): k*k columns, row by row; or k(k+1)/2 columns, the upper triangle row by row, that is (1,1), (1,2), ...,
+      (1,k), (2,2), ..., (k,k), which for k = 3 is xx, xy, xz, yy, yz, zz. A lower triangle listed *column by column*
+      is the same list; one listed row by row (xx, xy, yy, ...) is not: put its columns in this order.
+    - KendallShapes(k): 2k columns x1, y1, x2, y2, ... become (n, k, 2).
+    - Other spaces: n rows of as many numbers as a point has.
+
+    Whether they are points of the space (symmetric, of unit length, ...) is checked by whatever takes them.
+
+    Examples
+    --------
+    >>> as_records([[2.0, 0.5, 1.0]], SPD(2))
+    array([[[2. , 0.5],
+            [0.5, 1. ]]])
+    >>> as_records(np.zeros((5, 8)), KendallShapes(4)).shape
+    (5, 4, 2)
+    """
+    if not isinstance(space, Manifold):
+        raise InvalidArgumentError(f"space must be a space such as SPD(3) or KendallShapes(8), got {shown(space)}.")
+    values = numeric_array(array, "array")
+    shapes = [space.shape]
+    if isinstance(space, KendallShapes):
+        # Complex pre-shapes are (n, k); real landmarks have an axis for x and y.
+        shapes = [space.shape] if values.dtype.kind == "c" else [(space.landmarks, 2)]
+    if values.ndim >= 2 and values.shape[1:] in shapes:
+        return values
+    if values.ndim == 2:
+        width = values.shape[1]
+        if width == math.prod(shapes[0]):
+            return values.reshape(len(values), *shapes[0])
+        if isinstance(space, SPD) and width == space.size * (space.size + 1) // 2:
+            return _from_triangle(values, space.size)
+    raise InvalidDataError(
+        f"array must hold records of {space!r}: {_wanted(space)}; got shape {values.shape}. "
+        + ("One record is array[None]." if values.shape in shapes else "Choose the columns with columns=.")
+    )
+
+
+def _stored_array(path: PathLike, key: str | None) -> Array:
+    """Return the array of a .npy or .npz file."""
+    file = checked_file(path)
+    suffix = file.suffix.lower()
+    if suffix == ".npy":
+        no_option(key, "key", file, _NO_KEY)
+        return read_npy(file)
+    if suffix == ".npz":
+        return read_npz(file, key)
+    raise unknown_format(file, _KNOWN)
+
+
+def _from_triangle(values: FloatArray, size: int) -> FloatArray:
+    """Fill symmetric matrices from their upper triangles, row by row."""
+    rows, columns = np.triu_indices(size)
+    result = np.empty((len(values), size, size))
+    result[:, rows, columns] = values
+    result[:, columns, rows] = values
+    return result
+
+
+def _wanted(space: Manifold) -> str:
+    """Say in words which shapes would do."""
+    if isinstance(space, SPD):
+        k = space.size
+        return f"(n, {k}, {k}), {k * k} columns, or {k * (k + 1) // 2} for the upper triangle"
+    if isinstance(space, KendallShapes):
+        k = space.landmarks
+        return f"real (n, {k}, 2), {2 * k} columns x1, y1, x2, y2, ..., or complex (n, {k})"
+    return "(n, " + ", ".join(str(side) for side in space.shape) + ")"
+
+
+__all__ = ["as_records", "load_array", "load_column"]

@@ -1,0 +1,42 @@
+"""Pictures of results: one function per picture, each of which returns a matplotlib Figure.
+
+A picture is made from what a release holds and from public numbers, and says so itself: the promise is its footer, and
+a mark tells whether it may be shown. Points that you add yourself must be public. matplotlib is an extra,
+`pip install "dpmanifold[plots]"`, and is imported when the first picture is made.
+
+>>> import numpy as np
+>>> import dpmanifold as dpm
+>>> from dpmanifold import plots
+>>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0, origin="textbook")
+>>> release = dpm.private_mean([np.eye(2)] * 100, ball, dpm.GDP(mu=1.0), units=dpm.EACH_RECORD)
+>>> figure = plots.show(release)          # figure.savefig("mean.pdf") writes it
+>>> figure.texts[2].get_text()
+'private release'
+"""
+
+from dpmanifold.plots.curves import profile
+from dpmanifold.plots.dispatch import show
+from dpmanifold.plots.globe import sphere
+from dpmanifold.plots.glyphs import tensors
+from dpmanifold.plots.groups import test
+from dpmanifold.plots.landmarks import shape
+from dpmanifold.plots.matrices import matrix
+from dpmanifold.plots.nested import balls
+from dpmanifold.plots.planes import tangent
+from dpmanifold.plots.planning import plan, plan_curve
+from dpmanifold.plots.ranges import interval
+
+__all__ = [
+    "balls",
+    "interval",
+    "matrix",
+    "plan",
+    "plan_curve",
+    "profile",
+    "shape",
+    "show",
+    "sphere",
+    "tangent",
+    "tensors",
+    "test",
+]

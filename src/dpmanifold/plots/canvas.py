@@ -1,0 +1,186 @@
+"""One sheet for every picture: size, colours, title, mark and footer. Nothing global is touched.
+
+matplotlib is imported when a figure is made, never before, so that the library works without it. Figures are made from
+`matplotlib.figure.Figure`: they belong to whoever asked for them, and pyplot does not know them.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from dpmanifold._extras import optional_module
+from dpmanifold.plots.marks import Mark
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+# Okabe and Ito (2008): eight colours that people with any kind of colour vision can tell apart. One meaning each.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+GREY, PALE, INK = "#8A8A8A", "#E6E6E6", "#222222"
+ESTIMATE, NOISE, SAMPLING, PUBLIC, BALL = BLUE, VERMILLION, GREEN, ORANGE, GREY
+SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+
+WIDTH, DPI = 6.5, 200  # inches: the text width of a page; dots per inch when saved without saying so
+_HEADER, _FOOTER = 0.66, 0.5  # inches kept for title and mark, and for the promise
+_MARGIN = 0.12
+_TITLE_LETTER, _MARK_LETTER = 0.092, 0.07  # inches per letter
+_SUBTITLE_LINE, _FOOTER_LINE = 96, 130  # letters per line
+_KEY_ROW, _KEY_HANDLE, _KEY_LETTER = 0.19, 0.52, 0.061  # of a key, in inches: a row, a sample with gaps, a letter
+
+
+def figure_class() -> type[Figure]:
+    """Return matplotlib's Figure, or say how to get it.
+
+    Examples
+    --------
+    >>> figure_class().__name__
+    'Figure'
+    """
+    module = optional_module("matplotlib.figure", "plots", "a picture")
+    found: type[Figure] = module.Figure
+    return found
+
+
+def new_figure(title: str, subtitle: str, mark: Mark, footer: Sequence[str], height: float = 4.2) -> Figure:
+    """Return an empty sheet with title, mark and footer; what is drawn is laid out between them.
+
+    Parameters
+    ----------
+    title : what is shown, in plain words
+    subtitle : the main numbers, or nothing
+    mark : whether this may be shown to anybody
+    footer : what was promised, and about what; one or two lines
+    height : in inches; the width is that of a page's text
+
+    Examples
+    --------
+    >>> from dpmanifold.plots.marks import PUBLIC_NUMBERS
+    >>> sheet = new_figure("A title", "", PUBLIC_NUMBERS, ["GDP(mu=1.0)"])
+    >>> [text.get_text() for text in sheet.texts]
+    ['A title', 'public numbers, no data used', 'GDP(mu=1.0)']
+    """
+    sheet = figure_class()(figsize=(WIDTH, height), dpi=DPI, layout="constrained", facecolor="white")
+    engine: Any = sheet.get_layout_engine()
+    engine.set(
+        rect=(_MARGIN / WIDTH, _FOOTER / height, 1 - 2 * _MARGIN / WIDTH, 1 - (_HEADER + _FOOTER) / height),
+        w_pad=0.06,
+        h_pad=0.06,
+    )
+    left, right, top = _MARGIN / WIDTH, 1 - _MARGIN / WIDTH, 1 - 0.13 / height
+    # Names of balls, units and classes are the user's: a dollar sign in them is no mathematics.
+    plain: dict[str, Any] = {"parse_math": False, "va": "top"}
+    room = WIDTH - 4 * _MARGIN - _MARK_LETTER * len(mark.text)
+    title = textwrap.shorten(title, int(room / _TITLE_LETTER), placeholder="…")
+    sheet.text(left, top, title, fontsize=11.5, fontweight="bold", color=INK, **plain)
+    if subtitle:
+        subtitle = textwrap.shorten(subtitle, _SUBTITLE_LINE, placeholder="…")
+        sheet.text(left, top - 0.25 / height, subtitle, fontsize=8.5, color="#444444", **plain)
+    box = {"boxstyle": "round,pad=0.35", "facecolor": mark.background, "edgecolor": mark.color, "linewidth": 0.8}
+    sheet.text(
+        right - 0.06 / WIDTH, top - 0.02 / height, mark.text, fontsize=8, fontweight="bold", color=mark.color,
+        ha="right", bbox=box, **plain,
+    )  # fmt: skip
+    for number, line in enumerate(footer):
+        line = textwrap.shorten(line, _FOOTER_LINE, placeholder="…")
+        sheet.text(left, (0.38 - 0.15 * number) / height, line, fontsize=7, color="#444444", **plain)
+    return sheet
+
+
+def color_map(*colors: str) -> Colormap:
+    """Return a colour map that runs evenly through colours, the default from blue through pale to vermillion.
+
+    Examples
+    --------
+    >>> color_map()(0.0)[:3] == color_map(BLUE, BLACK)(0.0)[:3]
+    True
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    chosen = colors or (BLUE, SKY, "#F5EDD3", ORANGE, VERMILLION)
+    return LinearSegmentedColormap.from_list("dpmanifold", list(chosen))
+
+
+def tidy(axes: Axes, x: str = "", y: str = "", *, grid: str | None = None) -> Axes:
+    """Label axes and take away what carries no information.
+
+    Examples
+    --------
+    >>> tidy(figure_class()().subplots(), x="distance").get_xlabel()
+    'distance'
+    """
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.tick_params(labelsize=8, color=GREY, width=0.7, length=3)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(GREY)
+        axes.spines[side].set_linewidth(0.7)
+    axes.set_axisbelow(True)
+    if grid is not None:
+        axes.grid(True, axis=grid, color=PALE, linewidth=0.6)  # type: ignore[arg-type]
+    return axes
+
+
+def caption(axes: Axes, text: str) -> None:
+    """Put a small heading over one panel.
+
+    Examples
+    --------
+    >>> axes = figure_class()().subplots()
+    >>> caption(axes, "seen from the front")
+    >>> axes.get_title(loc="left")
+    'seen from the front'
+    """
+    axes.set_title(text, fontsize=8.5, color=INK, loc="left", pad=5, parse_math=False)
+
+
+def key(sheet: Figure, *panels: Axes) -> None:
+    """Explain the lines of some panels once, in rows between them and the footer.
+
+    Examples
+    --------
+    >>> from dpmanifold.plots.marks import PUBLIC_NUMBERS
+    >>> sheet = new_figure("A title", "", PUBLIC_NUMBERS, [])
+    >>> axes = sheet.subplots()
+    >>> _ = axes.plot([0, 1], label="a line")
+    >>> key(sheet, axes)
+    >>> [text.get_text() for text in sheet.legends[0].get_texts()]
+    ['a line']
+    """
+    entries: dict[str, Any] = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if not entries:
+        return
+    height, columns = float(sheet.get_figheight()), _columns(list(entries))
+    rows = math.ceil(len(entries) / columns)
+    engine: Any = sheet.get_layout_engine()
+    left, bottom, width, tall = engine.get()["rect"]
+    room = (rows * _KEY_ROW + 0.1) / height
+    engine.set(rect=(left, bottom + room, width, tall - room))
+    legend = sheet.legend(
+        list(entries.values()), list(entries), loc="lower center", bbox_to_anchor=(0.5, bottom - 0.04 / height),
+        ncols=min(columns, len(entries)), fontsize=7.5, frameon=False, handlelength=1.9, columnspacing=1.6,
+        labelspacing=0.3, borderpad=0.2,
+    )  # fmt: skip
+    legend.set_in_layout(False)  # room was made for it above
+
+
+def _columns(labels: list[str]) -> int:
+    """Return how many columns fit the page; entries fill a key column by column, the first columns being longest."""
+    for columns in range(len(labels), 1, -1):
+        rows, longer = divmod(len(labels), columns)
+        starts = [number * rows + min(number, longer) for number in range(columns + 1)]
+        widths = [max(map(len, labels[a:b])) for a, b in pairwise(starts)]
+        if sum(_KEY_HANDLE + _KEY_LETTER * letters for letters in widths) <= WIDTH - 2 * _MARGIN:
+            return columns
+    return 1

@@ -1,0 +1,94 @@
+"""The right picture for any result: what the command line and reports call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.manifolds import SPD, KendallShapes, Sphere
+from dpmanifold.plots.globe import sphere
+from dpmanifold.plots.glyphs import tensors
+from dpmanifold.plots.groups import test
+from dpmanifold.plots.landmarks import shape
+from dpmanifold.plots.matrices import matrix
+from dpmanifold.plots.nested import balls
+from dpmanifold.plots.planes import tangent
+from dpmanifold.plots.planning import plan
+from dpmanifold.plots.ranges import interval
+from dpmanifold.release import Release
+from dpmanifold.stats.plan import Plan
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def show(result: object) -> Figure:
+    """Draw any result: a release, what `private_means` returned, a region, an interval, a test or a plan.
+
+    Parameters
+    ----------
+    result : what a function of the library returned
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), 2.0)
+    >>> show(dpm.plan_mean(500, ball, dpm.GDP(1.0))).texts[0].get_text()
+    'Which mechanism adds least noise'
+    >>> show("mean.json")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: there is no picture of 'mean.json'. Give a Release, Region, Interval,
+    TwoSampleTest or Plan; a file is read with the load of its kind, such as Release.load.
+    """
+    match result:
+        case Release():
+            return _release(result)
+        case Region():
+            return _mean(result, result.mean)
+        case Interval():
+            return interval(result)
+        case TwoSampleTest():
+            return test(result)
+        case Plan():
+            return plan(result)
+        case Mapping() if result and all(isinstance(value, Release) for value in result.values()):
+            return tensors(result)
+    raise InvalidArgumentError(
+        f"there is no picture of {shown(result)}. Give a Release, Region, Interval, TwoSampleTest or Plan; a file is "
+        "read with the load of its kind, such as Release.load."
+    )
+
+
+def _release(release: Release) -> Figure:
+    """Moments are released for what they tell about a mean or a variance: that is drawn."""
+    match release.statistic:
+        case "mean":
+            return _mean(release, release)
+        case "variance":
+            return interval(release)
+        case "ball":
+            return balls(release)
+        case "second moment":
+            return show(Region(release))
+        case "fourth moment":
+            return show(Interval(release))
+    raise InvalidArgumentError(f"there is no picture of a {release.statistic}. Draw release.steps instead, one by one.")
+
+
+def _mean(result: Release | Region, mean: Release) -> Figure:
+    """Pick by the space."""
+    match mean.ball.space:
+        case SPD(size=2 | 3):
+            return tensors(result)
+        case SPD() if isinstance(result, Release):
+            return matrix(result)
+        case Sphere(dim=2):
+            return sphere(result)
+        case KendallShapes():
+            return shape(result)
+    return tangent(result)

@@ -1,0 +1,167 @@
+"""Directions: a released mean on the sphere S^2, beside a close-up of what surrounds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference import Region
+from dpmanifold.manifolds import Sphere
+from dpmanifold.plots import canvas
+from dpmanifold.plots.marks import footer_of, mark_of
+from dpmanifold.plots.projection import Camera
+from dpmanifold.plots.spread import Spread, ellipse, parent_release, spread_of
+from dpmanifold.release import Release
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PAPER_SPHERE = np.array([0.93, 0.95, 0.97])
+_PIXELS = 500
+_MARGIN = 1.25  # the close-up is this much wider than what it shows
+
+
+def sphere(result: Release | Region, points: object = None) -> Figure:
+    """Draw a mean or a region on S^2: the public ball's rim, the released mean, and how sure it is.
+
+    Left the globe, the far side dashed; right a close-up, with true distances from the released mean.
+
+    Parameters
+    ----------
+    result : release of a mean, or a region, on Sphere(2)
+    points : PUBLIC points (n, 3) to draw along, labelled "public data"; never the private ones
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6)
+    >>> X = ball.space.project([0.0, 0.0, 1.0] + 0.1 * np.random.default_rng(0).standard_normal((500, 3)))
+    >>> figure = sphere(dpm.private_mean(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
+    >>> figure.texts[2].get_text()
+    'private release'
+    """
+    spread = spread_of(result, "sphere")
+    ball = spread.release.ball
+    if not isinstance(ball.space, Sphere) or ball.space.dim != 2:
+        raise InvalidArgumentError(f"sphere draws Sphere(2), got {ball.space!r}. Use tangent, which draws any space.")
+    public = None if points is None else np.atleast_2d(ball.space.as_points(points, "points"))
+    title = "Mean direction and how sure it is" if isinstance(result, Region) else "Mean direction"
+    releases = [parent_release(result)]
+    figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 4.5)
+    left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
+    camera = _camera(ball.center)
+    _globe(left, spread, camera, public)
+    _close_up(right, spread, camera, public)
+    canvas.caption(left, "the whole sphere")
+    canvas.caption(right, "close up")
+    canvas.key(figure, left, right)
+    return figure
+
+
+def _camera(center: Array) -> Camera:
+    """Look at the ball a little from the side and from the equator, so that it looks round and north is up."""
+    unit = center / np.linalg.norm(center)
+    pole = np.array([0.0, 0.0, 1.0]) if abs(unit[2]) < 0.95 else np.array([0.0, 1.0, 0.0])
+    east = np.cross(pole, unit)
+    east = east / np.linalg.norm(east)
+    north = np.cross(unit, east)
+    return Camera.towards(unit + (-0.45 if unit[2] > 0.2 else 0.35) * north + 0.28 * east)
+
+
+def _globe(axes: Axes, spread: Spread, camera: Camera, public: Array | None) -> None:
+    ball = spread.release.ball
+    radius = float(np.linalg.norm(ball.space.origin))
+    image = camera.shaded(np.eye(3), _PAPER_SPHERE, 1.01, _PIXELS, ambient=0.8)
+    axes.imshow(image, extent=(-1.01, 1.01, -1.01, 1.01), origin="lower", interpolation="bilinear", zorder=0)
+    _graticule(axes, camera)
+    turn = np.linspace(0.0, 2 * np.pi, 241)
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+    axes.plot(*circle.T, color=canvas.GREY, linewidth=0.8)
+    rim = ball.space.exp_coords(ball.center, ball.radius * circle) / radius
+    _curve(axes, camera, rim, canvas.BALL, "public ball", 1.4)
+    if public is not None:
+        seen = camera.in_front(public) >= 0
+        dots = camera.on_paper(public[seen] / radius)
+        axes.plot(*dots.T, ".", color=canvas.PUBLIC, markersize=3, alpha=0.7, label="public data")
+    edge = spread.move(ellipse(spread.shape)) / radius
+    _curve(axes, camera, edge, canvas.ESTIMATE, spread.label, 1.4, filled=True)
+    mean = camera.on_paper(spread.center / radius)
+    # The mean is in the ball, and the ball faces the camera.
+    axes.plot(*mean, "o", color=canvas.BLACK, markersize=3.5, label="released mean")
+    axes.set_aspect("equal")
+    axes.set_xlim(-1.2, 1.2)
+    axes.set_ylim(-1.2, 1.2)
+    axes.axis("off")
+
+
+def _graticule(axes: Axes, camera: Camera) -> None:
+    """Draw meridians and parallels of the near side, and the three axes where they leave the sphere."""
+    t = np.linspace(-np.pi, np.pi, 181)
+    for latitude in np.deg2rad([-60, -30, 0, 30, 60]):
+        ring = np.stack([np.cos(latitude) * np.cos(t), np.cos(latitude) * np.sin(t), np.full_like(t, np.sin(latitude))])
+        _curve(axes, camera, ring.T, "#C4CAD0", None, 0.5, back=False)
+    for longitude in np.deg2rad(np.arange(0, 180, 30)):
+        ring = np.stack([np.cos(t) * np.cos(longitude), np.cos(t) * np.sin(longitude), np.sin(t)])
+        _curve(axes, camera, ring.T, "#C4CAD0", None, 0.5, back=False)
+    for name, axis in zip(("x", "y", "z"), np.eye(3), strict=True):
+        start, end = camera.on_paper(axis), camera.on_paper(1.16 * axis)
+        if camera.in_front(axis) >= 0:
+            axes.plot(*np.stack([start, end]).T, color=canvas.INK, linewidth=0.8)
+            x, y = camera.on_paper(1.24 * axis)
+            axes.text(x, y, name, fontsize=8, ha="center", va="center", color=canvas.INK)
+
+
+def _curve(
+    axes: Axes,
+    camera: Camera,
+    points: FloatArray,
+    color: str,
+    label: str | None,
+    width: float,
+    *,
+    back: bool = True,
+    filled: bool = False,
+) -> None:
+    """Draw a curve on the sphere, solid on the near side and dashed on the far one."""
+    paper, front = camera.on_paper(points), camera.in_front(points) >= 0
+    if filled and front.all():
+        axes.fill(*paper.T, color=color, alpha=0.25, linewidth=0)
+    near = np.where(front[:, None], paper, np.nan)
+    axes.plot(*near.T, color=color, linewidth=width, label=label)
+    if back and not front.all():
+        far = np.where(front[:, None], np.nan, paper)
+        axes.plot(*far.T, color=color, linewidth=width, alpha=0.4, linestyle=(0, (3, 2)))
+
+
+def _close_up(axes: Axes, spread: Spread, camera: Camera, public: Array | None) -> None:
+    """Draw logarithms at the released mean, turned as the globe is."""
+    ball, space = spread.release.ball, spread.release.ball.space
+    unit = spread.center / np.linalg.norm(spread.center)
+    right = camera.right - (camera.right @ unit) * unit
+    right = right / np.linalg.norm(right)
+    basis = np.stack([right, np.cross(unit, right)], axis=-1)
+
+    def flat(points: Array) -> FloatArray:
+        return np.asarray(space.log(np.broadcast_to(spread.center, points.shape), points) @ basis)
+
+    edge = flat(spread.move(ellipse(spread.shape)))
+    turn = np.linspace(0.0, 2 * np.pi, 361)
+    rim = flat(space.exp_coords(ball.center, ball.radius * np.stack([np.cos(turn), np.sin(turn)], axis=-1)))
+    limit = _MARGIN * float(np.abs(edge).max())
+    axes.plot(*rim.T, color=canvas.BALL, linewidth=1.4)
+    if public is not None:
+        axes.plot(*flat(public).T, ".", color=canvas.PUBLIC, markersize=4, alpha=0.7)
+    axes.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.18, linewidth=0)
+    axes.plot(*edge.T, color=canvas.ESTIMATE, linewidth=1.4)
+    if spread.noise is not None:
+        part = flat(spread.move(ellipse(spread.noise)))
+        axes.plot(*part.T, color=canvas.NOISE, linewidth=1.2, linestyle="--", label="its noise alone")
+    axes.plot(0, 0, "o", color=canvas.BLACK, markersize=3.5)
+    axes.set_aspect("equal")
+    axes.set_xlim(-limit, limit)
+    axes.set_ylim(-limit, limit)
+    canvas.tidy(axes, "distance", "distance", grid="both")

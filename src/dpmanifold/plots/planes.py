@@ -1,0 +1,141 @@
+"""Any space: a mean and how sure it is, in the plane of the two longest axes of its region."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpmanifold._check import FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference import Region
+from dpmanifold.plots import canvas
+from dpmanifold.plots.marks import footer_of, mark_of
+from dpmanifold.plots.spread import Spread, ellipse, parent_release, spread_of
+from dpmanifold.release import Release
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MARGIN, _DOT = 1.25, 0.05
+_HALVINGS = 50
+
+
+def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
+    """Draw a region in the plane of two of its axes, in coordinates at the released mean, on any space.
+
+    Distances from the middle are true. The whole region is solid; what the noise alone would make is dashed, and what
+    is due to sampling for sure is dotted. Of a mean without a region, what the noise stays in with 95 % is drawn.
+
+    Parameters
+    ----------
+    result : a region, or the release of a mean
+    axes : which two axes of the region, 0 the longest
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Hyperbolic(3), dpm.Hyperbolic(3).origin, 2.0)
+    >>> X = ball.space.exp_coords(ball.center, 0.3 * np.random.default_rng(0).standard_normal((500, 3)))
+    >>> figure = tangent(dpm.private_region(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
+    ['95 % confidence region', 'its noise alone', 'its sampling alone', 'released mean']
+    """
+    spread = spread_of(result, "tangent")
+    d = len(spread.shape)
+    first, second = axes
+    if d > 1 and not (0 <= first < d and 0 <= second < d and first != second):
+        raise InvalidArgumentError(f"axes must be two different axes from 0 to {d - 1}, got {axes!r}.")
+    releases = [parent_release(result)]
+    title = "Mean and how sure it is" if isinstance(result, Region) else "Mean and its noise"
+    figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 2.7 if d == 1 else 4.6)
+    panel = figure.subplots()
+    if d == 1:
+        _line(panel, spread)
+        canvas.key(figure, panel)
+        return figure
+    basis = np.linalg.eigh(spread.shape)[1][:, ::-1][:, [first, second]]
+    limit = _plane(panel, spread, basis)
+    names = ("longest", "second longest") if axes == (0, 1) else (f"axis {first + 1}", f"axis {second + 1}")
+    round_one = bool(np.ptp(np.linalg.eigvalsh(spread.shape)) <= 1e-9 * spread.reach**2)
+    x, y = ("distance", "distance") if round_one else (f"distance along the {name} axis" for name in names)
+    if axes != (0, 1) and not round_one:
+        x, y = (f"distance along {name}" for name in names)
+    panel.set_xlim(-limit, limit)
+    panel.set_ylim(-limit, limit)
+    panel.set_aspect("equal")
+    canvas.tidy(panel, x, y, grid="both")
+    canvas.key(figure, panel)
+    return figure
+
+
+def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
+    """Draw the ellipses in the plane of `basis` (d, 2); return how far the picture goes."""
+
+    def shadow(shape: FloatArray) -> FloatArray:
+        return ellipse(basis.T @ shape @ basis)
+
+    edge = shadow(spread.shape)
+    limit = _MARGIN * float(np.abs(edge).max())
+    panel.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.15, linewidth=0)
+    panel.plot(*edge.T, color=canvas.ESTIMATE, linewidth=1.6, label=spread.label)
+    if spread.noise is not None:
+        panel.plot(*shadow(spread.noise).T, color=canvas.NOISE, linewidth=1.3, linestyle="--", label="its noise alone")
+    if spread.sampling is not None:
+        style = (0, (1, 1.2))
+        curve = shadow(spread.sampling)
+        # Where noise swamps the second moment, no part of the region is due to sampling for sure.
+        label = "its sampling alone" if np.abs(curve).max() > 1e-3 * limit else "its sampling alone: hidden by noise"
+        panel.plot(*curve.T, color=canvas.SAMPLING, linewidth=1.6, linestyle=style, label=label)
+    rim = rim_in_plane(spread, basis)
+    # Noise is the same in all directions: what there is to see is its size against the ball, unless it is a dot in it.
+    if spread.noise is None and spread.reach > _DOT * spread.release.ball.radius:
+        limit = max(limit, 1.08 * float(np.abs(rim).max()))
+    if (np.abs(rim).max(axis=-1) <= limit).any():
+        panel.plot(*rim.T, color=canvas.BALL, linewidth=1.3, label="public ball")
+    panel.plot(0, 0, "o", color=canvas.BLACK, markersize=4, label="released mean")
+    return limit
+
+
+def _line(panel: Axes, spread: Spread) -> None:
+    """In one dimension a region is an interval: its parts one under the other."""
+    parts = [(spread.label, spread.shape, canvas.ESTIMATE, "solid")]
+    if spread.noise is not None:
+        parts.append(("its noise alone", spread.noise, canvas.NOISE, "--"))
+    if spread.sampling is not None:
+        parts.append(("its sampling alone", spread.sampling, canvas.SAMPLING, (0, (1, 1.2))))  # type: ignore[arg-type]
+    for number, (label, shape, color, style) in enumerate(parts):
+        half = float(np.sqrt(shape[0, 0]))
+        panel.plot([-half, half], [-number, -number], color=color, linestyle=style, linewidth=3, label=label)
+    panel.axvline(0.0, color=canvas.BLACK, linewidth=0.8, label="released mean")
+    panel.set_ylim(-len(parts) + 0.4, 0.6)
+    panel.set_yticks([])
+    canvas.tidy(panel, "distance from the released mean", grid="x")
+    panel.spines["left"].set_visible(False)
+
+
+def rim_in_plane(spread: Spread, basis: FloatArray, count: int = 241) -> FloatArray:
+    """Return where rays from the mean in a plane of directions leave the public ball, (count, 2).
+
+    The ball is convex and holds the mean, so each ray leaves it once: found by halving.
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0)
+    >>> release = dpm.private_mean(np.zeros((10**6, 2)), ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+    >>> np.linalg.norm(rim_in_plane(spread_of(release, "tangent"), np.eye(2)), axis=1).round(2).min()
+    np.float64(3.0)
+    """
+    ball: Ball = spread.release.ball
+    turn = np.linspace(0.0, 2 * np.pi, count)
+    rays = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+    low, high = np.zeros(count), np.full(count, 2 * ball.radius)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        points = spread.move((middle[:, None] * rays) @ basis.T)
+        inside = ball.space.dist(ball.center, points) <= ball.radius
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    return np.asarray(low[:, None] * rays)

@@ -1,0 +1,150 @@
+"""What to expect before any data is touched: mechanisms side by side, and the error against the number of units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmanifold._check import positive_int, shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.mechanisms import get
+from dpmanifold.plots import canvas
+from dpmanifold.plots.marks import ball_line, mark_of_ball, promise_text
+from dpmanifold.privacy import Promise
+from dpmanifold.stats.plan import Plan, PlanRow, plan_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Errors that differ by more than this factor are drawn on a logarithmic scale.
+_WIDE = 30.0
+_DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+
+
+def plan(result: Plan) -> Figure:
+    """Draw the mechanisms of a plan: the expected error of each as a bar, its 5 to 95 % range as a line.
+
+    Parameters
+    ----------
+    result : what `plan_mean` returned
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.5)
+    >>> figure = plan(dpm.plan_mean(500, ball, dpm.GDP(1.0)))
+    >>> figure.axes[0].get_xlabel()
+    'distance between the release and the mean it hides'
+    """
+    if not isinstance(result, Plan):
+        raise InvalidArgumentError(
+            f"plan draws a Plan, got {shown(result)}. Make one with plan_mean(n, ball, privacy)."
+        )
+    rows = [row for row in result.rows if not get(row.mechanism).baseline]
+    if not rows:
+        raise InvalidArgumentError(
+            f"the plan has no mechanism to draw: none can keep {result.privacy} there. See plan.refused for the "
+            "reasons; use more units, a smaller ball or a weaker promise."
+        )
+    left_out = " Baselines are not drawn: their error is no distance." if len(rows) < len(result.rows) else ""
+    footer = [f"{promise_text(result.privacy)} for each unit, {result.n:,} of them.{left_out}", ball_line(result.ball)]
+    words = result.verdict.split(". ")[0]
+    title = "Which mechanism adds least noise"
+    figure = canvas.new_figure(title, words, mark_of_ball(result.ball), footer, 2.3 + 0.38 * len(rows))
+    axes = figure.subplots()
+    _bars(axes, rows, result.ball.radius)
+    canvas.key(figure, axes)
+    return figure
+
+
+def _bars(axes: Axes, rows: list[PlanRow], radius: float) -> None:
+    wide = max(row.high for row in rows) > _WIDE * min(row.error for row in rows)
+    for number, row in enumerate(rows):
+        color = canvas.ESTIMATE if number == 0 else canvas.SKY
+        hatch = None if row.exact else "////"
+        axes.barh(number, row.error, height=0.55, color=color, alpha=0.85, hatch=hatch, edgecolor="white", linewidth=0)
+        axes.plot([row.low, row.high], [number, number], color=canvas.INK, linewidth=1.1)
+        axes.plot(row.high, number, "|", color=canvas.INK, markersize=8, markeredgewidth=1.1)
+        mark = "" if row.exact else "≤ "
+        text = f"{mark}{row.error:.3g}" + ("" if row.covers_timing else "  (running time not covered)")
+        axes.annotate(text, (max(row.high, row.error), number), xytext=(6, 0), textcoords="offset points", fontsize=7.5,
+                      va="center", color=canvas.INK)  # fmt: skip
+    axes.bar(0, 0, color=canvas.ESTIMATE, alpha=0.85, label='expected error, taken by "auto"')
+    if len(rows) > 1:
+        axes.bar(0, 0, color=canvas.SKY, alpha=0.85, label="expected error, others")
+    if not all(row.exact for row in rows):
+        axes.bar(0, 0, color="#CCCCCC", hatch="////", edgecolor="white", linewidth=0, label="proven upper bound")
+    axes.plot([], [], color=canvas.INK, linewidth=1.1, label="5 % to 95 %")
+    if wide:
+        axes.set_xscale("log")
+        axes.set_xlim(min(row.low for row in rows) / 2, max(row.high for row in rows) * 8)
+    else:
+        axes.set_xlim(0, max(row.high for row in rows) * (1.25 if all(row.covers_timing for row in rows) else 1.7))
+    if radius <= max(row.high for row in rows):
+        axes.axvline(radius, color=canvas.BALL, linewidth=1.2, linestyle="--", label="radius of the ball")
+    axes.set_yticks(range(len(rows)), [row.mechanism for row in rows])
+    axes.set_ylim(len(rows) - 0.45, -0.55)
+    canvas.tidy(axes, "distance between the release and the mean it hides", grid="x")
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def plan_curve(ball: Ball, privacy: Promise, n_values: Sequence[int] | npt.NDArray[np.integer]) -> Figure:
+    """Draw the expected noise error against the number of units, a line per mechanism that "auto" looks at.
+
+    Parameters
+    ----------
+    ball : the public ball
+    privacy : the promise
+    n_values : numbers of units, at least two different ones
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
+    >>> figure = plan_curve(ball, dpm.PureDP(1.0), [100, 1000])
+    >>> figure.axes[0].get_xlabel()
+    'number of units'
+    """
+    counts = sorted({positive_int(n if not isinstance(n, np.integer) else int(n), "n_values", 2) for n in n_values})
+    if len(counts) < 2:
+        raise InvalidArgumentError(f"n_values must hold at least two different numbers of units, got {counts}.")
+    plans = [plan_mean(n, ball, privacy) for n in counts]
+    lines: dict[str, tuple[list[int], list[PlanRow]]] = {}
+    for found in plans:
+        for row in found.rows:
+            known = lines.setdefault(row.mechanism, ([], []))
+            known[0].append(found.n)
+            known[1].append(row)
+    if not lines:
+        raise InvalidArgumentError(
+            f"no mechanism can keep {privacy} with {counts[-1]:,} units in this ball. Use larger n_values, a smaller "
+            "ball or a weaker promise."
+        )
+    words = f"noise alone, for {promise_text(privacy)}; the band reaches to the 95 % quantile of the best"
+    footer = [f"{promise_text(privacy)} for each unit.", ball_line(ball)]
+    figure = canvas.new_figure("How the noise shrinks with more units", words, mark_of_ball(ball), footer, 4.4)
+    axes = figure.subplots()
+    order = sorted(lines, key=lambda name: (not lines[name][1][-1].covers_timing, lines[name][1][-1].error))
+    for number, name in enumerate(order):
+        units, rows = lines[name]
+        color, style = canvas.SERIES[number % len(canvas.SERIES)], _DASHES[number % len(_DASHES)]
+        label = name + ("" if all(row.exact for row in rows) else " (at most)")
+        errors = [row.error for row in rows]
+        axes.plot(units, errors, color=color, linestyle=style, linewidth=1.6 if number else 2.6, marker="o",
+                  markersize=3, label=label)  # fmt: skip
+        if number == 0:
+            axes.fill_between(units, errors, [row.high for row in rows], color=color, alpha=0.15, linewidth=0)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if low < ball.radius < high:
+        axes.axhline(ball.radius, color=canvas.BALL, linewidth=1.2, linestyle="--", label="radius of the ball")
+    canvas.tidy(axes, "number of units", "expected error (distance)", grid="both")
+    canvas.key(figure, axes)
+    return figure

@@ -1,0 +1,110 @@
+"""Numbers with how sure they are: the interval of a Fréchet variance, or a bare variance with its noise."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference import Interval
+from dpmanifold.plots import canvas
+from dpmanifold.plots.marks import footer_of, mark_of
+from dpmanifold.plots.spread import NOISE_LEVEL
+from dpmanifold.release import Release
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def interval(result: Interval | Release) -> Figure:
+    """Draw a confidence interval for a Fréchet variance, and how much of its width is there for privacy.
+
+    Parameters
+    ----------
+    result : an interval; or the release of a variance, of which the noise is drawn and sampling is not
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (4000, 1))
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    >>> figure = interval(dpm.private_interval(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
+    >>> figure.axes[0].get_xlabel()
+    'Fréchet variance (squared distance)'
+    """
+    if isinstance(result, Interval):
+        level = f"{100 * result.level:g} % confidence interval"
+        words = f"{result.value:.4g}, between {result.low:.4g} and {result.high:.4g} with {100 * result.level:g} %"
+        releases = [result.release]
+        figure = canvas.new_figure("Fréchet variance", words, mark_of(releases), footer_of(releases), 3.2)
+        panel, made_of = figure.subplots(2, 1, height_ratios=[1.5, 1])
+        _range(panel, result.low, result.value, result.high, level, result.ball.effective_radius**2)
+        parts(made_of, result.privacy_share, "what the squared width is made of")
+        canvas.key(figure, panel, made_of)
+        return figure
+    if not isinstance(result, Release) or result.statistic != "variance":
+        got = f"the release of a {result.statistic}" if isinstance(result, Release) else shown(result)
+        raise InvalidArgumentError(
+            f"interval draws an Interval or the Release of a variance, got {got}. private_interval and "
+            "private_variance make them; show(result) finds the picture of any other result."
+        )
+    away = result.scale * (math.log(1 / (1 - NOISE_LEVEL)) if result.mechanism == "laplace" else _normal(NOISE_LEVEL))
+    value, level = float(result.value), f"noise, {100 * NOISE_LEVEL:g} %"
+    words = f"{value:.4g}; its noise stays below {away:.3g} with {100 * NOISE_LEVEL:g} %, sampling comes on top"
+    figure = canvas.new_figure("Fréchet variance", words, mark_of([result]), footer_of([result]), 2.5)
+    panel = figure.subplots()
+    _range(panel, max(0.0, value - away), value, value + away, level, result.ball.effective_radius**2)
+    canvas.key(figure, panel)
+    return figure
+
+
+def _normal(level: float) -> float:
+    """Return what a standard normal variable's size stays below with this probability."""
+    return float(special.ndtri((1 + level) / 2))
+
+
+def _range(axes: Axes, low: float, value: float, high: float, label: str, most: float) -> None:
+    axes.plot([low, high], [0, 0], color=canvas.ESTIMATE, linewidth=7, alpha=0.35, solid_capstyle="butt", label=label)
+    for end, side in ((low, "right"), (high, "left")):
+        axes.plot([end, end], [-0.3, 0.3], color=canvas.ESTIMATE, linewidth=1.4)
+        shift = (-5, 0) if side == "right" else (5, 0)
+        axes.annotate(
+            f"{end:.4g}", (end, 0), xytext=shift, textcoords="offset points", fontsize=8, ha=side, va="center"
+        )
+    axes.plot(value, 0, "o", color=canvas.BLACK, markersize=5, label="estimate")
+    room = max(0.35 * (high - low), 1e-12)
+    left, right = max(low - room, -0.15 * high) if low < room else low - room, high + room
+    if left < most < right:
+        axes.axvline(most, color=canvas.BALL, linewidth=1.2, linestyle="--", label="largest in the ball")
+    axes.set_xlim(left, right)
+    axes.set_ylim(-1, 1)
+    axes.set_yticks([])
+    canvas.tidy(axes, "Fréchet variance (squared distance)", grid="x")
+    axes.spines["left"].set_visible(False)
+
+
+def parts(axes: Axes, privacy_share: float, what: str) -> None:
+    """Draw one bar of two parts: what is there for privacy, and what is sampling.
+
+    Examples
+    --------
+    >>> axes = canvas.figure_class()().subplots()
+    >>> parts(axes, 0.25, "what the variance is made of")
+    >>> axes.get_xlabel()
+    'what the variance is made of (%)'
+    """
+    share = 100 * float(np.clip(privacy_share, 0.0, 1.0))
+    axes.barh(0, share, height=0.6, color=canvas.NOISE, alpha=0.75, hatch="////", edgecolor="white", linewidth=0,
+              label=f"privacy, {share:.0f} %")  # fmt: skip
+    axes.barh(0, 100 - share, left=share, height=0.6, color=canvas.SAMPLING, alpha=0.75, linewidth=0,
+              label=f"sampling, {100 - share:.0f} %")  # fmt: skip
+    axes.set_xlim(0, 100)
+    axes.set_ylim(-0.5, 0.5)
+    axes.set_yticks([])
+    canvas.tidy(axes, f"{what} (%)")
+    axes.spines["left"].set_visible(False)

@@ -1,0 +1,155 @@
+"""How sure a mean is, as an ellipsoid in coordinates at the mean: what every picture of a mean draws around it.
+
+Of a region the ellipsoid is the region; of a bare mean it is the ball that the noise stays in. Both come from
+released and public numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference import Region
+from dpmanifold.inference.estimate import Estimate
+from dpmanifold.manifolds.base import shorten
+from dpmanifold.mechanisms import get
+from dpmanifold.noise.areas import farthest
+from dpmanifold.release import Release
+
+# Of a mean without a region: the probability with which its noise stays inside what is drawn.
+NOISE_LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A released mean and an ellipsoid of offsets {c : c' shape^-1 c <= 1} about it, c in an orthonormal frame.
+
+    Parameters
+    ----------
+    release : the release of the mean
+    center : the mean, a point of the space
+    shape : (d, d), what is drawn around it
+    noise, sampling : its parts (d, d), in the same units; None if there is nothing but noise
+    move : takes offsets (n, d) to points (n, *space.shape)
+    label : what the ellipsoid is, for a legend
+    sentence : the same in words, with its size
+    """
+
+    release: Release
+    center: Array
+    shape: FloatArray
+    noise: FloatArray | None
+    sampling: FloatArray | None
+    move: Callable[[FloatArray], Array]
+    label: str
+    sentence: str
+
+    @property
+    def reach(self) -> float:
+        """Length of the longest half axis."""
+        return float(np.sqrt(np.linalg.eigvalsh(self.shape)[-1]))
+
+
+def released_mean(result: object, picture: str) -> Release:
+    """Return the release of a mean that a result is or holds, or say what the picture needs.
+
+    Examples
+    --------
+    >>> released_mean(3, "sphere")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: sphere draws the Release of a mean or a Region, got 3. Make one with
+    private_mean or private_region; show(result) finds the picture of any other result.
+    """
+    release = result.mean if isinstance(result, Region) else result
+    if not isinstance(release, Release) or release.statistic != "mean":
+        got = f"the release of a {release.statistic}" if isinstance(release, Release) else shown(result)
+        raise InvalidArgumentError(
+            f"{picture} draws the Release of a mean or a Region, got {got}. Make one with private_mean or "
+            "private_region; show(result) finds the picture of any other result."
+        )
+    if get(release.mechanism).baseline:
+        raise InvalidArgumentError(
+            f"{picture} cannot draw a mean by {release.mechanism}: a baseline's value need not be a point of the "
+            'space. Release it with mechanism="auto".'
+        )
+    return release
+
+
+def spread_of(result: Release | Region, picture: str) -> Spread:
+    """Return the mean with what is known about its error.
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
+    >>> release = dpm.private_mean([[0.1, 0.2]] * 50, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+    >>> spread = spread_of(release, "tangent")
+    >>> spread.label, bool(np.isclose(spread.reach, release.noise_quantile(0.95)))
+    ('noise, 95 %', True)
+    """
+    release = released_mean(result, picture)
+    ball, space = release.ball, release.ball.space
+    center = np.asarray(release.value)
+    if isinstance(result, Region):
+        estimate, frame = Estimate(result.release), ball.frame
+        at, most = estimate.mean.at, min(farthest(frame) / 2, 0.999 * frame.injectivity_radius)
+        level = f"{100 * result.level:g} % confidence region"
+        said = f"{level}, longest half axis {result.axes()[0][0]:.3g}; "
+        said += f"{100 * result.privacy_share:.0f} % of the variance is there for privacy"
+        if result.covers_ball:
+            said = f"the {level} holds the whole ball: use more units or a weaker promise"
+        return Spread(
+            release,
+            center,
+            result.threshold * result.covariance,
+            result.threshold * estimate.mean.noise,
+            result.threshold * estimate.sampling_plain,
+            lambda c: ball.from_frame(frame.exp_coords(at, shorten(c, most))),
+            level,
+            said,
+        )
+    most = min(farthest(space) / 2, 0.999 * space.injectivity_radius)
+    radius = min(float(release.noise_quantile(NOISE_LEVEL)), most)
+    return Spread(
+        release,
+        center,
+        radius**2 * np.eye(space.dim),
+        None,
+        None,
+        lambda c: space.exp_coords(center, shorten(c, most)),
+        f"noise, {100 * NOISE_LEVEL:g} %",
+        f"the noise added for privacy stays below {radius:.3g} with {100 * NOISE_LEVEL:g} %; sampling comes on top",
+    )
+
+
+def parent_release(result: Release | Region) -> Release:
+    """Return the release whose promise covers everything that is drawn.
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    >>> release = dpm.private_mean([[0.1]] * 50, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+    >>> parent_release(release) is release
+    True
+    """
+    return result.release if isinstance(result, Region) else result
+
+
+def ellipse(shape: FloatArray, count: int = 241) -> FloatArray:
+    """Return the closed curve {c : c' shape^-1 c = 1} of a (2, 2) matrix, (count, 2); singular ones are flat.
+
+    Examples
+    --------
+    >>> ellipse(np.diag([4.0, 1.0]), 5).round(6) + 0.0
+    array([[ 2.,  0.], [ 0.,  1.], [-2.,  0.], [ 0., -1.], [ 2.,  0.]])
+    """
+    values, vectors = np.linalg.eigh(shape)
+    turn = np.linspace(0.0, 2 * np.pi, count)
+    root: FloatArray = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return np.asarray(np.stack([np.cos(turn), np.sin(turn)], axis=-1) @ root)
