@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # One BLAS thread per test process: two processes on two cores otherwise fight over them.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-all test-reference lint format bench clean
+.PHONY: demo docs test test-all test-reference lint format bench clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,7 +15,11 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/python examples/tensor_mean.py
+	$(BIN)/dpm demo
+
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	$(BIN)/mkdocs build --strict
 
 test: $(READY)
 	$(THREADS) $(BIN)/python -m pytest -q -n 2

@@ -37,7 +37,7 @@ def test_links_between_documents_lead_somewhere():
 def test_bare_import_needs_base_dependencies_only():
     code = (
         "import sys, dpmanifold, dpmanifold.cli\n"
-        "heavy = {'matplotlib', 'sklearn', 'pyriemann', 'geomstats', 'pandas', 'pytest', 'mpmath'}\n"
+        "heavy = {'matplotlib', 'sklearn', 'pyriemann', 'geomstats', 'pandas', 'pytest', 'mpmath', 'pyarrow', 'PIL'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or None)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -8,11 +8,18 @@
 'wrapped-gaussian'
 """
 
-from dpmanifold import data, frechet, mechanisms, noise, privacy, sensitivity
+from dpmanifold import data, frechet, mechanisms, noise, plots, privacy, sensitivity
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
-from dpmanifold.errors import ConvergenceError, DPManifoldError, InvalidArgumentError, InvalidDataError, SamplerError
-from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.errors import (
+    ConvergenceError,
+    DPManifoldError,
+    InvalidArgumentError,
+    InvalidDataError,
+    MissingPackageError,
+    SamplerError,
+)
+from dpmanifold.inference import Interval, Region, TwoSampleTest, load
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -50,6 +57,7 @@ __all__ = [
     "InvalidDataError",
     "KendallShapes",
     "Manifold",
+    "MissingPackageError",
     "Promise",
     "PromiseError",
     "PureDP",
@@ -62,11 +70,13 @@ __all__ = [
     "compare",
     "data",
     "frechet",
+    "load",
     "mechanisms",
     "needed_promise",
     "needed_units",
     "noise",
     "plan_mean",
+    "plots",
     "privacy",
     "private_ball",
     "private_interval",

@@ -84,7 +84,9 @@ class Ball:
                 "Make it a little smaller."
             )
         try:
-            edge = self.space.exp_coords(self.center, radius * np.eye(self.space.dim)[:1] * np.array([[1.0], [-1.0]]))
+            first = np.zeros((2, self.space.dim))
+            first[:, 0] = radius, -radius
+            edge = self.space.exp_coords(self.center, first)
         except InvalidArgumentError as problem:
             raise InvalidArgumentError(
                 f"radius {radius:.4g} about this center reaches points of {self.space!r} that double precision cannot "
@@ -107,6 +109,10 @@ class Ball:
             and self.simulated == other.simulated
             and bool(np.array_equal(self.center, other.center))
         )
+
+    def __deepcopy__(self, memo: object) -> Ball:
+        """Return the ball itself: it never changes, and a copy's centre could be written to."""
+        return self
 
     def __hash__(self) -> int:
         return hash((self.space, self.radius, self.origin, (self.center + 0.0).tobytes()))

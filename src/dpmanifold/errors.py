@@ -31,3 +31,7 @@ class PromiseError(DPManifoldError, ValueError):
 
 class BudgetError(DPManifoldError, RuntimeError):
     """A release would spend more than is left of a budget. Nothing was drawn and nothing was spent."""
+
+
+class MissingPackageError(DPManifoldError, ImportError):
+    """Something needs a package that the bare install does not bring; the message says how to get it."""

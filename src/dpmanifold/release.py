@@ -13,7 +13,6 @@ import json
 import math
 import os
 import pathlib
-import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +24,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.files import whole_file
 from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms import Calibration, Forecast, get
 from dpmanifold.privacy import Promise, promise_from_dict
@@ -36,11 +36,12 @@ NEIGHBOURS_BY_CLASS = (
 )
 DRAW_COVERED = "the draw's work does not depend on the data; clipping and solving are not covered"
 NOT_COVERED = "not covered: the draw's work depends on the data"
-_FORMAT = "dpmanifold release 1"
+FORMAT = "dpmanifold release 1"
 # A file that names a larger space, or one of another name, or nests steps deeper, is not one of ours.
 _LARGEST_SPACE = 2_000
 _LONGEST_NAME = 200
 _DEEPEST = 8
+_LARGEST_NUMBER = 1e150
 _SPACES = {"Euclidean", "Hyperbolic", "KendallShapes", "SPD", "Sphere"}
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "statistic": str, "mechanism": str, "scale": float, "rule": str, "n": int, "unit": str, "tol": float,
@@ -147,6 +148,7 @@ class Release:
             ("mechanism", f"{self.mechanism}, scale {self.scale:.6g} ({self.rule})"),
             ("sensitivity", f"{self.sensitivity.value:.6g} ({self.sensitivity.bound} bound, {self.sensitivity.proof})"),
             ("ball", repr(self.ball)),
+            ("center", np.array2string(self.ball.center, precision=4, threshold=30).replace("\n", "\n" + 15 * " ")),
         ]
         if self.statistic == "mean" and not get(self.mechanism).baseline:
             forecast = self._forecast()
@@ -155,9 +157,30 @@ class Release:
             facts.append(
                 ("noise error", f"{self.noise_error():.4g} {'' if free else 'at most, '}expected; {high:.4g} with 95 %")
             )
+        facts += [("note", text) for text in self._notes()]
         time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
         facts.append(("not covered", f"floating-point attacks, {time}"))
         return facts
+
+    @property
+    def caution(self) -> str:
+        """A warning in a few words where the noise leaves nothing of the answer; from public numbers."""
+        useless = self.statistic == "mean" and not get(self.mechanism).baseline and self._swamped()
+        return " (as large as the ball: it says nothing)" if useless else ""
+
+    def _swamped(self) -> bool:
+        return self._forecast().mean >= self.ball.radius
+
+    def _notes(self) -> list[str]:
+        """Say what a reader of the released value should know; post-processing of what was released."""
+        if self.statistic != "mean" or get(self.mechanism).baseline:
+            return []
+        notes = []
+        if self._swamped():
+            notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
+        elif self.ball.space.dist(self.ball.center, self.value) >= self.ball.radius * (1 - 1e-9):
+            notes.append("the mean lies on the ball's edge: check the centre, the radius and the units of measurement")
+        return notes
 
     def _repr_html_(self) -> str:
         return facts_table(f"Private {self.statistic}", self.private, self._facts())
@@ -167,7 +190,7 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON; numbers round-trip bit for bit."""
         return {
-            "format": _FORMAT,
+            "format": FORMAT,
             "statistic": self.statistic,
             "value": _value_to_json(self.value, self.statistic),
             "privacy": self.privacy.to_dict(),
@@ -207,22 +230,16 @@ class Release:
 
 def write_record(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
     """Write names and numbers as JSON, whole or not at all."""
-    target = pathlib.Path(path)
     text = json.dumps(record, indent=2, allow_nan=False)
-    with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as part:
-        part.write(text + "\n")
-    try:
-        os.replace(part.name, target)
-    except OSError:
-        os.unlink(part.name)
-        raise
+    with whole_file(path) as file:
+        file.write(text + "\n")
 
 
 def read_record(path: str | os.PathLike[str]) -> Any:
     """Read JSON, or say that the file holds none."""
     try:
         return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # not JSON, not text, or a number that no machine reads
         raise InvalidDataError(f"{os.fspath(path)} is not JSON: {problem}.") from problem
 
 
@@ -237,8 +254,8 @@ def facts_table(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
 
 
 def _release_from(record: Any, depth: int) -> Release:
-    if not isinstance(record, dict) or record.get("format") != _FORMAT or depth > _DEEPEST:
-        raise InvalidDataError(f"not a release: expected format {_FORMAT!r}. Give a file written by Release.save.")
+    if not isinstance(record, dict) or record.get("format") != FORMAT or depth > _DEEPEST:
+        raise InvalidDataError(f"not a release: expected format {FORMAT!r}. Give a file written by Release.save.")
     try:
         known = {name: record[name] for name in _TYPES}
         for name, kind in _TYPES.items():
@@ -349,5 +366,8 @@ def _refuse_impossible(known: dict[str, Any], sensitivity: dict[str, Any]) -> No
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
             raise ValueError(f"{name} must be a finite number")
-    if not (known["scale"] > 0 and known["n"] >= 2):
-        raise ValueError("scale must be above 0 and n at least 2")
+    if not (0 < known["scale"] < _LARGEST_NUMBER and 2 <= known["n"] < _LARGEST_NUMBER):
+        raise ValueError("scale must be above 0 and n at least 2, both of a size that can be")
+    texts = [text for text in (*known.values(), *sensitivity.values()) if isinstance(text, str)]
+    if not all(text.isprintable() for text in texts):
+        raise ValueError("a text holds characters that cannot be printed")

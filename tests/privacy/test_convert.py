@@ -337,3 +337,20 @@ def test_a_bad_delta_is_refused(bad):
     for convert in (lambda: to_approx(GDP(1.0), bad), lambda: gdp_epsilon(1.0, bad), lambda: zcdp_epsilon(1.0, bad)):
         with pytest.raises(InvalidArgumentError, match="delta must be"):
             convert()
+
+
+def test_best_guess_is_what_an_observer_can_reach():
+    """Exact for the Gaussian and the pure promise, never below what an approximate promise or zCDP allows."""
+    from scipy import stats
+
+    from dpmanifold.privacy import ZCDP, ApproxDP, PureDP, best_guess
+
+    for mu in (0.1, 1.0, 3.0):
+        apart = 2 * stats.norm.cdf(mu / 2) - 1  # total variation of N(0, 1) and N(mu, 1)
+        assert abs(best_guess(GDP(mu)) - (1 + apart) / 2) < 1e-12
+        assert best_guess(ZCDP(mu**2 / 2)) >= best_guess(GDP(mu))  # the Gaussian mechanism keeps both
+        for delta in (1e-6, 1e-2):
+            assert best_guess(ApproxDP(gdp_epsilon(mu, delta), delta)) >= best_guess(GDP(mu)) - 1e-12
+    assert best_guess(PureDP(0.5)) < best_guess(PureDP(1.0)) < 1
+    assert best_guess(ApproxDP(1.0, 0.9)) <= 1
+    assert best_guess(ZCDP(50.0)) == 1

@@ -186,7 +186,7 @@ def test_refusals_name_the_remedy_and_spend_nothing():
     X = in_ball(ball, 50, np.random.default_rng(0))
     budget = Budget(GDP(1.0))
     for function in (private_region, private_interval):
-        with pytest.raises(PromiseError, match="Ask for GDP, ZCDP or ApproxDP"):
+        with pytest.raises(PromiseError, match="Ask for GDP"):
             function(X, ball, PureDP(1.0), units=EACH_RECORD, budget=budget)
         with pytest.raises(InvalidArgumentError, match="units must say"):
             function(X, ball, GDP(1.0), budget=budget)

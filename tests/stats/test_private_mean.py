@@ -126,7 +126,6 @@ def test_tampering_is_noticed():
         (mean, {"mechanism": "riemannian-gaussian"}),
         (hyperbolic, {"mechanism": "riemannian-gaussian"}),
         (refined, {"ball": small}),
-        (refined, {"steps": []}),
         (refined, {"steps": [{**refined["steps"][0], "private": False}]}),
         (refined, {"steps": [{**refined["steps"][0], "n": 1999}]}),
         (variance, {"mechanism": "laplace"}),
@@ -528,3 +527,38 @@ def test_huge_noise_never_raises_and_never_depends_on_the_draw():
             assert np.isfinite(release.value).all()
         assert private_variance(X, ball, GDP(0.5), units=EACH_RECORD, rng=seed).value >= 0
         assert isinstance(private_ball(X, ball, PureDP(0.5), units=EACH_RECORD, rng=seed).value, Ball)
+
+
+def test_refinement_never_mixes_the_inner_noise_with_the_outer_ball(monkeypatch):
+    ball = Ball(Euclidean(1), [0.0], 100.0)
+
+    def broken(self, outer, points):
+        raise InvalidDataError("no")
+
+    monkeypatch.setattr(Ball, "take_over", broken)
+    with pytest.raises(InvalidDataError):
+        private_mean(np.zeros((2000, 1)), ball, GDP(1.0), units=EACH_RECORD, refine=True)
+
+
+def test_means_by_class_can_be_refined():
+    ball = Ball(Euclidean(2), [0.0, 0.0], 50.0)
+    X = np.random.default_rng(0).standard_normal((4000, 2))
+    person = np.repeat(np.arange(2000), 2)
+    for labels in (np.arange(4000) % 2, np.arange(4000) // 2000):  # every person in both classes, or in one
+        for privacy in (GDP(1.0), ApproxDP(1.0, 1e-6), PureDP(2.0)):
+            releases = private_means(X, labels, ball, privacy, units=person, classes=[0, 1], refine=True)
+            for release in releases.values():
+                assert verify(release).ok
+                assert release.privacy == privacy
+                assert release.steps[0].neighbours == release.neighbours
+
+
+def test_blocks_do_not_show(monkeypatch):
+    ball = BALLS[1]
+    X = in_ball(ball, 1000, np.random.default_rng(0))
+    whole = private_mean(X, ball, GDP(1.0), units=EACH_RECORD, rng=1).value
+    monkeypatch.setattr("dpmanifold.stats.inputs._BLOCK", 64)
+    assert np.array_equal(private_mean(X, ball, GDP(1.0), units=EACH_RECORD, rng=1).value, whole)
+    X[777] = np.nan
+    with pytest.raises(InvalidDataError, match="among records 768 to 831"):
+        private_mean(X, ball, GDP(1.0), units=EACH_RECORD)

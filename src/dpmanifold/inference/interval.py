@@ -157,7 +157,9 @@ class Interval(Conclusion):
             ("ball", repr(self.ball)),
         ]
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
         return f"{100 * self.level:g} % confidence interval for a Fréchet variance"
 
     def to_dict(self) -> dict[str, Any]:

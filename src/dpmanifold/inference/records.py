@@ -28,8 +28,9 @@ class Conclusion(ABC):
         """What limits the answer most: "sampling" or "privacy". From released numbers alone."""
         return "privacy" if self.privacy_share > 0.5 else "sampling"
 
+    @property
     @abstractmethod
-    def _title(self) -> str:
+    def title(self) -> str:
         """What it is, in a few words."""
 
     @abstractmethod
@@ -46,10 +47,10 @@ class Conclusion(ABC):
 
     def __repr__(self) -> str:
         mark = "" if self.private else " -- NOT PRIVATE (seeded or revealed)"
-        return "\n".join([self._title() + mark] + [f"  {name:<12} {text}" for name, text in self._facts()])
+        return "\n".join([self.title + mark] + [f"  {name:<12} {text}" for name, text in self._facts()])
 
     def _repr_html_(self) -> str:
-        return facts_table(self._title(), self.private, self._facts())
+        return facts_table(self.title, self.private, self._facts())
 
 
 def read_parts(record: Any, expected: str, *names: str) -> tuple[Any, ...]:
@@ -57,6 +58,8 @@ def read_parts(record: Any, expected: str, *names: str) -> tuple[Any, ...]:
     if not isinstance(record, dict) or record.get("format") != expected:
         raise InvalidDataError(f"not a record of format {expected!r}. Give a file written by save.")
     try:
-        return record["level"], *(Release.from_dict(record[name]) for name in names)
-    except KeyError as problem:
-        raise InvalidDataError(f"the record is damaged: {problem} is missing. Write it again with save.") from problem
+        return float(record["level"]), *(Release.from_dict(record[name]) for name in names)
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
+        if isinstance(problem, InvalidDataError):
+            raise
+        raise InvalidDataError(f"the record is damaged: {problem}. Write it again with save.") from problem

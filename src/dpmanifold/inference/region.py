@@ -217,11 +217,11 @@ class Region(Conclusion):
     # ---------------------------------------------------------------- for people and machines
 
     def _facts(self) -> list[tuple[str, str]]:
-        share = f"{100 * self.privacy_share:.0f} % of the squared radius is there for privacy"
+        share = f"{100 * self.privacy_share:.0f} % of the variance is privacy's, the rest sampling's"
         facts = [
             ("center", np.array2string(self.center, precision=5, threshold=30).replace("\n", "\n" + 15 * " ")),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
-            ("radius", f"{self.effective_radius:.4g} expected error; {share}"),
+            ("error", f"{self.effective_radius:.4g} expected; {share}"),
             ("longest axis", f"{self.axes()[0][0]:.4g}"),
             ("ball", repr(self.ball)),
         ]
@@ -229,7 +229,9 @@ class Region(Conclusion):
             facts.append(("note", "the region holds the whole ball: more units or a weaker promise would tell more"))
         return facts
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
         return f"{100 * self.level:g} % confidence region for a mean"
 
     def to_dict(self) -> dict[str, Any]:

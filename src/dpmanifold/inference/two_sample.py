@@ -174,7 +174,9 @@ class TwoSampleTest(Conclusion):
             ("ball", repr(self.ball)),
         ]
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
         return "Test of equal Fréchet means"
 
     def to_dict(self) -> dict[str, Any]:

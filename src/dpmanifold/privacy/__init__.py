@@ -16,6 +16,7 @@ from dpmanifold.privacy.convert import (
     zcdp_epsilon,
     zcdp_log_delta,
 )
+from dpmanifold.privacy.meaning import best_guess, in_plain_words
 from dpmanifold.privacy.profile import Profile, calibrate_gaussian, loss_profile, tightest_mu
 from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, promise_from_dict
 
@@ -30,6 +31,7 @@ __all__ = [
     "PromiseError",
     "PureDP",
     "Spend",
+    "best_guess",
     "calibrate_gaussian",
     "compose",
     "gaussian_promise",
@@ -38,6 +40,7 @@ __all__ = [
     "gdp_epsilon",
     "gdp_log_delta",
     "gdp_sufficient_for",
+    "in_plain_words",
     "laplace_promise",
     "laplace_scale",
     "loss_profile",

@@ -39,14 +39,21 @@ class Verification:
     ok : True if everything the release states can be recomputed and agrees
     findings : what was recomputed, or what is wrong, in words
     cannot_know : what no check of the release can tell
+    private : False if the release says itself that it is not private
     """
 
     ok: bool
     findings: tuple[str, ...]
     cannot_know: tuple[str, ...] = CANNOT_KNOW
+    private: bool = True
 
     def __repr__(self) -> str:
-        lines = ["The release is consistent." if self.ok else "THE RELEASE IS NOT CONSISTENT."]
+        good = (
+            "The release is consistent."
+            if self.private
+            else "The release is consistent, and says that it is NOT PRIVATE."
+        )
+        lines = [good if self.ok else "THE RELEASE IS NOT CONSISTENT."]
         lines += [f"  - {text}" for text in self.findings]
         lines += ["What this cannot know:"] + [f"  - {text}" for text in self.cannot_know]
         return "\n".join(lines)
@@ -94,9 +101,11 @@ def _checked(release: Release) -> Verification:
         inner = verify(step)
         said = "consistent" if inner.ok else "; ".join(inner.findings)
         (good if inner.ok else bad).append(f"step '{step.statistic}': {said}")
+    if release.ball.origin.startswith("released under") and not release.steps:
+        good.append("the ball was itself released: what that cost comes on top of this promise")
     if not release.private:
         good.append("the release says itself that it is NOT PRIVATE: a seed was used or something was revealed")
-    return Verification(not bad, tuple(bad + good))
+    return Verification(not bad, tuple(bad + good), private=release.private)
 
 
 def _verify_pair(test: TwoSampleTest) -> Verification:
@@ -112,7 +121,7 @@ def _verify_pair(test: TwoSampleTest) -> Verification:
     texts = [
         f"{name} group: {text}" for name, one in zip(("first", "second"), found, strict=True) for text in one.findings
     ]
-    return Verification(not bad and all(one.ok for one in found), (*bad, *texts))
+    return Verification(not bad and all(one.ok for one in found), (*bad, *texts), private=test.private)
 
 
 def _recomputed(release: Release) -> tuple[float, float]:
@@ -152,8 +161,6 @@ def _contradictions(release: Release) -> list[str]:
     first = release.steps[0] if release.steps else None
     if first is not None and first.statistic == "ball" and release.ball not in (first.value, first.ball):
         found.append("the ball is not the one that was released")
-    if "released under" in release.ball.origin and first is None and release.statistic == "mean":
-        found.append("the ball was itself released; its cost is not part of this promise")
     if release.statistic in _MOMENTS and first is not None:
         found += _misplaced(release, first)
     if release.statistic == "ball":

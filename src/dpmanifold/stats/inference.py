@@ -240,7 +240,7 @@ def _gaussian(privacy: Promise) -> Promise:
     if isinstance(privacy, PureDP):
         raise PromiseError(
             f"privacy {privacy!r} cannot be kept: regions, intervals and tests need Gaussian noise, which keeps no "
-            "pure promise. Ask for GDP, ZCDP or ApproxDP."
+            "pure promise. Ask for GDP (--mu), ZCDP (--rho) or ApproxDP (--epsilon with --delta)."
         )
     return privacy
 

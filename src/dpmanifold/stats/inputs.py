@@ -14,6 +14,9 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
 
+# Records that are checked, clipped and moved at a time.
+_BLOCK = 32_768
+
 
 @final
 class EachRecord:
@@ -35,12 +38,32 @@ def prepare(X: object, ball: Ball, privacy: Promise, units: object, invalid: str
         raise InvalidArgumentError(
             f"privacy must be a promise such as PureDP(1.0) or ApproxDP(0.5, 1e-6), got {shown(privacy)}."
         )
-    records = checked_records(X, ball, invalid)
-    ids = checked_units(units, len(records))
-    points = frechet.unit_points(records, ball, ids)
+    if isinstance(units, EachRecord) and isinstance(X, np.ndarray) and len(X.shape) > len(ball.space.shape):
+        points, ids = _in_blocks(X, ball, invalid), None
+    else:
+        records = checked_records(X, ball, invalid)
+        ids = checked_units(units, len(records))
+        points = frechet.unit_points(records, ball, ids)
     if len(points) < 2:
         raise InvalidDataError(f"a private statistic needs at least 2 units, got {len(points)}.")
     return points, "record" if ids is None else "unit"
+
+
+def _in_blocks(X: Array, ball: Ball, invalid: str) -> Array:
+    """Check, clip and move records a block at a time: a memory-mapped file never has to fit into memory.
+
+    Every record is mapped by itself, so the blocks do not show in the result.
+    """
+    if len(X) <= _BLOCK:
+        return frechet.unit_points(checked_records(X, ball, invalid), ball, None)
+    points = np.empty((len(X), *ball.frame.shape), dtype=ball.frame.dtype)
+    for start in range(0, len(X), _BLOCK):
+        stop = min(start + _BLOCK, len(X))
+        try:
+            points[start:stop] = frechet.unit_points(checked_records(X[start:stop], ball, invalid), ball, None)
+        except InvalidDataError as problem:
+            raise InvalidDataError(f"among records {start} to {stop - 1}, counted from {start}: {problem}") from problem
+    return points
 
 
 def checked_records(X: object, ball: Ball, invalid: str) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,26 +63,53 @@ def private_mean(
     ('wrapped-gaussian', 0.0128)
     """
     checked_flag(project, "project")
-    checked_flag(refine, "refine")
     points, unit = prepare(X, ball, privacy, units, invalid)
-    if not refine:
-        chosen = choose(mechanism, ball, len(points), privacy)[:2]
-        bits = fresh_bits(rng, ball)
-        spend(budget, privacy, "mean")
-        return release_mean(points, ball, privacy, unit, chosen, project, bits)
-    shares = divide(privacy, REFINE_SHARES)
-    fallback = choose(mechanism, ball, len(points), shares[2])[:2]  # refuses before anything is spent
-    prepared = prepare_ball(ball, len(points), shares[:2])
+    plan = MeanPlan(ball, len(points), privacy, mechanism, refine)
     bits = fresh_bits(rng, ball)
-    spend(budget, privacy, "mean with refined ball")
-    refined = released_ball(points, ball, prepared, compose(shares[:2]), unit, bits)
-    inner: Ball = refined.value
-    try:
-        chosen = choose(mechanism, inner, len(points), shares[2])[:2]
-    except DPManifoldError:  # the released ball does not suit the mechanism: decided by what was released
-        inner, chosen = ball, fallback
-    moved = points if inner is ball else inner.take_over(ball, points)
-    return release_mean(moved, inner, privacy, unit, chosen, project, bits, (refined,))
+    spend(budget, privacy, plan.label)
+    return plan.release(points, unit, privacy, project, bits)
+
+
+class MeanPlan:
+    """Every choice and every refusal of a private mean, from public numbers alone, before anything is spent.
+
+    `share` is what the mean and, with `refine`, the ball before it may cost together.
+    """
+
+    def __init__(self, ball: Ball, n: int, share: Promise, mechanism: str, refine: bool) -> None:
+        self.ball, self.mechanism = ball, mechanism
+        refine = checked_flag(refine, "refine")
+        self.label = "mean with refined ball" if refine else "mean"
+        self.shares = divide(share, REFINE_SHARES) if refine else [share]
+        self.chosen = choose(mechanism, ball, n, self.shares[-1])[:2]
+        self.prepared = prepare_ball(ball, n, self.shares[:2]) if refine else None
+
+    def release(
+        self,
+        points: Array,
+        unit: str,
+        total: Promise,
+        project: bool,
+        bits: tuple[RandomSource, bool],
+        neighbours: str = NEIGHBOURS,
+        details: dict[str, float] | None = None,
+    ) -> Release:
+        """Draw; `total` is what the release states."""
+        ball, chosen = self.ball, self.chosen
+        steps: tuple[Release, ...] = ()
+        if self.prepared is not None:
+            refined = released_ball(points, ball, self.prepared, compose(self.shares[:2]), unit, bits)
+            steps = (replace(refined, neighbours=neighbours),)
+            inner: Ball = refined.value
+            # Where the released ball does not suit the mechanism the outer one is used: decided by what was released.
+            try:
+                suited = choose(self.mechanism, inner, len(points), self.shares[2])[:2]
+            except DPManifoldError:
+                pass
+            else:
+                points = points if inner is ball else inner.take_over(ball, points)
+                ball, chosen = inner, suited
+        return release_mean(points, ball, total, unit, chosen, project, bits, steps, neighbours, details)
 
 
 def release_mean(
@@ -158,6 +186,7 @@ def private_means(
     mechanism: str = "auto",
     invalid: str = "raise",
     project: bool = True,
+    refine: bool = False,
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> dict[Any, Release]:
@@ -169,7 +198,7 @@ def private_means(
 
     Parameters
     ----------
-    X, ball, privacy, units, mechanism, invalid, project, budget, rng : as in :func:`private_mean`
+    X, ball, privacy, units, mechanism, invalid, project, refine, budget, rng : as in :func:`private_mean`
     labels : one class per record
     classes : the public list of classes; a label outside it is an error
     labels_public : must be True; private labels need a mechanism of their own
@@ -208,13 +237,13 @@ def private_means(
     for number, name in enumerate(names):
         mine = which == number
         points, unit = prepare_class(records[mine], name, ball, privacy, units, None if ids is None else ids[mine])
-        prepared.append((name, points, unit, choose(mechanism, ball, len(points), shares[0])[:2]))
+        prepared.append((name, points, unit, MeanPlan(ball, len(points), shares[0], mechanism, refine)))
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "means by class")
     details = {"classes": float(len(names)), "classes a unit touches": float(spans)}
     return {
-        name: release_mean(points, ball, privacy, unit, chosen, project, bits, (), NEIGHBOURS_BY_CLASS, details)
-        for name, points, unit, chosen in prepared
+        name: plan.release(points, unit, privacy, project, bits, NEIGHBOURS_BY_CLASS, details)
+        for name, points, unit, plan in prepared
     }
 
 
