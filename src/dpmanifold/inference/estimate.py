@@ -25,28 +25,35 @@ _MANY = 1e7
 
 
 def spectral_noise(scale: float, dim: int) -> float:
-    """Return the operator norm that symmetric noise of standard deviation `scale` on vecd has: the semicircle's edge.
+    """Return the allowance for symmetric noise of standard deviation `scale` on vecd (theory section 7, region).
+
+    The larger of two: the expected operator norm (the semicircle's edge, less its first correction for a finite
+    dimension), and sqrt((d + c)/4) scales, c the 95 % quantile of chi-square, which is what keeps the coverage where
+    the noise is small.
 
     Examples
     --------
-    >>> spectral_noise(1.0, 2)
-    2.0
+    >>> round(spectral_noise(1.0, 2), 3), round(spectral_noise(1.0, 45), 3)
+    (1.413, 9.036)
     """
-    return scale * math.sqrt(2 * dim)
+    edge = math.sqrt(2 * dim) - 0.85 / math.pow(dim, 1 / 6)
+    return scale * max(edge, math.sqrt((dim + float(special.chdtri(dim, 0.05))) / 4))
 
 
-def safe_variances(values: FloatArray, noise: float) -> FloatArray:
-    """Return noisy variances, enlarged so that dividing by them is safe: x + noise^2/(x + noise).
+def safe_covariance(covariance: FloatArray, noise: float) -> FloatArray:
+    """Return a covariance that was estimated with noise, enlarged so that dividing by it is safe.
 
-    Where noise swamps a variance, the noise's own size takes its place; where it is small, what is added is of second
-    order, as much as the mean of 1/x exceeds 1/mean (theory section 7, region).
+    An eigenvalue x becomes x + noise^2/(x + noise). Where noise swamps it, the noise's own size takes its place; where
+    it is small, what is added is of second order, as much as the mean of 1/x exceeds 1/mean (theory section 7, region).
 
     Examples
     --------
-    >>> safe_variances(np.array([0.0, 1.0, 99.0]), 1.0).round(3)
+    >>> safe_covariance(np.diag([0.0, 1.0, 99.0]), 1.0).round(3).diagonal()
     array([ 1.  ,  1.5 , 99.01])
     """
-    return np.asarray(values + noise**2 / (values + noise))
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values, 0.0)
+    return symmetrize((vectors * (values + noise**2 / (values + noise))) @ vectors.T)
 
 
 def mean_hessian(space: Manifold, low: FloatArray, high: FloatArray, reach: float) -> FloatArray:
@@ -169,10 +176,10 @@ class Estimate:
         """The released mean."""
         return ReleasedMean(self.release.steps[0])
 
-    @property
+    @cached_property
     def covariance(self) -> FloatArray:
         """Covariance of the released mean about the population's, in the frame at the released mean."""
-        return self.sampling + self.mean.noise
+        return safe_covariance(self.sampling + self.mean.noise, self.sampling_noise)
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:
@@ -185,8 +192,7 @@ class Estimate:
         """The second moment less and plus an allowance for its noise, within its public range."""
         values, vectors = self._spectrum
         noise = spectral_noise(self.release.scale, len(values))
-        low = np.maximum(values - noise, 0.0)
-        high = np.minimum(safe_variances(values, noise), self.mean.reach**2)
+        low, high = np.maximum(values - noise, 0.0), np.minimum(values + noise, self.mean.reach**2)
         return symmetrize((vectors * low) @ vectors.T), symmetrize((vectors * high) @ vectors.T)
 
     @cached_property
@@ -196,8 +202,15 @@ class Estimate:
 
     @cached_property
     def sampling(self) -> FloatArray:
-        """Covariance of the sample mean about the population's, in the frame at the released mean."""
-        return self._sandwich(self.moment_bounds[1])
+        """Covariance of the sample mean about the population's as released, in the frame at the released mean."""
+        values, vectors = self._spectrum
+        return self._sandwich((vectors * values) @ vectors.T)
+
+    @cached_property
+    def sampling_noise(self) -> float:
+        """Allowance for the noise in `sampling`, as an eigenvalue."""
+        stretch = 1 / float(np.linalg.eigvalsh(self.hessian)[0]) ** 2
+        return spectral_noise(self.release.scale, len(self.hessian)) * stretch / self.release.n
 
     @cached_property
     def sampling_at_most(self) -> FloatArray:
@@ -205,7 +218,7 @@ class Estimate:
         return self._sandwich(self.mean.reach**2 * np.eye(self.release.ball.frame.dim))
 
     @cached_property
-    def sampling_plain(self) -> FloatArray:
+    def sampling_surely(self) -> FloatArray:
         """The part of it that cannot be the noise of the second moment: what is due to sampling for sure."""
         return self._sandwich(self.moment_bounds[0])
 

@@ -150,7 +150,7 @@ class Region(Conclusion):
     @property
     def privacy_share(self) -> float:
         """Share of the covariance's trace that is there for privacy and not for sampling, in [0, 1]."""
-        sampling = float(np.trace(self._estimate.sampling_plain))
+        sampling = float(np.trace(self._estimate.sampling_surely))
         return max(0.0, 1 - sampling / float(np.trace(self.covariance)))
 
     @property

@@ -14,7 +14,14 @@ from scipy import optimize
 from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference.estimate import Estimate, degrees_of_freedom, exceedance, squared_length, threshold
+from dpmanifold.inference.estimate import (
+    Estimate,
+    degrees_of_freedom,
+    exceedance,
+    safe_covariance,
+    squared_length,
+    threshold,
+)
 from dpmanifold.inference.records import Conclusion, read_parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
@@ -94,13 +101,15 @@ class TwoSampleTest(Conclusion):
         """Difference of the means in coordinates at `base`, its covariance and that one's degrees of freedom."""
         d = self.ball.frame.dim
         apart = self._groups[0].mean.coordinates(base) - self._groups[1].mean.coordinates(base)
-        parts, most, noise = [], [], np.zeros((d, d))
+        parts, most, noise, allowance = [], [], np.zeros((d, d)), 0.0
         for group in self._groups:
             inner = group.mean.derivative(base)
             parts.append((symmetrize(inner @ group.sampling @ inner.T), group.release.n))
             most.append(symmetrize(inner @ group.sampling_at_most @ inner.T))
             noise = noise + symmetrize(inner @ group.mean.noise @ inner.T)
-        total = parts[0][0] + parts[1][0] + noise
+            # The groups' noises are independent: their variances add up.
+            allowance = math.hypot(allowance, group.sampling_noise * float(np.linalg.norm(inner, 2)) ** 2)
+        total = safe_covariance(parts[0][0] + parts[1][0] + noise, allowance)
         free = degrees_of_freedom(parts, total)
         if free > d + 1:
             return apart, total, free
@@ -158,7 +167,7 @@ class TwoSampleTest(Conclusion):
     @property
     def privacy_share(self) -> float:
         """Share of the difference's covariance that is there for privacy and not for sampling, in [0, 1]."""
-        plain = sum(float(np.trace(group.sampling_plain)) for group in self._groups)
+        plain = sum(float(np.trace(group.sampling_surely)) for group in self._groups)
         total = sum(float(np.trace(group.covariance)) for group in self._groups)
         return max(0.0, 1 - plain / total)
 

@@ -108,7 +108,7 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
             center,
             result.threshold * result.covariance,
             result.threshold * estimate.mean.noise,
-            result.threshold * estimate.sampling_plain,
+            result.threshold * estimate.sampling_surely,
             lambda c: ball.from_frame(frame.exp_coords(at, shorten(c, most))),
             level,
             said,
