@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpmanifold import __version__
-from dpmanifold.cli import demo, private, public, results
+from dpmanifold.cli import demo, private, public, reproduce, results
 
 app = typer.Typer(
     name="dpm",
@@ -36,6 +36,7 @@ def main(
 
 
 _FIRST, _DATA, _PRIVATE, _AFTER = "Before any data", "Preparing data", "Private releases", "Afterwards"
+_PAPERS = "The papers"
 for name, command, panel in (
     ("demo", demo.demo, _FIRST),
     ("plan", public.plan, _FIRST),
@@ -52,5 +53,6 @@ for name, command, panel in (
     ("test", private.two_sample, _PRIVATE),
     ("verify", results.verify_command, _AFTER),
     ("show", results.show, _AFTER),
+    ("reproduce", reproduce.reproduce, _PAPERS),
 ):
     app.command(name=name, rich_help_panel=panel)(command)

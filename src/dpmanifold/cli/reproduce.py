@@ -1,0 +1,71 @@
+"""`dpm reproduce`: the papers' experiments, figure by figure."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.outputs import console, require_plots
+from dpmanifold.errors import InvalidArgumentError
+
+
+@guarded
+def reproduce(
+    name: Annotated[str, typer.Argument(help="list, all, a paper, or paper/experiment.")],
+    out: Annotated[pathlib.Path, typer.Option(help="Folder for CSV, PNG and Markdown.")] = pathlib.Path("reproduced"),
+    data: Annotated[pathlib.Path | None, typer.Option(envvar="DPM_DATA", help="Folder with data sets.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A version of seconds, to see that it runs.")] = False,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="How many run at once; all processors if left out.")
+    ] = None,
+    pages: Annotated[
+        pathlib.Path | None, typer.Option(help="Also write one page per paper into this folder, from the results.")
+    ] = None,
+) -> None:
+    """Rerun the papers: published / their formula / ours. Seeded, hence NOT PRIVATE; goes on where it was stopped."""
+    from dpmanifold.experiments.registry import EXPERIMENTS
+    from dpmanifold.experiments.runner import run_experiment
+
+    screen = console()
+    if name == "list":
+        for experiment in EXPERIMENTS.values():
+            needs = f" (needs {', '.join(experiment.needs)})" if experiment.needs else ""
+            screen.print(f"{experiment.name:<32} {experiment.title}{needs}", markup=False)
+        return
+    chosen = [e for e in EXPERIMENTS.values() if name in ("all", e.name, e.name.partition("/")[0])]
+    if not chosen:
+        raise InvalidArgumentError(f"there is no experiment {name!r}. See dpm reproduce list.")
+    require_plots()
+    for experiment in chosen:
+        missing = [file for file in experiment.needs if data is None or not (data / file).is_file()]
+        if missing and name in ("all", experiment.name.partition("/")[0]) and data is None:
+            screen.print(f"{experiment.name}: left out, it needs {', '.join(missing)}. Give --data.", markup=False)
+            continue
+        with Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
+            TimeRemainingColumn(), console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True,
+        ) as progress:  # fmt: skip
+            bar = progress.add_task(experiment.name, total=1.0)
+            run_experiment(
+                experiment, out, quick=quick, data=data, processes=processes,
+                progress=functools.partial(_advance, progress, bar),
+            )  # fmt: skip
+        folder = out / experiment.name.replace("/", "-")
+        screen.print(f"{experiment.name}: {folder}/results.csv, figure.png, table.md", markup=False)
+        screen.print((folder / "table.md").read_text(encoding="utf-8"), markup=False)
+    if pages is not None:
+        from dpmanifold.experiments.pages import write_pages
+
+        for page in write_pages(out, pages, quick):
+            screen.print(f"written {page}", markup=False)
+
+
+def _advance(progress: Progress, bar: TaskID, done: float, total: float) -> None:
+    progress.update(bar, completed=done, total=total)
