@@ -25,11 +25,10 @@ _MANY = 1e7
 
 
 def spectral_noise(scale: float, dim: int) -> float:
-    """Return the allowance for symmetric noise of standard deviation `scale` on vecd (theory section 7, region).
+    """Return the operator norm to allow for in symmetric noise of standard deviation `scale` on vecd.
 
-    The larger of two: the expected operator norm (the semicircle's edge, less its first correction for a finite
-    dimension), and sqrt((d + c)/4) scales, c the 95 % quantile of chi-square, which is what keeps the coverage where
-    the noise is small.
+    Its expectation (the semicircle's edge, less its first correction for a finite dimension), and in low dimension at
+    least what keeps the coverage where noise is small (theory section 7, region).
 
     Examples
     --------
@@ -37,23 +36,36 @@ def spectral_noise(scale: float, dim: int) -> float:
     (1.413, 9.036)
     """
     edge = math.sqrt(2 * dim) - 0.85 / math.pow(dim, 1 / 6)
-    return scale * max(edge, math.sqrt((dim + float(special.chdtri(dim, 0.05))) / 4))
+    return scale * max(edge, math.sqrt(_second_order(dim)))
+
+
+def _second_order(dim: int) -> float:
+    """Return (d + c)/4, c the 95 % quantile of chi-square: what small noise of variance 1 must add, over x."""
+    return (dim + float(special.chdtri(dim, 0.05))) / 4
 
 
 def safe_covariance(covariance: FloatArray, noise: float) -> FloatArray:
     """Return a covariance that was estimated with noise, enlarged so that dividing by it is safe.
 
-    An eigenvalue x becomes x + noise^2/(x + noise). Where noise swamps it, the noise's own size takes its place; where
-    it is small, what is added is of second order, as much as the mean of 1/x exceeds 1/mean (theory section 7, region).
+    An eigenvalue x becomes x + a noise^2/(x + a noise), a <= 1 a number of the dimension. Where noise swamps it, the
+    noise's own size takes its place; where it is small, what is added is of second order, as much as keeps the coverage
+    (theory section 7, region).
+
+    Parameters
+    ----------
+    covariance : estimated, (d, d)
+    noise : its allowance as :func:`spectral_noise` gives it
 
     Examples
     --------
     >>> safe_covariance(np.diag([0.0, 1.0, 99.0]), 1.0).round(3).diagonal()
-    array([ 1.  ,  1.5 , 99.01])
+    array([ 1.   ,  1.471, 99.009])
     """
+    dim = len(covariance)
+    share = _second_order(dim) / spectral_noise(1.0, dim) ** 2
     values, vectors = np.linalg.eigh(covariance)
     values = np.maximum(values, 0.0)
-    return symmetrize((vectors * (values + noise**2 / (values + noise))) @ vectors.T)
+    return symmetrize((vectors * (values + share * noise**2 / (values + share * noise))) @ vectors.T)
 
 
 def mean_hessian(space: Manifold, low: FloatArray, high: FloatArray, reach: float) -> FloatArray:
