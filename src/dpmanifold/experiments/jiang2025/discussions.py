@@ -160,7 +160,7 @@ and the radius does not even fall from mu = 1 to mu = 2.
 the rest for the region in it. In class 1 the released ball has a radius of about 3, and the distance to the
 non-private mean is about 0.074, 0.017 and 0.015 at mu = 0.1, 1 and 2: at most a third of theirs, and 1/15 at mu =
 0.1. What remains at mu = 2 is mostly the clipping of the 4 % of images outside the ball: noise alone would be about
-0.0034. In the same ball and with the same share their formula has regions 1.6, 1.2 and 1.08 times as wide. With 757
+0.0034. In the same ball and with the same share their formula has regions 1.8, 1.25 and 1.1 times as wide. With 757
 images mu = 0.1 is too strong a promise for either: the region is wider than 1. Volumes are larger than theirs at
 times because ours keeps room, in the directions of small variance, for what noise may hide; theirs sets such
 eigenvalues to 0.
