@@ -246,6 +246,18 @@ class Ball:
             moved[outside] = self.space.exp_coords(frame.origin, shorten(np.nan_to_num(c), self.radius))
             return _pull_in(frame, frame.origin, moved, self.radius).reshape(records.shape)
 
+    def locate(self, point: Array) -> tuple[Array, float]:
+        """Return a released or public point clipped into the frame, and its computed distance from the origin there.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> Ball(Euclidean(1), [2.0], 1.0).locate(np.array([2.5]))
+        (array([0.5]), 0.5)
+        """
+        at = self.into_frame(np.asarray(point)[None])[0]
+        return at, float(self.frame.dist(self.frame.origin, at))
+
     def from_frame(self, points: Array) -> Array:
         """Move points of the frame back to the space; (..., *frame.shape) -> (..., *shape).
 

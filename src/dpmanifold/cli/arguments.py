@@ -166,32 +166,27 @@ def units_of(text: str, path: str, n: int) -> Any:
 def column_of(text: str, path: str, n: int, option: str) -> Array:
     """Return one value per record: a column or key of the data file, or of another one (FILE or FILE:COLUMN)."""
     file, _, column = text.rpartition(":")
-    tabular = pathlib.Path(path).suffix.lower() in _WITH_COLUMNS
-    if tabular and _has_column(path, text):
-        found = _column(path, text)
-    elif file and pathlib.Path(file).exists():
-        found = _column(file, column)
-    elif pathlib.Path(text).is_file():
-        found = data.load_column(text)
-    elif tabular:
-        found = _column(path, text)  # says which columns there are
-    else:
-        raise InvalidArgumentError(
-            f"{option} {text}: there is no such file, and {path} has no columns. Give a file with one id per record, "
-            f"or {EACH} for units of one record each."
-        )
+    if pathlib.Path(path).suffix.lower() in _WITH_COLUMNS:
+        try:
+            return _one_each(_column(path, text), text, n, option)
+        except InvalidArgumentError:
+            # No such column: then it must be a file, or the message says which columns there are.
+            if not (pathlib.Path(text).is_file() or (file and pathlib.Path(file).is_file())):
+                raise
+    if file and pathlib.Path(file).is_file():
+        return _one_each(_column(file, column), text, n, option)
+    if pathlib.Path(text).is_file():
+        return _one_each(data.load_column(text), text, n, option)
+    raise InvalidArgumentError(
+        f"{option} {text}: there is no such file, and {path} has no columns. Give a file with one id per record, "
+        f"or {EACH} for units of one record each."
+    )
+
+
+def _one_each(found: Array, text: str, n: int, option: str) -> Array:
     if found.shape != (n,):
         raise InvalidDataError(f"{option} {text} holds {found.shape[0]} values for {n} records. Give one per record.")
     return found
-
-
-def _has_column(path: str, name: str) -> bool:
-    """Whether a table or archive holds a column or array of that name."""
-    try:
-        _column(path, name)
-    except InvalidArgumentError:
-        return False
-    return True
 
 
 def _column(path: str, name: str) -> Array:

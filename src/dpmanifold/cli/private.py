@@ -18,12 +18,14 @@ import typer
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import class_words, classes_of, column_of, records_of
+from dpmanifold.cli.command import Asked, private_command
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import Outputs, check_targets, console
 from dpmanifold.cli.question import Question, describe_images, image_question
 from dpmanifold.cli.work import working
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import whole_file
+from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.release import Release, ball_to_dict, write_record
 from dpmanifold.stats import (
     compare,
@@ -37,48 +39,18 @@ from dpmanifold.stats import (
 )
 
 
-@guarded
+@private_command("npy", "picture")
 def mean(
-    path: options.Data,
-    space: options.Space,
-    units: options.Units,
-    out: options.Out,
-    key: options.Key = None,
-    columns: options.Columns = None,
-    normalize: options.Normalize = False,
-    size: options.Size = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    ball: options.BallFile = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
+    asked: Asked,
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
-    invalid: options.Invalid = "raise",
-    seed: options.Seed = None,
     reveal: options.Reveal = False,
-    npy: options.Npy = None,
-    picture: options.Picture = None,
-    html: options.Html = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Release:
     """Release a private Fréchet mean."""
-    outputs = Outputs(out, npy, picture, html, force).check(mechanism, marked=reveal or seed is not None)
-    if reveal and invalid != "raise":
+    if reveal and asked.terms["invalid"] != "raise":
         raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
-    asked = Question.read(
-        path, key, columns, space, size, units, (radius, center, source, ball), (epsilon, delta, mu, rho), normalize
-    )
-    with working("clipping and solving"):
-        release = private_mean(
-            asked.records, asked.ball, asked.privacy, units=asked.units, mechanism=mechanism, invalid=invalid,
-            refine=refine, rng=seed,
-        )  # fmt: skip
-    outputs.write(revealed(release, asked) if reveal else release, as_json)
+    release = private_mean(*asked.about, mechanism=mechanism, refine=refine, **asked.terms)
+    return revealed(release, asked.question) if reveal else release
 
 
 def revealed(release: Release, asked: Question) -> Release:
@@ -197,160 +169,39 @@ def descriptors(
     screen.print(f"public ball: radius {public.radius:.3f}" + (f", written to {ball}" if ball else ""), markup=False)
 
 
-@guarded
+@private_command()
 def variance(
-    path: options.Data,
-    space: options.Space,
-    units: options.Units,
-    out: options.Out,
+    asked: Asked,
     about: Annotated[pathlib.Path | None, typer.Option(help="A released mean to take it about: costs less.")] = None,
-    key: options.Key = None,
-    columns: options.Columns = None,
-    normalize: options.Normalize = False,
-    size: options.Size = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    ball: options.BallFile = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
-    invalid: options.Invalid = "raise",
-    seed: options.Seed = None,
-    html: options.Html = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Release:
     """Release a private Fréchet variance."""
-    outputs = Outputs(out, html=html, force=force).check()
-    reference = None if about is None else Release.load(about)
-    asked = Question.read(
-        path, key, columns, space, size, units, (radius, center, source, ball), (epsilon, delta, mu, rho), normalize
-    )
-    with working("clipping and solving"):
-        release = private_variance(
-            asked.records, asked.ball, asked.privacy, units=asked.units, about=reference, invalid=invalid, rng=seed
-        )
-    outputs.write(release, as_json)
+    return private_variance(*asked.about, about=None if about is None else Release.load(about), **asked.terms)
 
 
-@guarded
-def region(
-    path: options.Data,
-    space: options.Space,
-    units: options.Units,
-    out: options.Out,
-    level: options.Level = 0.95,
-    key: options.Key = None,
-    columns: options.Columns = None,
-    normalize: options.Normalize = False,
-    size: options.Size = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    ball: options.BallFile = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
-    invalid: options.Invalid = "raise",
-    seed: options.Seed = None,
-    npy: options.Npy = None,
-    picture: options.Picture = None,
-    html: options.Html = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
-) -> None:
+@private_command("npy", "picture")
+def region(asked: Asked, level: options.Level = 0.95) -> Region:
     """Release a mean with a confidence region for the population's."""
-    outputs = Outputs(out, npy, picture, html, force).check(marked=seed is not None)
-    asked = Question.read(
-        path, key, columns, space, size, units, (radius, center, source, ball), (epsilon, delta, mu, rho), normalize
-    )
-    with working("clipping and solving"):
-        found = private_region(
-            asked.records, asked.ball, asked.privacy, units=asked.units, level=level, invalid=invalid, rng=seed
-        )
-    outputs.write(found, as_json)
+    return private_region(*asked.about, level=level, **asked.terms)
 
 
-@guarded
-def interval(
-    path: options.Data,
-    space: options.Space,
-    units: options.Units,
-    out: options.Out,
-    level: options.Level = 0.95,
-    key: options.Key = None,
-    columns: options.Columns = None,
-    normalize: options.Normalize = False,
-    size: options.Size = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    ball: options.BallFile = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
-    invalid: options.Invalid = "raise",
-    seed: options.Seed = None,
-    picture: options.Picture = None,
-    html: options.Html = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
-) -> None:
+@private_command("picture")
+def interval(asked: Asked, level: options.Level = 0.95) -> Interval:
     """Release a Fréchet variance with a confidence interval for the population's."""
-    outputs = Outputs(out, None, picture, html, force).check()
-    asked = Question.read(
-        path, key, columns, space, size, units, (radius, center, source, ball), (epsilon, delta, mu, rho), normalize
-    )
-    with working("clipping and solving"):
-        found = private_interval(
-            asked.records, asked.ball, asked.privacy, units=asked.units, level=level, invalid=invalid, rng=seed
-        )
-    outputs.write(found, as_json)
+    return private_interval(*asked.about, level=level, **asked.terms)
 
 
-@guarded
+@private_command("picture")
 def two_sample(
-    path: options.Data,
+    asked: Asked,
     other: Annotated[str, typer.Argument(help="Records of the second group, in the same form.")],
-    space: options.Space,
-    units: options.Units,
-    out: options.Out,
     level: options.Level = 0.95,
-    key: options.Key = None,
     other_key: Annotated[str | None, typer.Option(help="Array inside the second .npz file.")] = None,
-    columns: options.Columns = None,
-    normalize: options.Normalize = False,
-    size: options.Size = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    ball: options.BallFile = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
-    invalid: options.Invalid = "raise",
-    seed: options.Seed = None,
-    picture: options.Picture = None,
-    html: options.Html = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
-) -> None:
+) -> TwoSampleTest:
     """Test whether two groups have the same Fréchet mean. Nobody may be in both; --units is a column of both files."""
-    outputs = Outputs(out, None, picture, html, force).check()
-    about, promise = (radius, center, source, ball), (epsilon, delta, mu, rho)
-    first = Question.read(path, key, columns, space, size, units, about, promise, normalize)
-    second = Question.read(other, other_key or key, columns, space, size, units, about, promise, normalize)
-    both = first.units if units == "each-record" else (first.units, second.units)
-    with working("clipping and solving"):
-        found = private_test(
-            first.records, second.records, first.ball, first.privacy, units=both, level=level, invalid=invalid, rng=seed
-        )
-    outputs.write(found, as_json)
+    second = asked.second_group(other, other_key)
+    terms = asked.terms if asked.each_record else {**asked.terms, "units": (asked.question.units, second.units)}
+    records, ball, privacy = asked.about
+    return private_test(records, second.records, ball, privacy, level=level, **terms)
 
 
 @guarded

@@ -129,13 +129,12 @@ class ReleasedMean:
     @cached_property
     def at(self) -> Array:
         """The released mean in the ball's frame, clipped."""
-        return np.asarray(self.ball.into_frame(np.asarray(self.release.value)[None])[0])
+        return self.ball.locate(self.release.value)[0]
 
     @cached_property
     def reach(self) -> float:
         """No record is farther from the released mean than this."""
-        frame = self.ball.frame
-        return sensitivity.reach(self.ball, away=float(frame.dist(frame.origin, self.at)))
+        return sensitivity.reach(self.ball, away=self.ball.locate(self.release.value)[1])
 
     @property
     def base(self) -> Array:

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import FloatArray, open_fraction
-from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference.estimate import ReleasedMean, degrees_of_freedom, mean_hessian, threshold
-from dpmanifold.inference.records import Conclusion, read_parts
-from dpmanifold.privacy import Promise
+from dpmanifold.inference.records import FromRelease, read_parts
 from dpmanifold.release import Release, read_record
 
 FORMAT = "dpmanifold interval 1"
@@ -24,7 +22,7 @@ _SMALL_NOISE = 0.25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Interval(Conclusion):
+class Interval(FromRelease):
     """An interval that holds the population's Fréchet variance with a given confidence, computed from a release.
 
     The population is that of units clipped into the ball.
@@ -36,6 +34,7 @@ class Interval(Conclusion):
 
     Examples
     --------
+    >>> from dpmanifold.ball import Ball
     >>> from dpmanifold.manifolds import Euclidean
     >>> from dpmanifold.privacy import GDP
     >>> from dpmanifold.stats import EACH_RECORD, private_interval
@@ -66,26 +65,6 @@ class Interval(Conclusion):
     @cached_property
     def _mean(self) -> ReleasedMean:
         return ReleasedMean(self.variance.steps[0])
-
-    @property
-    def ball(self) -> Ball:
-        """The public ball."""
-        return self.release.ball
-
-    @property
-    def privacy(self) -> Promise:
-        """What mean, variance and fourth moment promise together."""
-        return self.release.privacy
-
-    @property
-    def private(self) -> bool:
-        """False if a seed or a generator was used."""
-        return self.release.private and all(step.private for step in self.release.steps)
-
-    @property
-    def n(self) -> int:
-        """How many units."""
-        return self.release.n
 
     # ---------------------------------------------------------------- the numbers
 

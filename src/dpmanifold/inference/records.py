@@ -6,7 +6,9 @@ import os
 from abc import ABC, abstractmethod
 from typing import Any
 
+from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
+from dpmanifold.privacy import Promise
 from dpmanifold.release import Release, facts_table, write_record
 
 
@@ -51,6 +53,32 @@ class Conclusion(ABC):
 
     def _repr_html_(self) -> str:
         return facts_table(self.title, self.private, self._facts())
+
+
+class FromRelease(Conclusion):
+    """A conclusion from one release, whose steps hold the others."""
+
+    release: Release
+
+    @property
+    def ball(self) -> Ball:
+        """The public ball."""
+        return self.release.ball
+
+    @property
+    def privacy(self) -> Promise:
+        """What the release and its steps promise together."""
+        return self.release.privacy
+
+    @property
+    def private(self) -> bool:
+        """False if a seed or a generator was used."""
+        return self.release.private and all(step.private for step in self.release.steps)
+
+    @property
+    def n(self) -> int:
+        """How many units."""
+        return self.release.n
 
 
 def read_parts(record: Any, expected: str, *names: str) -> tuple[Any, ...]:

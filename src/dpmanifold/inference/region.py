@@ -12,22 +12,20 @@ import numpy as np
 from scipy import special
 
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
-from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference.estimate import Estimate, degrees_of_freedom, squared_length, threshold
-from dpmanifold.inference.records import Conclusion, read_parts
+from dpmanifold.inference.records import FromRelease, read_parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.noise.areas import farthest
-from dpmanifold.privacy import Promise
 from dpmanifold.release import Release, read_record
 
 FORMAT = "dpmanifold region 1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Region(Conclusion):
+class Region(FromRelease):
     """A region that holds the population's Fréchet mean with a given confidence, computed from a release.
 
     An ellipsoid in coordinates: at the ball's centre on flat and Hadamard spaces, where the noise is exactly Gaussian,
@@ -40,6 +38,7 @@ class Region(Conclusion):
 
     Examples
     --------
+    >>> from dpmanifold.ball import Ball
     >>> from dpmanifold.manifolds import Euclidean
     >>> from dpmanifold.privacy import GDP
     >>> from dpmanifold.stats import EACH_RECORD, private_region
@@ -68,29 +67,9 @@ class Region(Conclusion):
         return self.release.steps[0]
 
     @property
-    def ball(self) -> Ball:
-        """The public ball."""
-        return self.release.ball
-
-    @property
     def space(self) -> Manifold:
         """The space of the data."""
         return self.ball.space
-
-    @property
-    def privacy(self) -> Promise:
-        """What mean and second moment promise together."""
-        return self.release.privacy
-
-    @property
-    def private(self) -> bool:
-        """False if a seed or a generator was used."""
-        return self.release.private and all(step.private for step in self.release.steps)
-
-    @property
-    def n(self) -> int:
-        """How many units."""
-        return self.release.n
 
     @property
     def center(self) -> Array:

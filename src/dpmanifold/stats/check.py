@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import shown
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
@@ -178,9 +176,7 @@ def _misplaced(release: Release, step: Release) -> list[str]:
         step = step.steps[0]
     if step.statistic != "mean" or step.ball != release.ball:
         return ["it is not about a mean that its steps released on the same ball"]
-    frame = release.ball.frame
-    at = release.ball.into_frame(np.asarray(step.value)[None])[0]
-    apart = float(frame.dist(frame.origin, at))
+    apart = release.ball.locate(step.value)[1]
     if not release.details["reference to centre"] >= apart * (1 - 1e-9) - 1e-12 * release.ball.radius:
         return ["the released mean is farther from the centre than the sensitivity allows for"]
     return []

@@ -112,7 +112,7 @@ def private_interval(
     spend(budget, privacy, "interval")
     mean = release_mean(points, ball, shares[0], unit, chosen, True, bits)
     variance = release_variance(points, ball, compose(shares[:2]), shares[1], unit, mean, 0.0, bits)
-    at, apart = _located(ball, mean)
+    at, apart = ball.locate(mean.value)
     bound = sensitivity.of_fourth_moment(ball, n, away=apart)
     away = np.minimum(ball.frame.dist(at, points), sensitivity.reach(ball, away=apart))
     scale = gaussian_scale(bound.value, shares[2])
@@ -183,7 +183,7 @@ class _Moments:
         """Release the mean, then the second moment about it with the mean as its step."""
         ball, n, share = self.ball, self.n, self.shares[1]
         mean = release_mean(points, ball, self.shares[0], unit, self.chosen, True, bits, (), neighbours)
-        at, apart = _located(ball, mean)
+        at, apart = ball.locate(mean.value)
         bound = sensitivity.of_second_moment(ball, n, away=apart)
         # Longer than the bound allows would be rounding: cut, so that the bound holds for what is computed.
         vectors = shorten(ball.frame.log_coords(at, points), sensitivity.reach(ball, away=apart))
@@ -230,17 +230,11 @@ def _moment_release(
     )
 
 
-def _located(ball: Ball, mean: Release) -> tuple[Array, float]:
-    """Return a released mean in the ball's frame, and its distance from the origin there."""
-    at = ball.into_frame(np.asarray(mean.value)[None])[0]
-    return at, float(ball.frame.dist(ball.frame.origin, at))
-
-
 def _gaussian(privacy: Promise) -> Promise:
     if isinstance(privacy, PureDP):
         raise PromiseError(
             f"privacy {privacy!r} cannot be kept: regions, intervals and tests need Gaussian noise, which keeps no "
-            "pure promise. Ask for GDP (--mu), ZCDP (--rho) or ApproxDP (--epsilon with --delta)."
+            "pure promise. Ask for GDP, ZCDP or ApproxDP."
         )
     return privacy
 

@@ -114,8 +114,7 @@ def _variance(
 ) -> Release:
     source, private = bits
     n = len(points)
-    at = ball.into_frame(point[None])[0]
-    apart = float(ball.frame.dist(ball.frame.origin, at))
+    at, apart = ball.locate(point)
     bound = sensitivity.of_variance(ball, n, away=apart)
     # Distances beyond what the bound allows are rounding: cut, so that the bound holds for what is computed.
     reach = np.sqrt(sensitivity.of_variance(ball, 1, away=apart).value)

@@ -1,0 +1,123 @@
+"""What the private commands share: their options, written once, and the order of things.
+
+Outputs are checked, then everything is read, then the command releases, then it is written: nothing is spent before
+every refusal that can be foreseen.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpmanifold._check import Array
+from dpmanifold.ball import Ball
+from dpmanifold.cli import options
+from dpmanifold.cli.arguments import EACH
+from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.outputs import Outputs
+from dpmanifold.cli.question import Question
+from dpmanifold.cli.work import working
+from dpmanifold.inference import Conclusion
+from dpmanifold.privacy import Promise
+from dpmanifold.release import Release
+
+_VIEWS = ("npy", "picture")
+
+
+def _shared(
+    path: options.Data,
+    space: options.Space,
+    units: options.Units,
+    out: options.Out,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    normalize: options.Normalize = False,
+    size: options.Size = None,
+    radius: options.Radius = None,
+    center: options.Center = None,
+    source: options.Source = "",
+    ball: options.BallFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    invalid: options.Invalid = "raise",
+    seed: options.Seed = None,
+    npy: options.Npy = None,
+    picture: options.Picture = None,
+    html: options.Html = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Hold the options that every private command has; never called."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked: the first arguments of a `private_*` function, and the keywords they all take."""
+
+    question: Question
+    words: dict[str, Any]
+
+    @property
+    def about(self) -> tuple[Array, Ball, Promise]:
+        """Records, ball and promise."""
+        return self.question.records, self.question.ball, self.question.privacy
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """Units, what to do with invalid records, and the seed of a simulation."""
+        return {"units": self.question.units, "invalid": self.words["invalid"], "rng": self.words["seed"]}
+
+    @property
+    def each_record(self) -> bool:
+        """Whether nobody owns two records."""
+        return bool(self.words["units"] == EACH)
+
+    def second_group(self, path: str, key: str | None) -> Question:
+        """Read another file in the same way."""
+        return _read({**self.words, "path": path, "key": key or self.words["key"]})
+
+
+def _read(words: dict[str, Any]) -> Question:
+    data = {name: words[name] for name in ("path", "key", "columns", "space", "size", "units", "normalize")}
+    ball = (words["radius"], words["center"], words["source"], words["ball"])
+    promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
+    return Question.read(**data, ball=ball, promise=promise)
+
+
+def private_command(*views: str) -> Callable[[Callable[..., Release | Conclusion]], Callable[..., None]]:
+    """Make a command of a function from what was asked, and options of its own, to a result.
+
+    Parameters
+    ----------
+    views : which of "npy" and "picture" the result can be written as
+    """
+
+    def decorate(release: Callable[..., Release | Conclusion]) -> Callable[..., None]:
+        dropped = set(_VIEWS) - set(views)
+        own = list(inspect.signature(release, eval_str=True).parameters.values())[1:]
+        shared = [p for p in inspect.signature(_shared, eval_str=True).parameters.values() if p.name not in dropped]
+
+        @guarded
+        def run(**words: Any) -> None:
+            mine = {parameter.name: words.pop(parameter.name) for parameter in own}
+            outputs = Outputs(words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
+            outputs.check(mine.get("mechanism", "auto"), words["seed"] is not None or mine.get("reveal", False))
+            asked = Asked(_read(words), words)
+            with working("clipping and solving"):
+                result = release(asked, **mine)
+            outputs.write(result, words["as_json"])
+
+        # Arguments and required options first; typer reads the signature, and the annotations.
+        parameters = sorted([shared[0], *own, *shared[1:]], key=lambda p: p.default is not inspect.Parameter.empty)
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__name__, run.__doc__ = release.__name__, release.__doc__
+        del run.__wrapped__  # type: ignore[attr-defined]
+        return run
+
+    return decorate
