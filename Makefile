@@ -6,9 +6,9 @@ READY := $(VENV)/.ready
 # One BLAS thread per test process: two processes on two cores otherwise fight over them.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo docs test test-all test-reference lint format bench clean
+.PHONY: demo docs sanitize test test-all test-numpy test-reference lint format bench clean
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml hatch_build.py $(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
@@ -26,6 +26,14 @@ test: $(READY)
 
 test-all: $(READY)
 	$(THREADS) $(BIN)/python -m pytest -q -n 2 -m "not reference"
+
+# The same tests without the compiled kernels.
+test-numpy: $(READY)
+	$(THREADS) $(BIN)/python -m pytest -q -n 2 --backend numpy
+
+# Address and undefined-behaviour sanitizers, then valgrind, over every kernel at every level the machine has.
+sanitize:
+	sh tests/native/sanitize.sh
 
 test-reference:
 	$(PYTHON) -m venv .venv-reference

@@ -1,6 +1,9 @@
 """Settings shared by all tests."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from dpmanifold.linalg import backend
 
 # Derandomised: a run is repeatable, and a failure is a failure for everyone. The laws are inherited by one class
 # per space on purpose, which hypothesis would otherwise take for a mistake.
@@ -12,3 +15,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.differing_executors],
 )
 settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--backend", default=None, help="numpy, native or native-LEVEL; the fastest by default")
+
+
+@pytest.fixture(autouse=True)
+def _backend(request):
+    """Run every test on the backend the command line names."""
+    name = request.config.getoption("--backend")
+    if name is None:
+        yield
+        return
+    with backend(name):
+        yield

@@ -83,16 +83,18 @@ def numeric_array(value: object, name: str) -> Array:
     return array.astype(np.float64, copy=False)
 
 
-def index_text(mask: Array) -> str:
+def index_text(mask: Array, first: int = 0) -> str:
     """Say where the first True of `mask` stands: `at index 17`, or nothing for a single point.
 
-    >>> index_text(np.array([False, True]))
-    ' at index 1'
+    `first` is the index of the mask's first entry, for the blocks of a longer array.
+
+    >>> index_text(np.array([False, True])), index_text(np.array([False, True]), first=100)
+    (' at index 1', ' at index 101')
     """
     if mask.ndim == 0:
         return ""
     found = np.argwhere(mask)
-    where = tuple(int(i) for i in found[0])
+    where = (int(found[0][0]) + first, *(int(i) for i in found[0][1:]))
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return f" at index {where[0] if len(where) == 1 else where}{more}"
 

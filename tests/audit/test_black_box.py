@@ -88,7 +88,7 @@ def test_skipped_clipping_is_caught(monkeypatch):
     Y = X.copy()
     Y[-1] = ball.center - 40.0
     assert audit(ball, X, Y) <= EPSILON
-    monkeypatch.setattr(Ball, "to_frame", lambda self, Z: np.asarray(Z, dtype=float) - self.center)
+    monkeypatch.setattr(Ball, "into_frame", lambda self, Z: np.asarray(Z, dtype=float) - self.center)
     assert audit(ball, X, Y, project=False) > EPSILON
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dpmanifold import SPD, Euclidean, Hyperbolic, KendallShapes, Sphere
-from dpmanifold.linalg import to_vecd
+from dpmanifold.linalg import backend, backends, to_vecd
 
 
 def vector(x):
@@ -93,7 +93,7 @@ def direction(space, rng):
 @pytest.mark.parametrize(("space", "truth", "spread", "radius"), CASES, ids=[repr(case[0]) for case in CASES])
 def test_distance_error_stays_below_its_bound(space, truth, spread, radius):
     rng = np.random.default_rng(0)
-    worst = 0.0
+    worst = dict.fromkeys(backends(), 0.0)
     with mp.workdps(50):
         for trial in range(25):
             c = direction(space, rng)
@@ -101,11 +101,15 @@ def test_distance_error_stays_below_its_bound(space, truth, spread, radius):
             c = direction(space, rng)
             length = radius if trial % 2 else radius * 10.0 ** rng.uniform(-9, 0)
             x = space.project(space.exp_coords(center, length * c / np.linalg.norm(c)))
-            error = abs(float(truth(space, center, x) - mp.mpf(float(space.dist(center, x)))))
-            worst = max(worst, error / space.dist_error(center, radius))
-    assert worst <= 1
-    # A bound ten thousand times smaller is broken: the test can fail, and the bound is not idle.
-    assert worst > 1e-4
+            exact = truth(space, center, x)
+            for name in backends():
+                with backend(name):
+                    error = abs(float(exact - mp.mpf(float(space.dist(center, x)))))
+                worst[name] = max(worst[name], error / space.dist_error(center, radius))
+    assert max(worst.values()) <= 1
+    # A bound ten thousand times smaller is broken by LAPACK (the kernels are far better at k = 2): the test can fail,
+    # and the bound is not idle.
+    assert worst["numpy"] > 1e-4
 
 
 @pytest.mark.parametrize("k", [2, 4])

@@ -560,5 +560,24 @@ def test_blocks_do_not_show(monkeypatch):
     monkeypatch.setattr("dpmanifold.stats.inputs._BLOCK", 64)
     assert np.array_equal(private_mean(X, ball, GDP(1.0), units=EACH_RECORD, rng=1).value, whole)
     X[777] = np.nan
-    with pytest.raises(InvalidDataError, match="among records 768 to 831"):
+    with pytest.raises(InvalidDataError, match="at index 777"):
         private_mean(X, ball, GDP(1.0), units=EACH_RECORD)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "kng"])
+def test_a_mean_in_one_pass_is_the_mean_of_stored_points(monkeypatch, mechanism):
+    """In a flat ball records are averaged as they come; given as units of one record each, they are stored."""
+    ball = Ball(SPD(3), np.diag([1.0, 2.0, 3.0]), 1.5)
+    X = SPD(3).random_point(1000, rng=0)  # most of them outside
+    monkeypatch.setattr("dpmanifold.stats.inputs._BLOCK", 9 * 100)
+    stored = private_mean(X, ball, PureDP(1.0), units=np.arange(1000), mechanism=mechanism, rng=1)
+    passed = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, mechanism=mechanism, rng=1)
+    np.testing.assert_allclose(passed.value, stored.value, rtol=1e-13)
+    assert (passed.scale, passed.tol, passed.n) == (stored.scale, stored.tol, stored.n)
+    X[777, 0, 0] = -1.0
+    with pytest.raises(InvalidDataError, match="at index 777 is not positive definite"):
+        private_mean(X, ball, PureDP(1.0), units=EACH_RECORD)
+    centred = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, invalid="center", mechanism=mechanism, rng=1)
+    X[777] = ball.center
+    expected = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, mechanism=mechanism, rng=1)
+    np.testing.assert_array_equal(centred.value, expected.value)

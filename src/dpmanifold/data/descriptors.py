@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dpmanifold._check import Array, FloatArray, index_text, positive_float
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import symmetrize
+from dpmanifold.linalg.native import level, passes
 
 GRAY_SIZE = 9
 RGB_SIZE = 11
@@ -25,6 +26,9 @@ SMALLEST_SIDE = 5
 
 # Below, the rounding of a covariance (about 1e-15) is no longer small beside eta; above, eta drowns every feature.
 SMALLEST_ETA, LARGEST_ETA = 1e-12, 1.0
+
+# Types of pixels that the compiled kernels read as they are.
+_COMPILED = (np.uint8, np.float32, np.float64)
 
 # ITU-R BT.601: how the gray image behind an RGB image's derivatives is mixed.
 _LUMA = np.array([0.299, 0.587, 0.114])
@@ -80,6 +84,9 @@ def covariance_descriptors(images: npt.ArrayLike, eta: float = 1e-6) -> FloatArr
     eta = checked_eta(eta)
     array = _checked_images(images)
     height, width = array.shape[1:3]
+    if level() != "numpy" and array.dtype in _COMPILED:
+        columns, rows = np.linspace(0.0, 1.0, width), np.linspace(0.0, 1.0, height)
+        return passes.describe(np.ascontiguousarray(array), eta, columns, rows)
     size = GRAY_SIZE if array.ndim == 3 else RGB_SIZE
     result = np.empty((len(array), size, size))
     step = max(1, min(len(array), CHUNK_VALUES // (size * height * width)))

@@ -13,7 +13,7 @@ from dpmanifold._check import Array, FloatArray, positive_float
 from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError, InvalidArgumentError
 from dpmanifold.manifolds import SPD
-from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm
+from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm, weighted_sum
 
 # Numbers held by one block of points: bounds the memory of a pass whatever n is (32 MiB of doubles).
 _BLOCK = 4_194_304
@@ -73,11 +73,6 @@ def blocks(n: int, space: Manifold) -> list[slice]:
     return [slice(start, start + step) for start in range(0, n, step)]
 
 
-def weighted_sum(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return sum_i w_i values_i over the first axis, summed pairwise (numpy does so along contiguous memory)."""
-    return np.asarray(np.ascontiguousarray((values * weights[:, None]).T).sum(axis=1))
-
-
 def group_sums(values: FloatArray, weights: FloatArray, group: Array, groups: int) -> FloatArray:
     """Return one weighted sum per group, shape (groups, columns)."""
     if groups == 1:
@@ -132,11 +127,24 @@ def solve_groups(
     if space.is_flat:
         return Solved(group_sums(points, weights, group, groups), np.zeros(groups), 0)
 
+    # How far points may be from the origin: public with a ball. Without one, where nothing is private, the first
+    # gradient, which is taken at the origin, tells.
+    spread = math.inf if ball is None else ball.effective_radius
+
     def gradient(x: Array) -> FloatArray:
-        sums = []
+        nonlocal spread
+        sums, longest = [], 0.0
+        reach = spread + (ball.effective_radius if ball is not None else float(space.dist(space.origin, x[0])))
         for block in blocks(len(points), space):
-            c = space.log_coords(x[0] if groups == 1 else x[group[block]], points[block])
+            if groups == 1:
+                total, farthest = space.weighted_log(x[0], points[block], weights[block], reach)
+                sums.append(total[None])
+                longest = max(longest, farthest)
+                continue
+            c = space.log_coords(x[group[block]], points[block])
             sums.append(group_sums(c, weights[block], group[block], groups))
+        if groups == 1 and spread == math.inf:
+            spread = longest
         # Blocks are added pairwise as well (numpy does so along contiguous memory).
         return np.asarray(-np.ascontiguousarray(np.moveaxis(np.array(sums), 0, -1)).sum(axis=-1))
 

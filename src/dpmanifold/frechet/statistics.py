@@ -9,9 +9,9 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, index_text, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, solve_groups, weighted_sum
+from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, solve_groups
 from dpmanifold.manifolds import Euclidean
-from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.base import Manifold, weighted_sum
 
 # Terms of a matrix product that are added without care for rounding.
 MOMENT_BLOCK = 4096
@@ -195,7 +195,9 @@ class _Problem:
             anchor = ball.center
         else:
             anchor = space.origin if space.is_flat else space.extrinsic_mean(records, share)
-        points = np.concatenate([_in_frame(space, anchor, ball, records[b]) for b in blocks(len(records), space)])
+        points = np.empty((len(records), *frame.shape), dtype=frame.dtype)
+        for block in blocks(len(records), space):
+            points[block] = _in_frame(space, anchor, ball, records[block])
         if units is not None:
             points, share = _average_units(frame, ball, points, units, weights, max_iter)
         tol = (

@@ -1,5 +1,24 @@
 """Batched functions of symmetric matrices: the numerical floor the SPD spaces stand on."""
 
+from dpmanifold.linalg.fused import (
+    affine_distances,
+    affine_factor,
+    affine_gradient,
+    clipped_log_mean,
+    inspect,
+    log_coordinates,
+    log_euclidean_mean,
+    log_mean,
+    log_norm,
+    log_second_moment,
+    not_definite,
+    symmetrize_batch,
+    whitened,
+    whitened_log_coordinates,
+    whitened_log_norm,
+    whitened_log_sum,
+)
+from dpmanifold.linalg.native import available, backend, backends, level
 from dpmanifold.linalg.symmetric import (
     congruence,
     divided_differences_exp,
@@ -14,14 +33,34 @@ from dpmanifold.linalg.symmetric import (
 )
 
 __all__ = [
+    "affine_distances",
+    "affine_factor",
+    "affine_gradient",
+    "available",
+    "backend",
+    "backends",
+    "clipped_log_mean",
     "congruence",
     "divided_differences_exp",
     "divided_differences_log",
     "expm",
     "from_vecd",
+    "inspect",
     "invsqrtm",
+    "level",
+    "log_coordinates",
+    "log_euclidean_mean",
+    "log_mean",
+    "log_norm",
+    "log_second_moment",
     "logm",
+    "not_definite",
     "sqrtm",
     "symmetrize",
+    "symmetrize_batch",
     "to_vecd",
+    "whitened",
+    "whitened_log_coordinates",
+    "whitened_log_norm",
+    "whitened_log_sum",
 ]

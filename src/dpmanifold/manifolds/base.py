@@ -98,14 +98,14 @@ class Manifold(ABC):
     def _arguments(self) -> str:
         """Return the constructor's arguments as text; they decide equality."""
 
-    def check(self, p: object) -> str | None:
-        """Return why `p`, one point or a batch, is not on the space (with the index), or None."""
-        array, reason = self._entries_reason(p)
+    def check(self, p: object, first: int = 0) -> str | None:
+        """Return why `p`, one point or a batch, is not on the space (with the index, counted from `first`), or None."""
+        array, reason = self._entries_reason(p, first)
         if array is None or reason is not None:
             return reason
         for bad, text in self._faults(array):
             if bad.any():
-                return text.replace("{where}", index_text(bad))
+                return text.replace("{where}", index_text(bad, first))
         return None
 
     def valid(self, p: object) -> Array:
@@ -132,7 +132,7 @@ class Manifold(ABC):
     def project(self, p: object) -> Array:
         """Move nearly valid points onto the space."""
 
-    def as_points(self, p: object, name: str = "p", batch: bool | None = None) -> Array:
+    def as_points(self, p: object, name: str = "p", batch: bool | None = None, first: int = 0) -> Array:
         """Return `p` as valid points, or raise InvalidDataError naming the argument, index and remedy.
 
         Parameters
@@ -140,8 +140,9 @@ class Manifold(ABC):
         p : array-like, shape (..., *space.shape)
         name : what to call the argument in the message
         batch : True asks for exactly one batch axis, False for a single point, None takes either
+        first : the index of the first point, in messages
         """
-        reason = self.check(p)
+        reason = self.check(p, first)
         if reason is not None:
             raise InvalidDataError(f"{name} is not valid on {self!r}: {reason}")
         points = self.project(p)
@@ -176,7 +177,7 @@ class Manifold(ABC):
             raise InvalidArgumentError(f"{name} must have shape (..., {self.dim}) on {self!r}, got {array.shape}.")
         return array
 
-    def _entries_reason(self, p: object) -> tuple[Array | None, str | None]:
+    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
         """Return `p` as an array of numbers of the right trailing shape without NaN, or the reason why not."""
         try:
             array = numeric_array(p, "it")
@@ -192,15 +193,15 @@ class Manifold(ABC):
                 f"expected shape (..., {', '.join(map(str, self.shape))}), got {array.shape}. "
                 "Put the batch in front and check the dimension of the space."
             )
-        return array, self._finite_reason(array)
+        return array, self._finite_reason(array, first)
 
-    def _finite_reason(self, array: Array) -> str | None:
+    def _finite_reason(self, array: Array, first: int) -> str | None:
         finite = np.isfinite(array)
         if finite.all():
             return None
         axes = tuple(range(array.ndim - len(self.shape), array.ndim))
         bad = np.asarray(~finite.all(axis=axes))
-        return f"NaN or infinite entries{index_text(bad)}. Remove or repair these records."
+        return f"NaN or infinite entries{index_text(bad, first)}. Remove or repair these records."
 
     def random_point(
         self, size: int | tuple[int, ...] | None = None, rng: int | np.random.Generator | None = None
@@ -236,6 +237,16 @@ class Manifold(ABC):
 
         Defined everywhere: from a point on the cut locus one fixed shortest geodesic is taken.
         """
+
+    def weighted_log(
+        self, p: Array, q: Array, weights: FloatArray, reach: float = math.inf
+    ) -> tuple[FloatArray, float]:
+        """Weighted sum of the normal coordinates of points `q` (n, *shape) at one point, shape (dim,); and the longest.
+
+        Minus the gradient of half the weighted mean squared distance, summed pairwise, and the largest distance. No
+        point is farther than `reach` away: where that saves work it is used, and a wrong value costs time alone.
+        """
+        return sum_and_longest(self.log_coords(p, q), weights)
 
     @abstractmethod
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
@@ -308,6 +319,16 @@ class Manifold(ABC):
     @abstractmethod
     def log_error(self, radius: float) -> float:
         """Forward error bound of `log_coords(p, q)` for p, q within `radius` of the origin."""
+
+
+def weighted_sum(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return sum_i w_i values_i over the first axis, summed pairwise (numpy does so along contiguous memory)."""
+    return np.asarray(np.ascontiguousarray((values * weights[:, None]).T).sum(axis=1))
+
+
+def sum_and_longest(vectors: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+    """Return the weighted sum of vectors (n, d), shape (d,), and the length of the longest."""
+    return weighted_sum(vectors, weights), float(vector_norm(vectors).max())
 
 
 def vector_norm(c: Array) -> FloatArray:

@@ -85,20 +85,20 @@ class KendallShapes(Manifold):
             return np.asarray(np.ascontiguousarray(array).view(np.complex128)[..., 0])
         return array
 
-    def _entries_reason(self, p: object) -> tuple[Array | None, str | None]:
+    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
         """Read landmarks (..., k, 2) as pre-shapes, those without a shape as zeros; take complex arrays as they are."""
         try:
             raw = numeric_array(p, "it")
         except InvalidDataError as problem:
             return None, str(problem)
         if raw.dtype.kind == "c":
-            return super()._entries_reason(raw)
+            return super()._entries_reason(raw, first)
         if raw.shape[-2:] != (self.landmarks, 2):
             return None, (
                 f"expected real landmarks (..., {self.landmarks}, 2) or complex pre-shapes (..., {self.landmarks}), "
                 f"got a real array of shape {raw.shape}. Give x and y as the last axis."
             )
-        array, reason = super()._entries_reason(self._as_complex(raw))
+        array, reason = super()._entries_reason(self._as_complex(raw), first)
         if array is None or reason is not None:
             return array, reason
         return np.where(self.degenerate(array)[..., None], 0.0, self._preshape(array)), None

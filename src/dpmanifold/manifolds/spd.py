@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.linalg import expm, logm, symmetrize
+from dpmanifold.linalg import inspect, log_euclidean_mean, symmetrize, symmetrize_batch
 from dpmanifold.manifolds.base import EPS, POINT_TOLERANCE, Manifold, vector_norm
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
 
@@ -59,45 +59,34 @@ class SPD(Manifold):
         return str(self.size) if self.metric == "logeuclid" else f'{self.size}, metric="{self.metric}"'
 
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
-        largest = np.abs(array).max(axis=(-1, -2), initial=0.0)
-        scale = np.where(largest > 0, largest, 1.0)[..., None, None]
-        scaled = array / scale
-        gap = np.abs(scaled - np.swapaxes(scaled, -1, -2)).max(axis=(-1, -2), initial=0.0)
-        singular, smallest = self._singular(symmetrize(scaled))
-        found = float(np.atleast_1d(smallest * scale[..., 0, 0])[np.atleast_1d(singular)][0]) if singular.any() else 0.0
+        uneven, doubtful = inspect(array, POINT_TOLERANCE)
+        singular, smallest = self._singular(array, doubtful)
         return [
-            (
-                np.asarray(gap > POINT_TOLERANCE),
-                "the matrix{where} is not symmetric. Use its symmetric part (a + a')/2 if that is meant.",
-            ),
+            (uneven, "the matrix{where} is not symmetric. Use its symmetric part (a + a')/2 if that is meant."),
             (
                 singular,
-                f"the matrix{{where}} is not positive definite to working precision (smallest eigenvalue {found:.3g}). "
-                "Use more observations per matrix, add a ridge, drop dependent channels or mask empty voxels.",
+                "the matrix{where} is not positive definite to working precision (smallest eigenvalue "
+                f"{smallest:.3g}). Use more observations per matrix, add a ridge, drop dependent channels or mask "
+                "empty voxels.",
             ),
         ]
 
-    def _singular(self, scaled: FloatArray) -> tuple[Array, FloatArray]:
-        """Return which matrices have a smallest eigenvalue of k eps times the largest or less, and that eigenvalue.
+    def _singular(self, array: Array, doubtful: Array) -> tuple[Array, float]:
+        """Return which matrices have a smallest eigenvalue of k eps times the largest or less, and the first such one.
 
-        A Cholesky factor disproves it for most at a fraction of the cost (smallest eigenvalue >= 1/|L^-1|^2,
-        largest <= k); the rule itself is applied, matrix by matrix, where that is not enough.
+        The rule is applied, matrix by matrix, where a quick look left doubts.
         """
-        least = self.size * EPS
-        batch = scaled.shape[:-2]
-        try:
-            inverse = np.linalg.solve(np.linalg.cholesky(scaled), np.eye(self.size))
-            doubtful = ~((inverse * inverse).sum(axis=(-1, -2)) * (2 * self.size * least) < 1)
-        except np.linalg.LinAlgError:
-            doubtful = np.ones(batch, dtype=bool)
-        if not doubtful.any():
-            return np.zeros(batch, dtype=bool), np.zeros(batch)
-        values = np.linalg.eigvalsh(scaled)
-        return np.asarray(doubtful & ~(values[..., 0] > least * values[..., -1])), np.asarray(values[..., 0])
+        singular = np.zeros(doubtful.shape, dtype=bool)
+        suspects = symmetrize(array[doubtful])
+        values = np.linalg.eigvalsh(suspects / _largest_entry(suspects)[:, None, None])
+        bad = np.asarray(~(values[:, 0] > self.size * EPS * values[:, -1]))
+        singular[doubtful] = bad
+        first = values[bad, 0] * _largest_entry(suspects[bad])
+        return singular, float(first[0]) if first.size else 0.0
 
     def project(self, p: object) -> Array:
         """Return the symmetric part."""
-        return symmetrize(self._array(p))
+        return symmetrize_batch(self._array(p))
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.exp_coords(self.origin, rng.standard_normal((*batch, self.dim)))
@@ -108,7 +97,7 @@ class SPD(Manifold):
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the log-Euclidean mean."""
-        return expm(np.tensordot(weights, logm(points), axes=1))
+        return log_euclidean_mean(points, weights)
 
     def dist(self, p: Array, q: Array) -> FloatArray:
         """Geodesic distance."""
@@ -125,6 +114,12 @@ class SPD(Manifold):
     def log_coords(self, p: Array, q: Array) -> FloatArray:
         """Normal coordinates: a matrix logarithm, flattened by vecd."""
         return self._geometry.log_coords(self._array(p), self._array(q, "q"))
+
+    def weighted_log(
+        self, p: Array, q: Array, weights: FloatArray, reach: float = math.inf
+    ) -> tuple[FloatArray, float]:
+        """Weighted sum of matrix logarithms, flattened by vecd, without storing them; and the longest."""
+        return self._geometry.weighted_log(self._array(p), self._array(q, "q"), weights, reach)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Return the matrix with normal coordinates `c` at p."""
@@ -161,3 +156,9 @@ class SPD(Manifold):
     def log_error(self, radius: float) -> float:
         """Rounding of logarithms of matrices in the ball about the identity."""
         return self._geometry.log_error(radius)
+
+
+def _largest_entry(matrices: FloatArray) -> FloatArray:
+    """Return the largest entry of each of n matrices in size, 1 where all are 0."""
+    largest = np.abs(matrices).max(axis=(-1, -2), initial=0.0)
+    return np.asarray(np.where(largest > 0, largest, 1.0))

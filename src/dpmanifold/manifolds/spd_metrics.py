@@ -9,16 +9,22 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.linalg import (
+    affine_factor,
     congruence,
     divided_differences_exp,
     divided_differences_log,
     expm,
     from_vecd,
+    log_coordinates,
     logm,
     to_vecd,
+    whitened,
+    whitened_log_coordinates,
+    whitened_log_norm,
+    whitened_log_sum,
 )
 from dpmanifold.linalg.symmetric import positive_eigenvalues
-from dpmanifold.manifolds.base import EPS, vector_norm
+from dpmanifold.manifolds.base import EPS, sum_and_longest, vector_norm
 from dpmanifold.manifolds.hyperbolic import log_sinhc, u_coth_u
 
 
@@ -44,6 +50,10 @@ class SPDMetric(ABC):
     @abstractmethod
     def log_coords(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Normal coordinates of `q` at `p`."""
+
+    @abstractmethod
+    def weighted_log(self, p: FloatArray, q: FloatArray, weights: FloatArray, reach: float) -> tuple[FloatArray, float]:
+        """Weighted sum of normal coordinates at one point, no farther than `reach` from any; and the longest."""
 
     @abstractmethod
     def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
@@ -102,7 +112,11 @@ class LogEuclideanMetric(SPDMetric):
 
     def log_coords(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Difference of logarithms, flattened."""
-        return to_vecd(logm(q)) - to_vecd(logm(p))
+        return log_coordinates(q) - log_coordinates(p)
+
+    def weighted_log(self, p: FloatArray, q: FloatArray, weights: FloatArray, reach: float) -> tuple[FloatArray, float]:
+        """Weighted sum of differences of logarithms."""
+        return sum_and_longest(self.log_coords(p, q), weights)
 
     def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
         """Exponential of the sum of logarithms."""
@@ -157,11 +171,15 @@ class AffineInvariantMetric(SPDMetric):
 
     def dist(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Norm of the logarithms of the generalised eigenvalues."""
+        if p.ndim == 2:
+            return whitened_log_norm(*_at_base(p, q))
         white, shift = self._whitened(p, q)
         return vector_norm(np.log(_eigenvalues(white)) + shift[..., None])
 
     def to_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Apply the congruence with the inverse Cholesky factor of p."""
+        if p.ndim == 2:
+            return whitened(*_at_base(p, q))
         white, shift = self._whitened(p, q)
         return white * np.exp(shift)[..., None, None]
 
@@ -171,10 +189,20 @@ class AffineInvariantMetric(SPDMetric):
 
     def log_coords(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Logarithm of the whitened matrix, flattened."""
+        if p.ndim == 2:
+            return whitened_log_coordinates(*_at_base(p, q))
         white, shift = self._whitened(p, q)
-        c = to_vecd(logm(white))
+        c = log_coordinates(white)
         c[..., : self.size] += shift[..., None]
         return c
+
+    def weighted_log(self, p: FloatArray, q: FloatArray, weights: FloatArray, reach: float) -> tuple[FloatArray, float]:
+        """Weighted sum of logarithms of whitened matrices."""
+        inverse, points, shift = _at_base(p, q)
+        # Logarithms of two eigenvalues differ by at most sqrt(2) times the norm of all of them; 1 % for rounding.
+        condition = math.exp(min(math.sqrt(2) * reach + 0.01, 700.0))
+        total, lengths = whitened_log_sum(inverse, points, weights, shift, condition=condition)
+        return total, float(lengths.max())
 
     def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
         """Congruence of an exponential."""
@@ -222,6 +250,12 @@ class AffineInvariantMetric(SPDMetric):
     def log_error(self, radius: float) -> float:
         """Error of whitening one matrix of the ball about the identity by another."""
         return self._condition_error(2 * math.sqrt(2) * radius)
+
+
+def _at_base(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return what whitening q by the one matrix p takes: inverse factor, q, shift of the logarithm."""
+    inverse, shift = affine_factor(p)
+    return inverse, q, shift
 
 
 def _inverse(factor: FloatArray) -> FloatArray:

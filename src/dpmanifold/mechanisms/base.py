@@ -106,6 +106,8 @@ class Mechanism(ABC):
     """False where calibration takes seconds: only by name."""
     covers_timing: bool = True
     """False where the running time depends on the data."""
+    needs_points: bool = False
+    """True where the law depends on every unit's point and not on their mean alone."""
 
     @abstractmethod
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:

@@ -25,6 +25,7 @@ class GradientMechanism(Mechanism):
     name = "kng"
     title = "K-norm gradient, on the ball"
     covers_timing = False
+    needs_points = True
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: a ball so large that no bound on the error, and no bound on the work, is known."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, final
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeGuard, final
 
 import numpy as np
 
@@ -11,11 +13,13 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds.base import weighted_sum
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
 
-# Records that are checked, clipped and moved at a time.
-_BLOCK = 32_768
+# Numbers in the records that are checked, clipped and moved at a time (1 MiB of them), and the fewest records.
+_BLOCK = 131_072
+_FEWEST = 64
 
 
 @final
@@ -30,49 +34,84 @@ EACH_RECORD: Final = EachRecord()
 """Give this as `units=` to say that every record is a unit of its own: nobody owns two."""
 
 
-def prepare(X: object, ball: Ball, privacy: Promise, units: object, invalid: str) -> tuple[Array, str]:
-    """Return one point per unit in the ball's frame, and what a unit is called; or refuse."""
+@dataclass(frozen=True)
+class FlatMean:
+    """The mean of n records in the frame of a flat ball: what most mechanisms need of them. Data, and not private."""
+
+    value: Array
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+
+def checked_question(ball: object, privacy: object) -> None:
+    """Refuse what is no ball or no promise."""
     if not isinstance(ball, Ball):
         raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (X, ball, privacy).")
     if not isinstance(privacy, Promise):
         raise InvalidArgumentError(
             f"privacy must be a promise such as PureDP(1.0) or ApproxDP(0.5, 1e-6), got {shown(privacy)}."
         )
-    if isinstance(units, EachRecord) and isinstance(X, np.ndarray) and len(X.shape) > len(ball.space.shape):
-        points, ids = _in_blocks(X, ball, invalid), None
+
+
+def prepare(X: object, ball: Ball, privacy: Promise, units: object, invalid: str) -> tuple[Array, str]:
+    """Return one point per unit in the ball's frame, and what a unit is called; or refuse."""
+    checked_question(ball, privacy)
+    if comes_in_blocks(X, ball, units):
+        points, ids = np.empty((len(X), *ball.frame.shape), dtype=ball.frame.dtype), None
+        for block, moved in _blocks(X, ball, invalid):
+            points[block] = moved
     else:
         records = checked_records(X, ball, invalid)
         ids = checked_units(units, len(records))
         points = frechet.unit_points(records, ball, ids)
-    if len(points) < 2:
-        raise InvalidDataError(f"a private statistic needs at least 2 units, got {len(points)}.")
+    checked_number(len(points))
     return points, "record" if ids is None else "unit"
 
 
-def _in_blocks(X: Array, ball: Ball, invalid: str) -> Array:
-    """Check, clip and move records a block at a time: a memory-mapped file never has to fit into memory.
+def checked_number(n: int) -> int:
+    """Return a number of units, or refuse one or none."""
+    if n < 2:
+        raise InvalidDataError(f"a private statistic needs at least 2 units, got {n}.")
+    return n
+
+
+def comes_in_blocks(X: object, ball: Ball, units: object) -> TypeGuard[Array]:
+    """Return whether records can be taken a block at a time: an array of which every record is a unit."""
+    return isinstance(units, EachRecord) and isinstance(X, np.ndarray) and len(X.shape) > len(ball.space.shape)
+
+
+def mean_in_one_pass(X: Array, ball: Ball, invalid: str) -> FlatMean:
+    """Check, clip and average records of a flat ball, whose points are never stored: memory stays that of a block.
+
+    Added pairwise in blocks and over blocks, so within the rounding that every mean allows for.
+    """
+    sums = [weighted_sum(moved, np.full(len(moved), 1 / len(X))) for _, moved in _blocks(X, ball, invalid)]
+    return FlatMean(weighted_sum(np.array(sums), np.ones(len(sums))), len(X))
+
+
+def _blocks(X: Array, ball: Ball, invalid: str) -> Iterator[tuple[slice, Array]]:
+    """Yield records checked, clipped and moved, a block at a time: a memory-mapped file never has to fit into memory.
 
     Every record is mapped by itself, so the blocks do not show in the result.
     """
-    if len(X) <= _BLOCK:
-        return frechet.unit_points(checked_records(X, ball, invalid), ball, None)
-    points = np.empty((len(X), *ball.frame.shape), dtype=ball.frame.dtype)
-    for start in range(0, len(X), _BLOCK):
-        stop = min(start + _BLOCK, len(X))
-        try:
-            points[start:stop] = frechet.unit_points(checked_records(X[start:stop], ball, invalid), ball, None)
-        except InvalidDataError as problem:
-            raise InvalidDataError(f"among records {start} to {stop - 1}, counted from {start}: {problem}") from problem
-    return points
+    step = max(_FEWEST, _BLOCK // math.prod(ball.space.shape))
+    for start in range(0, max(1, len(X)), step):
+        block = slice(start, min(start + step, len(X)))
+        yield block, ball.into_frame(checked_records(X[block], ball, invalid, start))
 
 
-def checked_records(X: object, ball: Ball, invalid: str) -> Array:
-    """Return the records as points; with `invalid="center"`, bad ones replaced by the centre."""
+def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> Array:
+    """Return the records as points; with `invalid="center"`, bad ones replaced by the centre.
+
+    `first` is the index of the first record, in messages.
+    """
     if invalid not in ("raise", "center"):
         raise InvalidArgumentError(f'invalid must be "raise" or "center", got {shown(invalid)}.')
     space = ball.space
     if invalid == "raise":
-        return space.as_points(X, "X", batch=True)
+        return space.as_points(X, "X", batch=True, first=first)
     good = space.valid(X)
     if good.ndim != 1:
         raise InvalidDataError(f"X must be a batch of records, one axis in front, got {good.ndim} axes.")

@@ -18,7 +18,20 @@ from dpmanifold.noise.areas import farthest
 from dpmanifold.noise.source import RandomSource, Rng
 from dpmanifold.privacy import Budget, Promise, compose
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
-from dpmanifold.stats.inputs import checked_flag, checked_records, checked_units, divide, fresh_bits, prepare, spend
+from dpmanifold.stats.inputs import (
+    FlatMean,
+    checked_flag,
+    checked_number,
+    checked_question,
+    checked_records,
+    checked_units,
+    comes_in_blocks,
+    divide,
+    fresh_bits,
+    mean_in_one_pass,
+    prepare,
+    spend,
+)
 from dpmanifold.stats.refine import REFINE_SHARES, prepare_ball, released_ball, timing_of
 
 
@@ -63,8 +76,18 @@ def private_mean(
     ('wrapped-gaussian', 0.0128)
     """
     checked_flag(project, "project")
-    points, unit = prepare(X, ball, privacy, units, invalid)
-    plan = MeanPlan(ball, len(points), privacy, mechanism, refine)
+    checked_question(ball, privacy)
+    points: Array | FlatMean
+    if ball.space.is_flat and comes_in_blocks(X, ball, units):
+        plan = MeanPlan(ball, checked_number(len(X)), privacy, mechanism, refine)
+        points, unit = (
+            prepare(X, ball, privacy, units, invalid)
+            if plan.needs_points
+            else (mean_in_one_pass(X, ball, invalid), "record")
+        )
+    else:
+        points, unit = prepare(X, ball, privacy, units, invalid)
+        plan = MeanPlan(ball, len(points), privacy, mechanism, refine)
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, plan.label)
     return plan.release(points, unit, privacy, project, bits)
@@ -83,10 +106,11 @@ class MeanPlan:
         self.shares = divide(share, REFINE_SHARES) if refine else [share]
         self.chosen = choose(mechanism, ball, n, self.shares[-1])[:2]
         self.prepared = prepare_ball(ball, n, self.shares[:2]) if refine else None
+        self.needs_points = refine or self.chosen[0].needs_points
 
     def release(
         self,
-        points: Array,
+        points: Array | FlatMean,
         unit: str,
         total: Promise,
         project: bool,
@@ -94,10 +118,10 @@ class MeanPlan:
         neighbours: str = NEIGHBOURS,
         details: dict[str, float] | None = None,
     ) -> Release:
-        """Draw; `total` is what the release states."""
+        """Draw; `total` is what the release states. The mean alone will do where `needs_points` is False."""
         ball, chosen = self.ball, self.chosen
         steps: tuple[Release, ...] = ()
-        if self.prepared is not None:
+        if self.prepared is not None and not isinstance(points, FlatMean):
             refined = released_ball(points, ball, self.prepared, compose(self.shares[:2]), unit, bits)
             steps = (replace(refined, neighbours=neighbours),)
             inner: Ball = refined.value
@@ -113,7 +137,7 @@ class MeanPlan:
 
 
 def release_mean(
-    points: Array,
+    points: Array | FlatMean,
     ball: Ball,
     privacy: Promise,
     unit: str,
@@ -128,8 +152,11 @@ def release_mean(
     mechanism, calibration = chosen
     source, private = bits
     tol = frechet.default_tol(ball, len(points))
-    mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
-    draw = mechanism.draw(ball, calibration, mean, points, source)
+    if isinstance(points, FlatMean):
+        mean, known = points.value, np.empty((0, *ball.frame.shape))
+    else:
+        mean, known = frechet.mean(points, ball.in_frame, tol=tol).in_frame, points
+    draw = mechanism.draw(ball, calibration, mean, known, source)
     if mechanism.baseline:
         value, project = _baseline_value(ball, draw), False
     else:

@@ -1,0 +1,154 @@
+"""Native kernels against what users have: ratios of medians of interleaved repeats, one thread unless said.
+
+Time is the processor's (`time.process_time`), so that other jobs on the machine do not count; the factor of two
+threads is wall-clock time. `python benchmarks/kernels.py quick` takes a fifth of the data.
+"""
+
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+from pyriemann.geometry.distance import distance_riemann
+from pyriemann.geometry.mean import mean_logeuclid, mean_riemann
+from rich.console import Console
+from rich.table import Table
+from scipy import ndimage
+from threadpoolctl import threadpool_limits
+
+from dpmanifold import SPD, frechet, linalg
+from dpmanifold.data import covariance_descriptors
+
+REPEATS = 7
+SIZES = {2: 60_000, 3: 60_000, 9: 12_000, 11: 8_000, 16: 4_000, 30: 1_500, 64: 300}
+WANTED_MEAN = {2: 40, 3: 22, 9: 12, 11: 12, 16: 12, 30: 13, 64: 8}
+WANTED_AFFINE = {3: 30, 9: 25, 30: 15}
+WANTED_DISTANCE = {3: 15, 9: 12, 30: 11}
+
+
+def seconds(call, clock=time.process_time) -> float:
+    start = clock()
+    call()
+    return clock() - start
+
+
+def medians(*calls, repeats=REPEATS, clock=time.process_time) -> list[float]:
+    """Median time of each call; the calls take turns."""
+    times = [[seconds(call, clock) for call in calls] for _ in range(repeats)]
+    return [statistics.median(column) for column in zip(*times, strict=True)]
+
+
+def sobel_loop(images, eta=1e-6):
+    """The descriptors as one writes them with scipy.ndimage: one image at a time."""
+    result = []
+    height, width = images.shape[1:]
+    x, y = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
+    bend = np.outer([1, 4, 6, 4, 1], [1, 0, -2, 0, 1]) / 32
+    for image in images / 255.0:
+        ix, iy = np.abs(ndimage.sobel(image, 1)) / 4, np.abs(ndimage.sobel(image, 0)) / 4
+        ixx, iyy = np.abs(ndimage.correlate(image, bend)), np.abs(ndimage.correlate(image, bend.T))
+        planes = [x, y, image, ix, iy, ixx, iyy, np.hypot(ix, iy), np.arctan2(ix, iy)]
+        features = np.stack([plane.ravel() for plane in planes])
+        result.append(np.cov(features, bias=True) + eta * np.eye(9))
+    return np.array(result)
+
+
+# Run by itself, because the peak is of a whole process. From /proc, where it can be reset: that of getrusage is
+# inherited from the process that started this one, and hides everything below.
+MEMORY = """
+import time
+import numpy as np
+from dpmanifold import EACH_RECORD, SPD, ApproxDP, Ball, linalg, private_mean
+
+n = {n}
+rng = np.random.default_rng(0)
+X = np.empty((n, 3, 3))
+for start in range(0, n, 10000):
+    X[start : start + 10000] = SPD(3).random_point(min(10000, n - start), rng=rng)
+ball = Ball(SPD(3), np.eye(3), 2.0, origin="benchmark")
+private_mean(X[:1000], ball, ApproxDP(1.0, 1e-6), units=EACH_RECORD)
+
+
+def run(x):
+    {call}
+
+
+def kilobytes(field):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+run(X[:1000])
+with open("/proc/self/clear_refs", "w") as reset:
+    reset.write("5")
+before = kilobytes("VmRSS")
+start = time.process_time()
+run(X)
+took = time.process_time() - start
+after = kilobytes("VmHWM")
+print(took, 1 + (after - before) * 1024 / X.nbytes)
+"""
+MEMORY_CALLS = {
+    "linalg.clipped_log_mean": "linalg.clipped_log_mean(x, np.zeros((3, 3)), 2.0)",
+    "private_mean": "private_mean(x, ball, ApproxDP(1.0, 1e-6), units=EACH_RECORD)",
+}
+
+
+def main() -> None:
+    share = 5 if "quick" in sys.argv[1:] else 1
+    table = Table(title=f"backend {linalg.level()}: times faster, one thread")
+    for heading in ("task", "k", "n", "ours, us each", "ratio", "wanted"):
+        table.add_column(heading, justify="right")
+
+    def row(task, k, n, ours, theirs, wanted):
+        table.add_row(task, str(k), f"{n:,}", f"{ours / n * 1e6:.3f}", f"{theirs / ours:.1f}", f"{wanted}")
+
+    with threadpool_limits(limits=1):
+        for k, count in SIZES.items():
+            n = count // share
+            X = SPD(k).random_point(n, rng=0)
+            ours, theirs = medians(lambda x=X: linalg.log_euclidean_mean(x), lambda x=X: mean_logeuclid(x))
+            row("log-Euclidean mean / pyRiemann", k, n, ours, theirs, WANTED_MEAN[k])
+        for k, wanted in WANTED_DISTANCE.items():
+            n = SIZES[k] // share
+            X = SPD(k).random_point(n, rng=0)
+            base = linalg.log_euclidean_mean(X)
+            ours, theirs = medians(
+                lambda x=X, b=base: linalg.affine_distances(x, b), lambda x=X, b=base: distance_riemann(x, b)
+            )
+            row("affine distances / pyRiemann", k, n, ours, theirs, wanted)
+        for k, wanted in WANTED_AFFINE.items():
+            n = SIZES[k] // share
+            space = SPD(k, metric="riemann")
+            X = space.random_point(n, rng=0)
+            ours, theirs = medians(
+                lambda s=space, x=X: frechet.mean(x, s, tol=1e-10),
+                lambda x=X: mean_riemann(x, tol=1e-10, maxiter=200),
+                repeats=3,
+            )
+            row("affine mean to 1e-10 / pyRiemann", k, n, ours, theirs, wanted)
+        n = 60_000 // share
+        images = np.random.default_rng(0).integers(0, 256, (n, 28, 28)).astype(np.uint8)
+        ours, theirs = medians(lambda: covariance_descriptors(images), lambda: sobel_loop(images), repeats=1)
+        row("gray descriptors / scipy loop", 9, n, ours, theirs, 10)
+    Console(width=110).print(table)
+
+    for k in (3, 9, 30):
+        X = SPD(k).random_point(4 * SIZES[k] // share, rng=0)
+        times = []
+        for threads in (1, 2):
+            with threadpool_limits(limits=threads, user_api="dpmanifold"):
+                times.append(medians(lambda x=X: linalg.log_mean(x), repeats=15, clock=time.perf_counter)[0])
+        print(f"two threads, k = {k}: {times[0] / times[1]:.2f} times one (wanted 1.7)")
+
+    n = 1_000_000 // share
+    for name, call in MEMORY_CALLS.items():
+        script = MEMORY.format(n=n, call=call)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        took, memory = (float(number) for number in done.stdout.split())
+        print(f"{name} of {n:,} tensors: {took:.2f} s, peak memory {memory:.2f} times the input (wanted 1.2)")
+
+
+if __name__ == "__main__":
+    main()

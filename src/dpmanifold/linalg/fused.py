@@ -1,0 +1,376 @@
+"""Statistics of many SPD matrices in one pass: means of logarithms, distances, clipping, whitening.
+
+Each is what its docstring says in terms of :mod:`dpmanifold.linalg.symmetric`, and exactly that on numpy; the
+compiled kernels do it without storing what lies between. No checking, as everywhere in this package. Nothing here is
+private. Work never depends on the data: the number of poles follows from `condition`, a public bound.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.linalg.native import passes
+from dpmanifold.linalg.symmetric import (
+    expm,
+    from_vecd,
+    log_of_eigenvalues,
+    logm,
+    positive_eigenvalues,
+    symmetrize,
+    to_vecd,
+)
+
+_EPS = float(np.finfo(np.float64).eps)
+
+# Records whose coordinates are held at once by passes that store them.
+_BLOCK = 4096
+
+
+def log_coordinates(x: FloatArray, *, condition: float = passes.ANY_CONDITION) -> FloatArray:
+    """Return vecd of the logarithms of SPD matrices, (..., k, k) -> (..., k(k+1)/2).
+
+    Examples
+    --------
+    >>> log_coordinates(np.diag([1.0, np.e])).round(12) + 0.0
+    array([0., 1., 0.])
+    """
+    if not passes.usable(x):
+        return to_vecd(logm(x))
+    batch = _batch(x)
+    found = passes.run(batch, passes.LOG, coordinates=True, condition=condition)
+    assert found.coordinates is not None
+    if found.marked.size:
+        found.coordinates[found.marked] = to_vecd(log_of_eigenvalues(batch[found.marked]))
+    return found.coordinates.reshape(*x.shape[:-2], -1)
+
+
+def log_norm(x: FloatArray, *, condition: float = passes.ANY_CONDITION) -> FloatArray:
+    """Return the Frobenius norm of the logarithms of SPD matrices, (..., k, k) -> (...).
+
+    Examples
+    --------
+    >>> round(float(log_norm(np.diag([1.0, np.e]))), 12)
+    1.0
+    """
+    if not passes.usable(x):
+        return _norm_of_log(x)
+    batch = _batch(x)
+    found = passes.run(batch, passes.LOG, norms=True, condition=condition)
+    assert found.norms is not None
+    if found.marked.size:
+        found.norms[found.marked] = _norm_of_log(batch[found.marked])
+    return found.norms.reshape(x.shape[:-2])
+
+
+def log_mean(
+    x: FloatArray, weights: FloatArray | None = None, *, condition: float = passes.ANY_CONDITION
+) -> FloatArray:
+    """Return the mean of logarithms of SPD matrices, (n, k, k) -> (k, k); with weights, their weighted sum.
+
+    Examples
+    --------
+    >>> log_mean(np.stack([np.eye(2), np.diag([1.0, np.exp(4.0)])])).round(12) + 0.0
+    array([[0., 0.],
+           [0., 2.]])
+    """
+    share = np.full(len(x), 1 / len(x)) if weights is None else weights
+    if not passes.usable(x):
+        return np.asarray(np.tensordot(share, logm(x), axes=1))
+    found = passes.run(_batch(x), passes.LOG, weights=_plain(share), total=True, condition=condition)
+    assert found.total is not None
+    if found.marked.size:
+        return found.total + np.tensordot(share[found.marked], log_of_eigenvalues(x[found.marked]), axes=1)
+    return found.total
+
+
+def log_euclidean_mean(x: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Return the log-Euclidean mean of SPD matrices, (n, k, k) -> (k, k).
+
+    Examples
+    --------
+    >>> log_euclidean_mean(np.stack([np.eye(2), np.diag([1.0, 16.0])])).round(12)
+    array([[1., 0.],
+           [0., 4.]])
+    """
+    return expm(log_mean(x, weights))
+
+
+def clipped_log_mean(
+    x: FloatArray, center: FloatArray, radius: float, *, condition: float = passes.ANY_CONDITION
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of log x - center with differences clipped to `radius`, (k, k), and their lengths before, (n,).
+
+    `center` is a logarithm, (k, k). This is the log-Euclidean mean of clipped matrices, seen from the centre.
+
+    Examples
+    --------
+    >>> mean, lengths = clipped_log_mean(np.diag([1.0, np.exp(4.0)])[None], np.zeros((2, 2)), 1.0)
+    >>> mean.round(12) + 0.0, lengths.round(12)
+    (array([[0., 0.], [0., 1.]]), array([4.]))
+    """
+    if not passes.usable(x):
+        return _clipped(logm(x) - center, radius, len(x))
+    found = passes.run(
+        _batch(x), passes.LOG, center=_plain(center), radius=radius, norms=True, total=True, condition=condition
+    )
+    assert found.total is not None
+    assert found.norms is not None
+    mean = found.total / len(x)
+    if found.marked.size:
+        more, lengths = _clipped(log_of_eigenvalues(x[found.marked]) - center, radius, len(x))
+        found.norms[found.marked] = lengths
+        mean = mean + more
+    return mean, found.norms
+
+
+def log_second_moment(
+    x: FloatArray, center: FloatArray | None = None, *, condition: float = passes.ANY_CONDITION
+) -> FloatArray:
+    """Return the mean of c c' for c = vecd(log x - center); (n, k, k) -> (d, d), d = k(k+1)/2.
+
+    Examples
+    --------
+    >>> log_second_moment(np.diag([1.0, np.exp(2.0)])[None]).round(9)[1]
+    array([0., 4., 0.])
+    """
+    size = x.shape[-1] * (x.shape[-1] + 1) // 2
+    shift = np.zeros(size) if center is None else to_vecd(center)
+    total = np.zeros((size, size))
+    for start in range(0, len(x), _BLOCK):
+        c = log_coordinates(x[start : start + _BLOCK], condition=condition) - shift
+        total += c.T @ c
+    return total / len(x)
+
+
+def whitened_log_coordinates(
+    inverse: FloatArray, x: FloatArray, shift: float = 0.0, *, condition: float = passes.ANY_CONDITION
+) -> FloatArray:
+    """Return vecd of log(a x a') + shift for one lower triangular `a`, the inverse of a Cholesky factor.
+
+    Shapes (k, k), (..., k, k) -> (..., k(k+1)/2): affine-invariant normal coordinates at the matrix behind `a`.
+
+    Examples
+    --------
+    >>> whitened_log_coordinates(np.eye(2) / 2, np.diag([4.0, 4 * np.e])).round(12) + 0.0
+    array([0., 1., 0.])
+    """
+    if not passes.usable(x):
+        return _whitened_numpy(inverse, x, shift)
+    batch = _batch(x)
+    found = passes.run(batch, passes.LOG, factor=_plain(inverse), shift=shift, coordinates=True, condition=condition)
+    assert found.coordinates is not None
+    if found.marked.size:
+        found.coordinates[found.marked] = _whitened_numpy(inverse, batch[found.marked], shift)
+    return found.coordinates.reshape(*x.shape[:-2], -1)
+
+
+def whitened_log_norm(
+    inverse: FloatArray, x: FloatArray, shift: float = 0.0, *, condition: float = passes.ANY_CONDITION
+) -> FloatArray:
+    """Return the norms of :func:`whitened_log_coordinates`: affine-invariant distances; (..., k, k) -> (...).
+
+    Examples
+    --------
+    >>> round(float(whitened_log_norm(np.eye(2) / 2, np.diag([4.0, 4 * np.e]))), 12)
+    1.0
+    """
+    if not passes.usable(x):
+        return np.asarray(np.linalg.norm(_whitened_numpy(inverse, x, shift), axis=-1))
+    batch = _batch(x)
+    found = passes.run(batch, passes.LOG, factor=_plain(inverse), shift=shift, norms=True, condition=condition)
+    assert found.norms is not None
+    if found.marked.size:
+        found.norms[found.marked] = np.linalg.norm(_whitened_numpy(inverse, batch[found.marked], shift), axis=-1)
+    return found.norms.reshape(x.shape[:-2])
+
+
+def whitened_log_sum(
+    inverse: FloatArray,
+    x: FloatArray,
+    weights: FloatArray,
+    shift: float = 0.0,
+    *,
+    condition: float = passes.ANY_CONDITION,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the weighted sum of :func:`whitened_log_coordinates` and their norms, (n, k, k) -> (k(k+1)/2,), (n,).
+
+    Minus the gradient of the mean squared affine-invariant distance, halved; and the distances.
+
+    Examples
+    --------
+    >>> whitened_log_sum(np.eye(1), np.exp([[[2.0]], [[4.0]]]), np.array([0.5, 0.5]))
+    (array([3.]), array([2., 4.]))
+    """
+    if not passes.usable(x):
+        c = _whitened_numpy(inverse, x, shift)
+        return np.asarray(weights @ c), np.asarray(np.linalg.norm(c, axis=-1))
+    found = passes.run(
+        _batch(x),
+        passes.LOG,
+        factor=_plain(inverse),
+        shift=shift,
+        weights=_plain(weights),
+        norms=True,
+        total=True,
+        condition=condition,
+    )
+    assert found.total is not None
+    assert found.norms is not None
+    total = to_vecd(found.total)
+    if found.marked.size:
+        c = _whitened_numpy(inverse, x[found.marked], shift)
+        total = total + weights[found.marked] @ c
+        found.norms[found.marked] = np.linalg.norm(c, axis=-1)
+    return total, found.norms
+
+
+def affine_factor(base: FloatArray) -> tuple[FloatArray, float]:
+    """Return the inverse Cholesky factor of an SPD matrix after a power of two was taken out, and minus its log.
+
+    Examples
+    --------
+    >>> inverse, shift = affine_factor(np.eye(1) * 4.0)
+    >>> float(inverse[0, 0] ** 2 * np.exp(shift))
+    0.25
+    """
+    power = int(np.frexp(np.diagonal(base).max())[1])
+    factor = np.linalg.cholesky(np.ldexp(base, -power))
+    return np.asarray(np.linalg.solve(factor, np.eye(len(base)))), -power * math.log(2)
+
+
+def affine_distances(x: FloatArray, base: FloatArray, *, condition: float = passes.ANY_CONDITION) -> FloatArray:
+    """Return affine-invariant distances of SPD matrices (..., k, k) to one of them, (k, k).
+
+    Examples
+    --------
+    >>> affine_distances(np.diag([2.0, 2 * np.e])[None], 2 * np.eye(2)).round(12)
+    array([1.])
+    """
+    inverse, shift = affine_factor(base)
+    return whitened_log_norm(inverse, x, shift, condition=condition)
+
+
+def affine_gradient(
+    x: FloatArray, base: FloatArray, weights: FloatArray | None = None, *, condition: float = passes.ANY_CONDITION
+) -> FloatArray:
+    """Return the mean of log(L^-1 x L^-T), base = L L'; (n, k, k), (k, k) -> (k, k). 0 at the affine-invariant mean.
+
+    Examples
+    --------
+    >>> affine_gradient(np.stack([np.eye(2), 16 * np.eye(2)]), 4 * np.eye(2)).round(12) + 0.0
+    array([[0., 0.],
+           [0., 0.]])
+    """
+    inverse, shift = affine_factor(base)
+    share = np.full(len(x), 1 / len(x)) if weights is None else weights
+    return from_vecd(whitened_log_sum(inverse, x, share, shift, condition=condition)[0])
+
+
+def not_definite(x: FloatArray) -> npt.NDArray[np.intp]:
+    """Return the indices of matrices (n, k, k) that are not finite or not positive definite to working precision.
+
+    Examples
+    --------
+    >>> not_definite(np.stack([np.eye(2), -np.eye(2), np.full((2, 2), np.nan)]))
+    array([1, 2])
+    """
+    suspects = passes.run(_batch(x), passes.LOG, norms=True).marked if passes.usable(x) else np.arange(len(x))
+    finite = np.asarray(np.isfinite(x[suspects]).all(axis=(-1, -2)))
+    values = np.linalg.eigvalsh(np.where(finite[:, None, None], x[suspects], -np.eye(x.shape[-1])))
+    least = x.shape[-1] * _EPS
+    return np.asarray(suspects[~(values[:, 0] > least * values[:, -1])])
+
+
+def inspect(x: FloatArray, tolerance: float) -> tuple[Array, Array]:
+    """Return which matrices (..., k, k) are not symmetric, and whose symmetric part may not be positive definite.
+
+    Symmetric means that mirrored entries differ by at most `tolerance` times the largest entry. What is not called
+    doubtful has a smallest eigenvalue above k eps times the largest; what is, need not be singular.
+
+    Examples
+    --------
+    >>> uneven, doubtful = inspect(np.stack([np.eye(2), np.array([[1.0, 0.5], [0.0, 1.0]]), -np.eye(2)]), 1e-6)
+    >>> uneven.tolist(), doubtful.tolist()
+    ([False, True, False], [False, False, True])
+    """
+    if passes.usable(x):
+        status = passes.run(_batch(x), passes.CHECK, radius=tolerance).status.reshape(x.shape[:-2])
+        return (status & passes.NOT_SYMMETRIC) != 0, (status & (passes.UNUSABLE | passes.NOT_FINITE)) != 0
+    k = x.shape[-1]
+    largest = np.abs(x).max(axis=(-1, -2), initial=0.0)
+    scaled = x / np.where(largest > 0, largest, 1.0)[..., None, None]
+    gap = np.abs(scaled - np.swapaxes(scaled, -1, -2)).max(axis=(-1, -2), initial=0.0)
+    try:
+        inverse = np.linalg.solve(np.linalg.cholesky(symmetrize(scaled)), np.eye(k))
+        # Smallest eigenvalue >= 1/|L^-1|^2, largest <= k.
+        doubtful = ~((inverse * inverse).sum(axis=(-1, -2)) * (2 * k * k * _EPS) < 1)
+    except np.linalg.LinAlgError:
+        doubtful = np.ones(x.shape[:-2], dtype=bool)
+    return np.asarray(gap > tolerance), np.asarray(doubtful)
+
+
+def symmetrize_batch(x: FloatArray) -> FloatArray:
+    """Return the symmetric parts, (..., k, k): :func:`symmetrize`, to the last bit, without its temporaries.
+
+    Examples
+    --------
+    >>> symmetrize_batch(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    if not passes.usable(x):
+        return symmetrize(x)
+    found = passes.run(_batch(x), passes.SYMMETRIZE, matrices=True).matrices
+    assert found is not None
+    return found.reshape(x.shape)
+
+
+def whitened(inverse: FloatArray, x: FloatArray, shift: float = 0.0) -> FloatArray:
+    """Return exp(shift) a x a' for one lower triangular `a`, symmetric to the last bit; (..., k, k) both ways.
+
+    Examples
+    --------
+    >>> whitened(np.eye(2) / 2, 4 * np.eye(2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    if not passes.usable(x):
+        return symmetrize(inverse @ x @ inverse.T) * math.exp(shift)
+    # The exponential goes into the factor: a matrix near the largest double is scaled before it is multiplied.
+    factor = _plain(inverse * math.exp(shift / 2))
+    found = passes.run(_batch(x), passes.NONE, factor=factor, matrices=True).matrices
+    assert found is not None
+    return found.reshape(x.shape)
+
+
+def _batch(x: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(x, dtype=np.float64).reshape(-1, *x.shape[-2:])
+
+
+def _plain(a: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(a, dtype=np.float64)
+
+
+def _norm_of_log(x: FloatArray) -> FloatArray:
+    values = np.log(positive_eigenvalues(np.asarray(np.linalg.eigvalsh(x))))
+    return np.asarray(np.linalg.norm(values, axis=-1))
+
+
+def _clipped(difference: FloatArray, radius: float, n: int) -> tuple[FloatArray, FloatArray]:
+    lengths = np.asarray(np.linalg.norm(difference, axis=(-1, -2)))
+    # As many units in the last place short of the radius as the kernels: rounding must leave nothing outside.
+    share = np.where(lengths > radius, radius * (1 - 2.0**-50) / np.where(lengths > 0, lengths, 1.0), 1.0)
+    return np.asarray(np.tensordot(share, difference, axes=1) / n), lengths
+
+
+def _whitened_numpy(inverse: FloatArray, x: FloatArray, shift: float) -> FloatArray:
+    power = np.asarray(np.frexp(np.diagonal(x, axis1=-2, axis2=-1).max(axis=-1))[1])
+    scaled = np.ldexp(x, -power[..., None, None])
+    white = symmetrize(inverse @ scaled @ inverse.T)
+    c = to_vecd(log_of_eigenvalues(white))
+    c[..., : x.shape[-1]] += (power * math.log(2) + shift)[..., None]
+    return c

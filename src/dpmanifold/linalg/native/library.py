@@ -1,0 +1,217 @@
+"""The compiled kernels as ctypes sees them, and the choice between them and numpy.
+
+Not for users: :mod:`dpmanifold.linalg` calls this. The library is found next to this file or not at all.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.linalg.native.build import LIBRARY_NAME
+
+# Must equal dpm_version() of the library: one left over from another version of the package is not called.
+_VERSION = 1
+
+_LEVELS = ("baseline", "avx2", "avx512")
+
+
+class PassArguments(ctypes.Structure):
+    """`Pass` of src/interface.hpp, field by field."""
+
+    _fields_ = [
+        ("x", ctypes.c_void_p),
+        ("n", ctypes.c_long),
+        ("k", ctypes.c_int),
+        ("function", ctypes.c_int),
+        ("accurate", ctypes.c_int),
+        ("factor_is_lower", ctypes.c_int),
+        ("factor", ctypes.c_void_p),
+        ("center", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+        ("shift", ctypes.c_double),
+        ("radius", ctypes.c_double),
+        ("table", ctypes.c_void_p),
+        ("matrices", ctypes.c_void_p),
+        ("coordinates", ctypes.c_void_p),
+        ("norms", ctypes.c_void_p),
+        ("sums", ctypes.c_void_p),
+        ("status", ctypes.c_void_p),
+    ]
+
+
+class ImageArguments(ctypes.Structure):
+    """`Images` of src/interface.hpp, field by field."""
+
+    _fields_ = [
+        ("pixels", ctypes.c_void_p),
+        ("n", ctypes.c_long),
+        ("height", ctypes.c_long),
+        ("width", ctypes.c_long),
+        ("channels", ctypes.c_int),
+        ("kind", ctypes.c_int),
+        ("eta", ctypes.c_double),
+        ("columns", ctypes.c_void_p),
+        ("rows", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+    ]
+
+
+@dataclass(frozen=True)
+class Library:
+    """The loaded library and the numbers of the levels this machine can run, best last."""
+
+    handle: Any
+    levels: tuple[int, ...]
+    chunk: int
+
+
+def load(path: Path) -> Library | None:
+    """Return the library at `path`, or None if it is missing, broken or of another version.
+
+    Examples
+    --------
+    >>> load(Path("no such file")) is None
+    True
+    """
+    try:
+        handle = ctypes.CDLL(str(path))
+        handle.dpm_version.restype = ctypes.c_int
+        if handle.dpm_version() != _VERSION:
+            return None
+    except (OSError, AttributeError):
+        return None
+    handle.dpm_level_name.restype = ctypes.c_char_p
+    handle.dpm_chunk.restype = ctypes.c_long
+    handle.dpm_poles.argtypes = [ctypes.c_int, ctypes.c_double]
+    handle.dpm_pass.restype = ctypes.c_long
+    handle.dpm_pass.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_double, ctypes.c_int]
+    handle.dpm_describe.restype = ctypes.c_long
+    handle.dpm_describe.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
+    levels = tuple(i for i in range(len(_LEVELS)) if handle.dpm_level_name(i) is not None)
+    return Library(handle, levels, int(handle.dpm_chunk()))
+
+
+_LIBRARY = load(Path(__file__).with_name(LIBRARY_NAME))
+
+# The number of the level to use; None is numpy. Best level where there is a library.
+_BEST = _LIBRARY.levels[-1] if _LIBRARY is not None else None
+_chosen: contextvars.ContextVar[int | None] = contextvars.ContextVar("dpmanifold_backend", default=_BEST)
+
+
+def current() -> tuple[Any, int] | None:
+    """Return the library's handle and the level to call it at, or None where numpy is to be used."""
+    number = _chosen.get()
+    return None if number is None or _LIBRARY is None else (_LIBRARY.handle, number)
+
+
+def chunk() -> int:
+    """Return how many matrices the library adds up before it rounds to one partial sum."""
+    return 1 if _LIBRARY is None else _LIBRARY.chunk
+
+
+def available() -> bool:
+    """Return whether the compiled kernels are there; without them everything runs on numpy.
+
+    Examples
+    --------
+    >>> available() == (len(backends()) > 1)
+    True
+    """
+    return _LIBRARY is not None
+
+
+def backends() -> tuple[str, ...]:
+    """Return the names :func:`backend` takes here, "numpy" first and the fastest last.
+
+    Examples
+    --------
+    >>> backends()[0]
+    'numpy'
+    """
+    levels = () if _LIBRARY is None else _LIBRARY.levels
+    return ("numpy", *(f"native-{_LEVELS[i]}" for i in levels))
+
+
+def level() -> str:
+    """Return what is in use here and now: "numpy" or "native-" and an instruction set.
+
+    Examples
+    --------
+    >>> with backend("numpy"):
+    ...     level()
+    'numpy'
+    """
+    number = _chosen.get()
+    return "numpy" if number is None else f"native-{_LEVELS[number]}"
+
+
+@contextmanager
+def backend(name: str) -> Iterator[None]:
+    """Use one backend inside a `with` block, in this thread (or task) alone.
+
+    Parameters
+    ----------
+    name : one of :func:`backends`, or "native" for the fastest of the compiled ones
+
+    Examples
+    --------
+    >>> with backend("numpy"):
+    ...     inside = level()
+    >>> inside
+    'numpy'
+    """
+    names = backends()
+    if name == "native" and available():
+        name = names[-1]
+    if name not in names:
+        raise InvalidArgumentError(
+            f"backend must be one of {', '.join(names)} on this machine, got {shown(name)}."
+            + ("" if available() else " The compiled kernels are not installed: reinstall with a C++ compiler.")
+        )
+    token = _chosen.set(None if name == "numpy" else _LEVELS.index(name.removeprefix("native-")))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def _register_with_threadpoolctl() -> None:
+    """Let threadpoolctl, where it is installed, limit the kernels' threads like those of BLAS."""
+    try:
+        from threadpoolctl import LibController, register
+    except ImportError:
+        return
+
+    class KernelController(LibController):  # type: ignore[misc]
+        """The kernels' number of threads, for `threadpool_limits` and `threadpool_info`."""
+
+        user_api = "dpmanifold"
+        internal_api = "dpmanifold"
+        filename_prefixes = (LIBRARY_NAME.partition(".")[0],)
+        check_symbols = ("dpm_get_num_threads",)
+
+        def get_num_threads(self) -> int:
+            """Return the limit."""
+            return int(self.dynlib.dpm_get_num_threads())
+
+        def set_num_threads(self, num_threads: int) -> None:
+            """Set the limit."""
+            self.dynlib.dpm_set_num_threads(num_threads)
+
+        def get_version(self) -> str:
+            """Return the version of the library's interface."""
+            return str(self.dynlib.dpm_version())
+
+    register(KernelController)
+
+
+if _LIBRARY is not None:
+    _register_with_threadpoolctl()

@@ -1,0 +1,210 @@
+"""One pass of the compiled kernels over a batch of symmetric matrices, with numpy arrays on both sides.
+
+Matrices are (n, k, k), k from 2 to 64, of which the lower triangles are read. A pass applies a function (after a
+congruence with one matrix, if asked), subtracts a centre, clips, and returns whatever was asked for. Matrices that
+are not finite, not positive definite or too ill-conditioned for the bound are marked, never raised upon.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmanifold._check import FloatArray
+from dpmanifold.linalg.native.library import ImageArguments, PassArguments, chunk, current
+
+# One by one matrices are numbers: numpy is exact there, and needs no help.
+SMALLEST_SIZE, LARGEST_SIZE = 2, 64
+
+# Numbers of the C enumeration Function.
+NONE, LOG, ROOT, INVERSE_ROOT, EXP, CHECK, SYMMETRIZE = range(7)
+
+# Bits of a status that CHECK sets.
+UNUSABLE, NOT_FINITE, NOT_SYMMETRIC = 1, 2, 4
+
+# The condition number up to which every table works; beyond, a matrix is marked. Smaller public bounds need fewer
+# poles: about 66 here, 33 at 1e6, 20 at 1e3.
+ANY_CONDITION = 1e16
+
+# A thread costs about as much as this many multiplications: work below it is not split.
+_WORTH_A_THREAD = 2e7
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a pass returned; None for what was not asked for.
+
+    Attributes
+    ----------
+    matrices : (n, k, k)
+    coordinates : (n, k(k+1)/2), by vecd
+    norms : (n,), Frobenius, before clipping
+    total : (k, k), the (weighted) sum, marked matrices left out
+    marked : indices of matrices the kernels could not take; whatever was computed for them means nothing
+    status : (n,), the bits UNUSABLE, NOT_FINITE and NOT_SYMMETRIC; the last two are set by CHECK alone
+    """
+
+    matrices: FloatArray | None
+    coordinates: FloatArray | None
+    norms: FloatArray | None
+    total: FloatArray | None
+    marked: npt.NDArray[np.intp]
+    status: npt.NDArray[np.uint8]
+
+
+_NOTHING = np.empty(0, dtype=np.intp)
+
+
+def usable(x: npt.NDArray[np.generic]) -> bool:
+    """Return whether the kernels are in use and take matrices of this size.
+
+    Examples
+    --------
+    >>> usable(np.zeros((5, 65, 65)))
+    False
+    """
+    return x.ndim >= 2 and SMALLEST_SIZE <= x.shape[-1] <= LARGEST_SIZE and x.size > 0 and current() is not None
+
+
+def run(
+    x: FloatArray,
+    function: int,
+    *,
+    condition: float = ANY_CONDITION,
+    accurate: bool = False,
+    factor: FloatArray | None = None,
+    lower: bool = True,
+    shift: float = 0.0,
+    center: FloatArray | None = None,
+    radius: float = math.inf,
+    weights: FloatArray | None = None,
+    matrices: bool = False,
+    coordinates: bool = False,
+    norms: bool = False,
+    total: bool = False,
+) -> Outcome:
+    """Run one pass over (n, k, k) C-contiguous float64 matrices; call only where :func:`usable` says so.
+
+    Parameters
+    ----------
+    x : the matrices
+    function : NONE, LOG, ROOT, INVERSE_ROOT or EXP; CHECK, for the status alone; SYMMETRIZE, for matrices alone
+    condition : public bound on condition numbers; decides the number of poles, and nothing else does
+    accurate : one-sided Jacobi on the Cholesky factor instead (work then depends on the data)
+    factor : (k, k), a congruence with it comes first
+    lower : whether `factor` is lower triangular
+    shift : added to the logarithm's diagonal
+    center : (k, k), subtracted from the function's value
+    radius : differences longer than this are shortened to it; for CHECK, the share of the largest entry by which
+        mirrored entries may differ
+    weights : (n,), for `total`
+    matrices, coordinates, norms, total : what to return
+
+    Examples
+    --------
+    >>> if current() is not None:
+    ...     found = run(np.stack([np.eye(2), -np.eye(2)]), LOG, norms=True)
+    ...     assert found.norms[0] == 0 and found.marked.tolist() == [1]
+    """
+    found = current()
+    if found is None:
+        raise RuntimeError("the native kernels are not in use here: ask usable() first.")
+    handle, level = found
+    n, k = x.shape[0], x.shape[-1]
+    size = k * (k + 1) // 2
+    status = np.empty(n, dtype=np.uint8)
+    out_matrices = np.empty((n, k, k)) if matrices else None
+    out_coordinates = np.empty((n, size)) if coordinates else None
+    out_norms = np.empty(n) if norms else None
+    sums = np.empty((-(-n // chunk()), size)) if total else None
+    arguments = PassArguments(
+        x=_address(x),
+        n=n,
+        k=k,
+        function=function,
+        accurate=accurate,
+        factor_is_lower=lower,
+        factor=_address(factor),
+        center=_address(center),
+        weights=_address(weights),
+        shift=shift,
+        radius=radius,
+        matrices=_address(out_matrices),
+        coordinates=_address(out_coordinates),
+        norms=_address(out_norms),
+        sums=_address(sums),
+        status=_address(status),
+    )
+    work = n * k * k * (k + 60.0)
+    count = _checked(handle.dpm_pass(level, ctypes.byref(arguments), condition, _threads(handle, work)))
+    marked = np.flatnonzero(status) if count else _NOTHING
+    folded = None if sums is None else _folded(sums, k)
+    return Outcome(out_matrices, out_coordinates, out_norms, folded, marked, status)
+
+
+def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return covariance descriptors of C-contiguous uint8, float32 or float64 images that were checked.
+
+    `columns` and `rows` are the features x and y. Shapes as in :mod:`dpmanifold.data.descriptors`.
+
+    Examples
+    --------
+    >>> if current() is not None:
+    ...     line = np.linspace(0.0, 1.0, 8)
+    ...     assert describe(np.zeros((2, 8, 8), dtype=np.uint8), 1e-6, line, line).shape == (2, 9, 9)
+    """
+    found = current()
+    if found is None:
+        raise RuntimeError("the native kernels are not in use here: ask usable() first.")
+    handle, level = found
+    n, height, width = images.shape[:3]
+    channels = 1 if images.ndim == 3 else 3
+    size = 9 if channels == 1 else 11
+    out = np.empty((n, size, size))
+    arguments = ImageArguments(
+        pixels=_address(images),
+        n=n,
+        height=height,
+        width=width,
+        channels=channels,
+        kind=[np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float64)].index(images.dtype),
+        eta=eta,
+        columns=_address(columns),
+        rows=_address(rows),
+        out=_address(out),
+    )
+    threads = _threads(handle, 100.0 * images.size)
+    _checked(handle.dpm_describe(level, ctypes.byref(arguments), threads))
+    return out
+
+
+def _address(array: npt.NDArray[np.generic] | None) -> int | None:
+    return None if array is None else array.ctypes.data
+
+
+def _threads(handle: ctypes.CDLL, work: float) -> int:
+    """Return how many threads to use: the limit, or fewer where the work is not worth it."""
+    limit = int(handle.dpm_get_num_threads())
+    return limit if limit == 1 else max(1, min(limit, int(work / _WORTH_A_THREAD)))
+
+
+def _checked(code: int) -> int:
+    if code == -2:
+        raise MemoryError("the native kernels found no working memory.")
+    if code < 0:  # pragma: no cover - backend() offers only levels the machine has
+        raise RuntimeError("this machine lacks the instruction set that was asked for.")
+    return code
+
+
+def _folded(sums: FloatArray, k: int) -> FloatArray:
+    """Add the chunks' sums pairwise (numpy does so along contiguous memory) and unpack the triangle."""
+    packed = np.ascontiguousarray(sums.T).sum(axis=1)
+    result = np.empty((k, k))
+    rows, columns = np.tril_indices(k)
+    result[rows, columns] = packed
+    result[columns, rows] = packed
+    return result

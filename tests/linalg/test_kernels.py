@@ -1,0 +1,381 @@
+"""The compiled kernels: accuracy against 50 digits, no dependence on batch or threads, bad input found by index."""
+
+import contextvars
+import ctypes
+import importlib.util
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from dpmanifold import linalg
+from dpmanifold.data import covariance_descriptors
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.linalg import backend, backends
+from dpmanifold.linalg.native import build, library, passes
+from linalg.families import NAMES, exact, family, relative_error
+
+NATIVE = backends()[1:]
+SIZES = [1, 2, 3, 4, 5, 8, 9, 11]
+needs_kernels = pytest.mark.skipif(not NATIVE, reason="the kernels were not built here")
+
+# What counts as exact: below this, three times LAPACK's error is a matter of luck.
+FLOOR = 1e-13
+
+FUNCTIONS = {
+    "logm": (linalg.logm, mp.log),
+    "sqrtm": (linalg.sqrtm, mp.sqrt),
+    "invsqrtm": (linalg.invsqrtm, lambda x: 1 / mp.sqrt(x)),
+}
+
+
+def spd(n, k, seed=0):
+    return family("condition 1e3", k, n, np.random.default_rng(seed))
+
+
+def assert_as_accurate_as_lapack(name, k, n, function="logm"):
+    rng = np.random.default_rng(7)
+    x = family(name, k, n, rng)
+    ours, f = FUNCTIONS[function]
+    truth = [exact(a, f) for a in x]
+    # A logarithm near 0 is known to eps and not to eps times itself, by anyone.
+    least = 1.0 if function == "logm" else 0.0
+    with backend("numpy"):
+        theirs = max(relative_error(a, b, least) for a, b in zip(ours(x), truth, strict=True))
+    for level in NATIVE:
+        with backend(level):
+            error = max(relative_error(a, b, least) for a, b in zip(ours(x), truth, strict=True))
+        assert error <= max(3 * theirs, FLOOR), f"{level}: {error:.1e}, LAPACK {theirs:.1e}"
+
+
+# ---------------------------------------------------------------- accuracy
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("k", SIZES)
+def test_logarithm_is_as_accurate_as_lapack(name, k):
+    # Rounding errors are random: the largest of eight differs by more than 3 between two runs of the same method.
+    assert_as_accurate_as_lapack(name, k, 24)
+
+
+@needs_kernels
+@pytest.mark.parametrize("function", ["sqrtm", "invsqrtm"])
+@pytest.mark.parametrize("name", ["condition 1", "condition 1e6", "condition 1e12", "repeated", "tiny", "huge"])
+@pytest.mark.parametrize("k", [2, 3, 4, 9])
+def test_roots_are_as_accurate_as_lapack(name, k, function):
+    assert_as_accurate_as_lapack(name, k, 2, function)
+
+
+@pytest.mark.slow
+@needs_kernels
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("k", [16, 30, 48, 64])
+def test_large_logarithms_are_as_accurate_as_lapack(name, k):
+    assert_as_accurate_as_lapack(name, k, 1)
+
+
+@needs_kernels
+@pytest.mark.parametrize("k", [1, 2, 3, 6, 9])
+@pytest.mark.parametrize("length", [0.0, 1e-8, 1.0, 10.0, 200.0])
+def test_exponential_is_as_accurate_as_lapack(k, length):
+    rng = np.random.default_rng(3)
+    a = linalg.symmetrize(rng.standard_normal((2, k, k)))
+    a *= length / np.linalg.norm(a, axis=(1, 2), keepdims=True)
+    truth = [exact_exponential(m) for m in a]
+    with backend("numpy"):
+        theirs = max(relative_error(x, y) for x, y in zip(linalg.expm(a), truth, strict=True))
+    for level in NATIVE:
+        with backend(level):
+            error = max(relative_error(x, y) for x, y in zip(linalg.expm(a), truth, strict=True))
+        assert error <= max(3 * theirs, FLOOR), level
+
+
+def exact_exponential(a):
+    with mp.workdps(60):
+        values, vectors = mp.eigsy(mp.matrix(a.tolist()))
+        return np.array((vectors * mp.diag([mp.exp(v) for v in values]) * vectors.T).tolist(), dtype=np.float64)
+
+
+@pytest.mark.parametrize("level", backends())
+@pytest.mark.parametrize("k", [2, 5, 9])
+def test_accurate_logarithm_keeps_every_digit_of_graded_matrices(level, k):
+    """Eigenvalues from 1 to 1e-20: LAPACK has no digit of the small ones, one-sided Jacobi has nearly all."""
+    rng = np.random.default_rng(5)
+    grade = np.diag(10.0 ** -np.linspace(0, 10, k))
+    x = linalg.symmetrize(grade @ family("condition 1e3", k, 3, rng) @ grade)
+    with backend(level):
+        found = linalg.logm(x, accurate=True)
+    for a, b in zip(found, x, strict=True):
+        assert relative_error(a, exact(b, mp.log)) < 5e-13
+
+
+@needs_kernels
+@pytest.mark.parametrize("level", NATIVE)
+def test_public_condition_bound_changes_work_and_not_the_answer(level):
+    x = spd(40, 6)
+    with backend(level):
+        handle = library.current()[0]
+        assert handle.dpm_poles(passes.LOG, 1e3) < handle.dpm_poles(passes.LOG, 1e16)
+        np.testing.assert_allclose(linalg.logm(x, condition=1e3), linalg.logm(x), rtol=0, atol=1e-12)
+        # A bound that is wrong costs time: what exceeds it is marked and done again by LAPACK.
+        wide = family("condition 1e9", 6, 40, np.random.default_rng(0))
+        with backend("numpy"):
+            by_lapack = linalg.logm(wide)
+        np.testing.assert_array_equal(linalg.logm(wide, condition=10.0), by_lapack)
+
+
+# ---------------------------------------------------------------- agreement with numpy
+
+
+@pytest.mark.parametrize("level", NATIVE)
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 7, 9, 20])
+def test_fused_passes_agree_with_numpy(level, k):
+    x = spd(300, k)
+    base = linalg.log_euclidean_mean(x[:7])
+    center = linalg.logm(base)
+    weights = np.random.default_rng(1).random(300)
+    inverse, shift = linalg.affine_factor(base)
+
+    def everything():
+        mean, lengths = linalg.clipped_log_mean(x, center, 1.0)
+        return {
+            "log_norm": linalg.log_norm(x),
+            "log_coordinates": linalg.log_coordinates(x),
+            "log_mean": linalg.log_mean(x),
+            "log_euclidean_mean": linalg.log_euclidean_mean(x, weights / weights.sum()),
+            "clipped mean": mean,
+            "lengths": lengths,
+            "second moment": linalg.log_second_moment(x, center),
+            "affine distances": linalg.affine_distances(x, base),
+            "affine gradient": linalg.affine_gradient(x, base, weights),
+            "coordinates": linalg.whitened_log_coordinates(inverse, x, shift),
+            "whitened": linalg.whitened(inverse, x, shift),
+            "congruence": linalg.congruence(center, x),
+        }
+
+    with backend("numpy"):
+        expected = everything()
+    with backend(level):
+        found = everything()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-10, atol=1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize("level", NATIVE)
+def test_clipping_never_leaves_a_difference_outside(level):
+    x = spd(500, 3)
+    with backend(level):
+        for radius in (0.1, 1.0, 3.0):
+            clipped = passes.run(x, passes.LOG, radius=radius, coordinates=True).coordinates
+            assert np.linalg.norm(clipped, axis=1).max() <= radius
+
+
+@pytest.mark.parametrize("level", NATIVE)
+@pytest.mark.parametrize("shape", [(4, 5, 5), (3, 28, 28), (2, 9, 14), (2, 6, 7, 3), (2, 32, 32, 3)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_descriptors_agree_with_numpy(level, shape, dtype):
+    images = np.random.default_rng(0).integers(0, 4, shape).astype(np.uint8) * 85
+    if dtype != np.uint8:
+        images = (images / 255).astype(dtype)
+    with backend("numpy"):
+        expected = covariance_descriptors(images)
+    with backend(level):
+        found = covariance_descriptors(images)
+        alone = np.concatenate([covariance_descriptors(image[None]) for image in images])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found, alone)
+
+
+def test_float32_input_is_converted():
+    x = spd(5, 4).astype(np.float32)
+    np.testing.assert_array_equal(linalg.logm(x), linalg.logm(x.astype(np.float64)))
+
+
+# ---------------------------------------------------------------- bad input, by index
+
+
+@needs_kernels
+@pytest.mark.parametrize("level", NATIVE)
+@pytest.mark.parametrize("k", [2, 3, 4, 9, 33])
+@pytest.mark.parametrize("accurate", [False, True])
+def test_bad_matrices_are_marked_by_index_and_leave_the_others_alone(level, k, accurate):
+    x = spd(41, k)
+    good = x.copy()
+    x[3] = -x[3]
+    x[10, 0, 0] = np.nan
+    x[17, k - 1, 0] = np.inf
+    x[29] = 0.0
+    x[40] -= 1.5 * np.eye(k)  # the largest eigenvalue is 1
+    x[40, 0, 0] = 5.0  # indefinite, then
+    bad = [3, 10, 17, 29, 40]
+    with backend(level):
+        found = passes.run(x, passes.LOG, matrices=True, total=True, accurate=accurate)
+        clean = passes.run(good, passes.LOG, matrices=True, accurate=accurate)
+    assert found.marked.tolist() == bad
+    rest = np.setdiff1d(np.arange(41), bad)
+    np.testing.assert_array_equal(found.matrices[rest], clean.matrices[rest])
+    np.testing.assert_allclose(found.total, clean.matrices[rest].sum(axis=0), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("level", backends())
+def test_not_definite_names_the_same_matrices_everywhere(level):
+    x = spd(20, 5)
+    x[4] = np.nan
+    x[11] = -np.eye(5)
+    x[15] = np.ones((5, 5))
+    with backend(level):
+        assert linalg.not_definite(x).tolist() == [4, 11, 15]
+
+
+# ---------------------------------------------------------------- independence
+
+
+def all_outputs(x, threads=1):
+    """Every output of a pass, at a number of threads."""
+    handle, _ = library.current()
+    before = handle.dpm_get_num_threads()
+    handle.dpm_set_num_threads(threads)
+    try:
+        worth, passes._WORTH_A_THREAD = passes._WORTH_A_THREAD, 1.0
+        k = x.shape[-1]
+        factor = np.tril(np.ones((k, k)))
+        found = passes.run(x, passes.LOG, factor=factor, matrices=True, coordinates=True, norms=True, total=True)
+        return found.matrices, found.coordinates, found.norms, found.total
+    finally:
+        passes._WORTH_A_THREAD = worth
+        handle.dpm_set_num_threads(before)
+
+
+@needs_kernels
+@pytest.mark.parametrize("level", NATIVE)
+@pytest.mark.parametrize("k", [2, 3, 4, 9, 13])
+def test_results_do_not_depend_on_the_number_of_threads(level, k):
+    x = spd(1301, k)
+    with backend(level):
+        one = all_outputs(x)
+        for threads in (2, 3, 7):
+            for a, b in zip(one, all_outputs(x, threads), strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@needs_kernels
+@pytest.mark.parametrize("level", NATIVE)
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 9, 13])
+@pytest.mark.parametrize("accurate", [False, True])
+def test_results_do_not_depend_on_the_batch(level, k, accurate):
+    """Alone, in another lane, behind a matrix that converges late: the same bits."""
+    x = np.concatenate([spd(9, k), family("condition 1e9", k, 9, np.random.default_rng(2))])
+    with backend(level):
+        for function in (linalg.logm, linalg.sqrtm, linalg.invsqrtm):
+            together = function(x, accurate=accurate)
+            alone = np.stack([function(a, accurate=accurate) for a in x])
+            np.testing.assert_array_equal(together, alone)
+            np.testing.assert_array_equal(function(x[5:], accurate=accurate), together[5:])
+        small = x / np.linalg.norm(x, axis=(1, 2), keepdims=True)
+        np.testing.assert_array_equal(linalg.expm(small), np.stack([linalg.expm(a) for a in small]))
+
+
+# ---------------------------------------------------------------- choosing a backend
+
+
+def test_backend_is_chosen_for_a_block_and_restored():
+    before = linalg.level()
+    with backend("numpy"):
+        assert linalg.level() == "numpy"
+        with pytest.raises(ValueError, match="inside"), backend(backends()[-1]):
+            raise ValueError("inside")
+        assert linalg.level() == "numpy"
+    assert linalg.level() == before
+
+
+def test_backend_does_not_leak_into_other_threads():
+    seen = []
+    with backend("numpy"):
+        # A context of its own is what a thread starts with, up to Python 3.13 at least.
+        look = contextvars.Context().run
+        thread = threading.Thread(target=look, args=(lambda: seen.append(linalg.level()),))
+        thread.start()
+        thread.join()
+    assert seen == [backends()[-1]]
+
+
+def test_unknown_backend_is_refused_with_the_names_there_are():
+    with pytest.raises(InvalidArgumentError, match="numpy"), backend("cuda"):
+        pass
+
+
+def test_without_the_library_numpy_is_used(tmp_path):
+    assert library.load(tmp_path / "missing.so") is None
+    broken = tmp_path / build.LIBRARY_NAME
+    broken.write_bytes(b"not a library")
+    assert library.load(broken) is None
+
+
+@needs_kernels
+def test_threadpoolctl_limits_the_kernels():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    handle = library.current()[0]
+    before = handle.dpm_get_num_threads()
+    with threadpoolctl.threadpool_limits(limits=3, user_api="dpmanifold"):
+        assert handle.dpm_get_num_threads() == 3
+    assert handle.dpm_get_num_threads() == before
+
+
+# ---------------------------------------------------------------- building
+
+
+def test_build_without_a_compiler_says_so(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(build.CannotBuildError, match="no-such-compiler"):
+        build.find_compiler()
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(build.CannotBuildError, match="no C\\+\\+ compiler"):
+        build.find_compiler()
+
+
+def test_build_that_fails_says_what_the_compiler_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", f"{sys.executable} -c raise(SystemExit('cannot'))")
+    with pytest.raises(build.CannotBuildError, match="cannot"):
+        build.build(tmp_path / build.LIBRARY_NAME)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="needs hatchling")
+def test_install_without_a_compiler_succeeds_and_leaves_the_kernels_out(tmp_path):
+    """The wheel is then pure Python, and says what it lacks."""
+    root = Path(__file__).resolve().parents[2]
+    copy = tmp_path / "source"
+    ignored = shutil.ignore_patterns(".*", "libdpmanifold_kernels.*", "__pycache__")
+    shutil.copytree(root, copy, ignore=ignored)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-v",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(tmp_path),
+        ".",
+    ]
+    environment = {"CXX": "no-such-compiler", "PATH": "/nowhere", "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "native kernels were left out" in done.stdout + done.stderr
+    assert [wheel.name.endswith("py3-none-any.whl") for wheel in tmp_path.glob("*.whl")] == [True]
+
+
+@needs_kernels
+def test_a_level_the_machine_lacks_is_refused():
+    handle = library.current()[0]
+    arguments = library.PassArguments(n=0, k=2)
+    assert handle.dpm_pass(99, ctypes.byref(arguments), 10.0, 1) == -1

@@ -1,0 +1,109 @@
+// Runs every kernel at every level the machine has over awkward sizes and inputs, for sanitizers and valgrind
+// (`make sanitize`). Buffers are exactly as long as promised, so that a byte read or written beyond them is found.
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <vector>
+
+#include "../../src/dpmanifold/linalg/native/src/interface.hpp"
+
+extern "C" {
+const char* dpm_level_name(int);
+long dpm_pass(int, const Pass*, double, int);
+long dpm_describe(int, const Images*, int);
+}
+
+namespace {
+
+// A small repeatable generator: the numbers only have to be different.
+double uniform() {
+    static unsigned long long state = 88172645463325252ULL;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (double)(state >> 11) * 0x1p-53;
+}
+
+std::vector<double> matrices(long n, int k) {
+    std::vector<double> x(n * k * k), g(k * k);
+    for (long m = 0; m < n; ++m) {
+        for (double& v : g) v = uniform() - 0.5;
+        for (int i = 0; i < k; ++i)
+            for (int j = 0; j < k; ++j) {
+                double sum = i == j ? 0.1 : 0.0;
+                for (int l = 0; l < k; ++l) sum += g[i * k + l] * g[j * k + l];
+                x[(m * k + i) * k + j] = sum;
+            }
+    }
+    return x;
+}
+
+int failures = 0;
+
+void expect(bool good, const char* what, int level, int k, long n) {
+    if (good) return;
+    ++failures;
+    std::printf("%s: level %d, k = %d, n = %ld\n", what, level, k, n);
+}
+
+void exercise(int level, int k, long n, int function, bool accurate, bool spoiled, int threads) {
+    std::vector<double> x = matrices(n, k);
+    if (spoiled) {
+        x[0] = std::numeric_limits<double>::quiet_NaN();
+        x[x.size() - 1] = -1.0;
+    }
+    const long size = k * (k + 1) / 2, chunks = (n + CHUNK - 1) / CHUNK;
+    std::vector<double> factor(k * k), center(k * k), weights(n, 0.5), out(n * k * k), c(n * size), norms(n),
+        sums(chunks * size);
+    for (int i = 0; i < k; ++i) factor[i * k + i] = 1.0 + i;
+    std::vector<unsigned char> status(n);
+    Pass pass{};
+    pass.x = x.data(), pass.n = n, pass.k = k, pass.function = function, pass.accurate = accurate;
+    pass.radius = function == CHECK ? 1e-6 : 1.0;
+    pass.factor = function == EXP ? nullptr : factor.data(), pass.factor_is_lower = accurate;
+    pass.center = center.data(), pass.weights = weights.data();
+    pass.matrices = out.data(), pass.coordinates = c.data(), pass.norms = norms.data(), pass.sums = sums.data();
+    pass.status = status.data();
+    const long marked = dpm_pass(level, &pass, 1e6, threads);
+    const bool definite = function == LOG || function == ROOT || function == INVERSE_ROOT || function == CHECK;
+    if (definite) expect(spoiled ? marked >= 1 : marked == 0, "marked", level, k, n);
+    pass.center = nullptr, pass.factor = nullptr, pass.weights = nullptr, pass.matrices = nullptr;
+    pass.coordinates = nullptr, pass.sums = nullptr, pass.radius = std::numeric_limits<double>::infinity();
+    if (function == LOG) expect(dpm_pass(level, &pass, 1e16, threads) >= 0, "norms", level, k, n);
+}
+
+template <typename Pixel>
+void describe(int level, long n, long height, long width, int channels, int kind) {
+    std::vector<Pixel> pixels(n * height * width * channels);
+    for (Pixel& p : pixels) p = kind == 0 ? (Pixel)(255 * uniform()) : (Pixel)uniform();
+    const int size = channels == 1 ? 9 : 11;
+    std::vector<double> columns(width, 0.5), rows(height, 0.5), out(n * size * size);
+    Images images{pixels.data(), n, height, width, channels, kind, 1e-6, columns.data(), rows.data(), out.data()};
+    expect(dpm_describe(level, &images, 2) == 0, "describe", level, size, n);
+    for (double v : out) expect(std::isfinite(v), "finite", level, size, n);
+}
+
+}  // namespace
+
+int main() {
+    int levels = 0;
+    for (int level = 0; level < 3; ++level) {
+        if (!dpm_level_name(level)) continue;
+        ++levels;
+        for (int k : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 17, 31, 64})
+            for (long n : {1L, 7L, 16L, k < 12 ? 261L : 9L})
+                for (int function : {NONE, LOG, ROOT, INVERSE_ROOT, EXP, CHECK}) {
+                    if (k > 20 && n > 7) continue;
+                    for (bool spoiled : {false, true}) exercise(level, k, n, function, false, spoiled, 1);
+                    exercise(level, k, n, function, false, false, 3);
+                    if (function == LOG && k < 18) exercise(level, k, n, function, true, true, 1);
+                }
+        for (long width : {5L, 8L, 13L, 28L}) {
+            describe<unsigned char>(level, 3, 7, width, 1, 0);
+            describe<float>(level, 3, 5, width, 3, 1);
+            describe<double>(level, 2, 28, width, 1, 2);
+        }
+    }
+    std::printf("%d levels, %d failures\n", levels, failures);
+    return failures != 0;
+}
