@@ -1,7 +1,8 @@
 """Native kernels against what users have: ratios of medians of interleaved repeats, one thread unless said.
 
 Time is the processor's (`time.process_time`), so that other jobs on the machine do not count; the factor of two
-threads is wall-clock time. `python benchmarks/kernels.py quick` takes a fifth of the data.
+threads is wall-clock time. `python benchmarks/kernels.py quick` takes a fifth of the data, `... levels` looks at every
+instruction set the machine has.
 """
 
 import statistics
@@ -95,59 +96,111 @@ MEMORY_CALLS = {
 }
 
 
-def main() -> None:
-    share = 5 if "quick" in sys.argv[1:] else 1
-    table = Table(title=f"backend {linalg.level()}: times faster, one thread")
-    for heading in ("task", "k", "n", "ours, us each", "ratio", "wanted"):
-        table.add_column(heading, justify="right")
+def log_euclidean(table, share):
+    for k, count in SIZES.items():
+        X = SPD(k).random_point(count // share, rng=0)
+        ours, theirs = medians(lambda x=X: linalg.log_euclidean_mean(x), lambda x=X: mean_logeuclid(x))
+        row(table, "log-Euclidean mean / pyRiemann", X, ours, theirs, WANTED_MEAN[k])
 
-    def row(task, k, n, ours, theirs, wanted):
-        table.add_row(task, str(k), f"{n:,}", f"{ours / n * 1e6:.3f}", f"{theirs / ours:.1f}", f"{wanted}")
 
-    with threadpool_limits(limits=1):
-        for k, count in SIZES.items():
-            n = count // share
-            X = SPD(k).random_point(n, rng=0)
-            ours, theirs = medians(lambda x=X: linalg.log_euclidean_mean(x), lambda x=X: mean_logeuclid(x))
-            row("log-Euclidean mean / pyRiemann", k, n, ours, theirs, WANTED_MEAN[k])
-        for k, wanted in WANTED_DISTANCE.items():
-            n = SIZES[k] // share
-            X = SPD(k).random_point(n, rng=0)
-            base = linalg.log_euclidean_mean(X)
-            ours, theirs = medians(
-                lambda x=X, b=base: linalg.affine_distances(x, b), lambda x=X, b=base: distance_riemann(x, b)
-            )
-            row("affine distances / pyRiemann", k, n, ours, theirs, wanted)
-        for k, wanted in WANTED_AFFINE.items():
-            n = SIZES[k] // share
-            space = SPD(k, metric="riemann")
-            X = space.random_point(n, rng=0)
-            ours, theirs = medians(
-                lambda s=space, x=X: frechet.mean(x, s, tol=1e-10),
-                lambda x=X: mean_riemann(x, tol=1e-10, maxiter=200),
-                repeats=3,
-            )
-            row("affine mean to 1e-10 / pyRiemann", k, n, ours, theirs, wanted)
-        n = 60_000 // share
-        images = np.random.default_rng(0).integers(0, 256, (n, 28, 28)).astype(np.uint8)
-        ours, theirs = medians(lambda: covariance_descriptors(images), lambda: sobel_loop(images), repeats=1)
-        row("gray descriptors / scipy loop", 9, n, ours, theirs, 10)
-    Console(width=110).print(table)
+def distances(table, share):
+    for k, wanted in WANTED_DISTANCE.items():
+        X = SPD(k).random_point(SIZES[k] // share, rng=0)
+        base = linalg.log_euclidean_mean(X)
+        ours, theirs = medians(
+            lambda x=X, b=base: linalg.affine_distances(x, b), lambda x=X, b=base: distance_riemann(x, b)
+        )
+        row(table, "affine distances / pyRiemann", X, ours, theirs, wanted)
 
-    for k in (3, 9, 30):
+
+def affine_means(table, share):
+    for k, wanted in WANTED_AFFINE.items():
+        space = SPD(k, metric="riemann")
+        X = space.random_point(SIZES[k] // share, rng=0)
+        ours, theirs = medians(
+            lambda s=space, x=X: frechet.mean(x, s, tol=1e-10),
+            lambda x=X: mean_riemann(x, tol=1e-10, maxiter=200),
+            repeats=5,
+        )
+        row(table, "affine mean to 1e-10 / pyRiemann", X, ours, theirs, wanted)
+
+
+def descriptors(table, share):
+    n = 60_000 // share
+    images = np.random.default_rng(0).integers(0, 256, (n, 28, 28)).astype(np.uint8)
+    ours, theirs = medians(lambda: covariance_descriptors(images), lambda: sobel_loop(images), repeats=1)
+    row(table, "gray descriptors / scipy loop", covariance_descriptors(images), ours, theirs, 10)
+
+
+def row(table, task, X, ours, theirs, wanted):
+    n, k = X.shape[:2]
+    table.add_row(task, str(k), f"{n:,}", f"{ours / n * 1e6:.3f}", f"{theirs / ours:.1f}", f"{wanted}")
+
+
+def ill_conditioned():
+    """The affine mean of matrices with condition number 1e6, and what pyRiemann's stops at."""
+    space, rng = SPD(9, metric="riemann"), np.random.default_rng(0)
+    turn = np.linalg.qr(rng.standard_normal((2000, 9, 9)))[0]
+    X = linalg.symmetrize((turn * np.geomspace(1e-6, 1.0, 9)) @ np.swapaxes(turn, -1, -2))
+    found = frechet.mean(X, space, tol=1e-10)
+    theirs = mean_riemann(X, tol=1e-10, maxiter=200)
+    left = np.linalg.norm(linalg.affine_gradient(X, theirs))
+    print(
+        f"condition 1e6, k = 9: our gradient {found.residual:.1e} after {found.iterations} steps, pyRiemann's {left:.1e}"
+    )
+
+
+def two_threads(share):
+    for k in (3, 9, 30, 64):
         X = SPD(k).random_point(4 * SIZES[k] // share, rng=0)
-        times = []
-        for threads in (1, 2):
-            with threadpool_limits(limits=threads, user_api="dpmanifold"):
-                times.append(medians(lambda x=X: linalg.log_mean(x), repeats=15, clock=time.perf_counter)[0])
-        print(f"two threads, k = {k}: {times[0] / times[1]:.2f} times one (wanted 1.7)")
 
+        def on(threads, x=X):
+            with threadpool_limits(limits=threads, user_api="dpmanifold"):
+                linalg.log_mean(x)
+
+        one, two = medians(lambda run=on: run(1), lambda run=on: run(2), repeats=41, clock=time.perf_counter)
+        print(f"two threads, k = {k}: {one / two:.2f} times one (wanted 1.7)")
+
+
+def bad_input(share):
+    """What finding a bad matrix costs those that are fine: nothing, as the signs are looked at anyway."""
+    for k in (3, 9, 30):
+        good = SPD(k).random_point(SIZES[k] // share, rng=0)
+        bad = good.copy()
+        bad[len(bad) // 2] = np.nan
+        one, other = medians(lambda x=good: linalg.not_definite(x), lambda x=bad: linalg.not_definite(x), repeats=21)
+        plain = medians(lambda x=good: linalg.log_norm(x), repeats=21)[0]
+        assert linalg.not_definite(bad).tolist() == [len(bad) // 2]
+        print(
+            f"bad input, k = {k}: looking for it takes {one / plain:.2f} times the norm of the logarithm alone, "
+            f"and with a bad matrix {other / plain:.2f}"
+        )
+
+
+def memory(share):
     n = 1_000_000 // share
     for name, call in MEMORY_CALLS.items():
         script = MEMORY.format(n=n, call=call)
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        took, memory = (float(number) for number in done.stdout.split())
-        print(f"{name} of {n:,} tensors: {took:.2f} s, peak memory {memory:.2f} times the input (wanted 1.2)")
+        took, peak = (float(number) for number in done.stdout.split())
+        print(f"{name} of {n:,} tensors: {took:.2f} s, peak memory {peak:.2f} times the input (wanted 1.2)")
+
+
+def main() -> None:
+    share = 5 if "quick" in sys.argv[1:] else 1
+    levels = linalg.backends()[1:] if "levels" in sys.argv[1:] else [linalg.level()]
+    for level in reversed(levels):
+        table = Table(title=f"{level}: times faster, one thread")
+        for heading in ("task", "k", "n", "ours, us each", "ratio", "wanted"):
+            table.add_column(heading, justify="right")
+        with threadpool_limits(limits=1), linalg.backend(level):
+            for part in (log_euclidean, distances, affine_means, descriptors):
+                part(table, share)
+        Console(width=110).print(table)
+    ill_conditioned()
+    two_threads(share)
+    bad_input(share)
+    memory(share)
 
 
 if __name__ == "__main__":

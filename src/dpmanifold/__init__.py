@@ -8,7 +8,7 @@
 'wrapped-gaussian'
 """
 
-from dpmanifold import data, frechet, mechanisms, noise, plots, privacy, sensitivity
+from dpmanifold import data, frechet, linalg, mechanisms, noise, plots, privacy, sensitivity
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import (
@@ -70,6 +70,7 @@ __all__ = [
     "compare",
     "data",
     "frechet",
+    "linalg",
     "load",
     "mechanisms",
     "needed_promise",

@@ -3,14 +3,14 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from dpmanifold import Ball, Sphere, __version__, sensitivity
+from dpmanifold import Ball, Sphere, __version__, linalg, sensitivity
 from dpmanifold.cli import app
 
 run = CliRunner().invoke
 
 
 def test_version_and_help():
-    assert run(app, ["--version"]).output.strip() == f"dpmanifold {__version__}"
+    assert run(app, ["--version"]).output.strip() == f"dpmanifold {__version__} ({linalg.level()})"
     assert "curved spaces" in run(app, ["--help"]).output
 
 

@@ -92,7 +92,7 @@ int main() {
         ++levels;
         for (int k : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 17, 31, 64})
             for (long n : {1L, 7L, 16L, k < 12 ? 261L : 9L})
-                for (int function : {NONE, LOG, ROOT, INVERSE_ROOT, EXP, CHECK}) {
+                for (int function : {NONE, LOG, ROOT, INVERSE_ROOT, EXP, CHECK, SYMMETRIZE}) {
                     if (k > 20 && n > 7) continue;
                     for (bool spoiled : {false, true}) exercise(level, k, n, function, false, spoiled, 1);
                     exercise(level, k, n, function, false, false, 3);

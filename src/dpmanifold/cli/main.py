@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpmanifold import __version__
+from dpmanifold import __version__, linalg
 from dpmanifold.cli import demo, private, public, reproduce, results
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"dpmanifold {__version__}")
+        typer.echo(f"dpmanifold {__version__} ({linalg.level()})")
         raise typer.Exit
 
 

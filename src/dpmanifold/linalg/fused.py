@@ -2,7 +2,8 @@
 
 Each is what its docstring says in terms of :mod:`dpmanifold.linalg.symmetric`, and exactly that on numpy; the
 compiled kernels do it without storing what lies between. No checking, as everywhere in this package. Nothing here is
-private. Work never depends on the data: the number of poles follows from `condition`, a public bound.
+private. `condition` everywhere is a public bound on condition numbers: the number of poles follows from it, never from
+the data. A matrix beyond it, or one that is not positive definite, is done by LAPACK instead.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def log_mean(
     return found.total
 
 
-def log_euclidean_mean(x: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+def log_euclidean_mean(
+    x: FloatArray, weights: FloatArray | None = None, *, condition: float = passes.ANY_CONDITION
+) -> FloatArray:
     """Return the log-Euclidean mean of SPD matrices, (n, k, k) -> (k, k).
 
     Examples
@@ -96,7 +99,7 @@ def log_euclidean_mean(x: FloatArray, weights: FloatArray | None = None) -> Floa
     array([[1., 0.],
            [0., 4.]])
     """
-    return expm(log_mean(x, weights))
+    return expm(log_mean(x, weights, condition=condition))
 
 
 def clipped_log_mean(

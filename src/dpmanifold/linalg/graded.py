@@ -16,6 +16,17 @@ _MOST_SWEEPS = 30  # 6 to 10 are usual
 _EPS = float(np.finfo(np.float64).eps)
 
 
+def not_definite_error(index: int) -> np.linalg.LinAlgError:
+    """Return the error that says which matrix of a batch, counted in its flattened order, has no Cholesky factor.
+
+    >>> str(not_definite_error(3))
+    'the matrix at index 3 is not positive definite, and accurate=True needs it to be.'
+    """
+    return np.linalg.LinAlgError(
+        f"the matrix at index {index} is not positive definite, and accurate=True needs it to be."
+    )
+
+
 def graded_function(a: FloatArray, f: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Return f of SPD matrices, (..., k, k) both ways; raises LinAlgError if one is not positive definite.
 
@@ -25,8 +36,8 @@ def graded_function(a: FloatArray, f: Callable[[FloatArray], FloatArray]) -> Flo
     array([[1.e-15, 0.e+00],
            [0.e+00, 1.e+00]])
     """
-    columns = np.swapaxes(np.linalg.cholesky(a), -1, -2).copy()  # one row per column of the factor
     k = a.shape[-1]
+    columns = np.swapaxes(_cholesky(a), -1, -2).copy()  # one row per column of the factor
     for _ in range(_MOST_SWEEPS):
         moved = False
         for p in range(k - 1):
@@ -40,6 +51,22 @@ def graded_function(a: FloatArray, f: Callable[[FloatArray], FloatArray]) -> Flo
     columns = np.take_along_axis(columns, order[..., None], axis=-2)
     half = np.swapaxes(columns, -1, -2) * (f(values) / values)[..., None, :] @ columns / 2
     return np.asarray(half + np.swapaxes(half, -1, -2))
+
+
+def _cholesky(a: FloatArray) -> FloatArray:
+    try:
+        factor = np.asarray(np.linalg.cholesky(a))
+    except np.linalg.LinAlgError:
+        for index, matrix in enumerate(a.reshape(-1, *a.shape[-2:])):  # which one it was is worth a second look
+            try:
+                np.linalg.cholesky(matrix)
+            except np.linalg.LinAlgError:
+                raise not_definite_error(index) from None
+        raise
+    broken = ~np.isfinite(factor).all(axis=(-1, -2)).reshape(-1)  # NaN passes LAPACK without a word
+    if broken.any():
+        raise not_definite_error(int(broken.argmax()))
+    return factor
 
 
 def _rotate(columns: FloatArray, p: int, q: int, k: int) -> bool:

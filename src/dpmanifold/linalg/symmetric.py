@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpmanifold._check import FloatArray
-from dpmanifold.linalg.graded import graded_function
+from dpmanifold.linalg.graded import graded_function, not_definite_error
 from dpmanifold.linalg.native import passes
 
 _SQRT2 = float(np.sqrt(2.0))
@@ -115,6 +115,8 @@ def _function(
     x = np.ascontiguousarray(a, dtype=np.float64).reshape(-1, k, k)
     found = passes.run(x, number, matrices=True, accurate=accurate, condition=condition)
     assert found.matrices is not None
+    if found.marked.size and accurate:
+        raise not_definite_error(int(found.marked[0]))
     if found.marked.size:
         found.matrices[found.marked] = _by_eigenvalues(x[found.marked], f)
     return found.matrices.reshape(a.shape)
@@ -126,7 +128,8 @@ def logm(a: FloatArray, *, accurate: bool = False, condition: float = passes.ANY
     Parameters
     ----------
     a : SPD matrices
-    accurate : one-sided Jacobi on the Cholesky factor: slower, and right to the last digits on graded matrices
+    accurate : one-sided Jacobi on the Cholesky factor: slower, and right to the last digits on graded matrices; a
+        matrix that is not positive definite is then an error (numpy's LinAlgError, with its index)
     condition : a public bound on the condition numbers, if one is known: the compiled kernels then do less work
 
     >>> logm(np.diag([1.0, np.e])).round(12) + 0.0
