@@ -78,14 +78,17 @@ def log_mean(
     array([[0., 0.],
            [0., 2.]])
     """
-    share = np.full(len(x), 1 / len(x)) if weights is None else weights
     if not passes.usable(x):
-        return np.asarray(np.tensordot(share, logm(x), axes=1))
-    found = passes.run(_batch(x), passes.LOG, weights=_plain(share), total=True, condition=condition)
+        logs = logm(x)
+        return np.asarray(logs.mean(axis=0) if weights is None else np.tensordot(weights, logs, axes=1))
+    given = None if weights is None else _plain(weights)
+    found = passes.run(_batch(x), passes.LOG, weights=given, total=True, condition=condition)
     assert found.total is not None
+    total = found.total
     if found.marked.size:
-        return found.total + np.tensordot(share[found.marked], log_of_eigenvalues(x[found.marked]), axes=1)
-    return found.total
+        share = np.ones(found.marked.size) if given is None else given[found.marked]
+        total = total + np.tensordot(share, log_of_eigenvalues(x[found.marked]), axes=1)
+    return total / len(x) if given is None else total
 
 
 def log_euclidean_mean(

@@ -140,7 +140,9 @@ DPM_INLINE long finish(const Pass& pass, long first, long count, Vec* s, Ints ba
     Vec weight = broadcast(1.0);
     if (pass.norms || pass.radius < __builtin_inf()) {
         Vec norm = square_root(square_norm(s, k));
-        if (pass.norms)
+        if (pass.norms && count == LANES)
+            store(pass.norms + first, norm);
+        else if (pass.norms)
             for (long lane = 0; lane < count; ++lane) pass.norms[first + lane] = norm[lane];
         // Four units in the last place short, so that rounding leaves nothing outside.
         weight = select(norm > pass.radius, pass.radius * (1 - 0x1p-50) / norm, weight);
@@ -150,13 +152,17 @@ DPM_INLINE long finish(const Pass& pass, long first, long count, Vec* s, Ints ba
     if (pass.matrices) store_block(s, count, k, pass.matrices + first * k * k);
     if (pass.coordinates) store_coordinates(s, count, k, pass.coordinates + first * packed(k));
     long marked = 0;
-    for (long lane = 0; lane < count; ++lane) {
-        pass.status[first + lane] = bad[lane] != 0;
-        marked += bad[lane] != 0;
-    }
+    for (long lane = 0; lane < count; ++lane) pass.status[first + lane] = 0;
+    if (any(bad))
+        for (long lane = 0; lane < count; ++lane) {
+            pass.status[first + lane] = bad[lane] != 0;
+            marked += bad[lane] != 0;
+        }
     if (pass.sums) {
         Vec share = broadcast(1.0);
-        if (pass.weights)
+        if (pass.weights && count == LANES)
+            share = load(pass.weights + first);
+        else if (pass.weights)
             for (long lane = 0; lane < count; ++lane) share[lane] = pass.weights[first + lane];
         for (long lane = count; lane < LANES; ++lane) bad[lane] = -1;
         for (int i = 0; i < packed(k); ++i) total[i] += select(bad, Vec{}, s[i]) * share;

@@ -28,9 +28,15 @@ DPM_INLINE Vec larger(Vec a, Vec b) { return select(a > b, a, b); }
 DPM_INLINE Vec smaller(Vec a, Vec b) { return select(a < b, a, b); }
 
 DPM_INLINE bool any(Ints mask) {
+#if defined(__AVX512F__) && DPM_LANES == 8
+    return _mm512_test_epi64_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX__) && DPM_LANES == 4
+    return _mm256_movemask_pd((__m256d)mask) != 0;
+#else
     long long found = 0;
     for (int lane = 0; lane < LANES; ++lane) found |= mask[lane];
     return found != 0;
+#endif
 }
 
 DPM_INLINE Vec load(const double* p) {
