@@ -13,12 +13,12 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpmanifold import linalg
+from dpmanifold import SPD, linalg
 from dpmanifold.data import covariance_descriptors
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import backend, backends
 from dpmanifold.linalg.native import build, library, passes
-from linalg.families import NAMES, exact, family, relative_error, with_truth
+from linalg.families import NAMES, exact, family, relative_error, turned, with_truth
 
 NATIVE = backends()[1:]
 SIZES = [1, 2, 3, 4, 5, 8, 9, 11]
@@ -254,6 +254,43 @@ def test_not_definite_names_the_same_matrices_everywhere(level):
     x[15] = np.ones((5, 5))
     with backend(level):
         assert linalg.not_definite(x).tolist() == [4, 11, 15]
+
+
+@pytest.mark.parametrize("level", backends())
+def test_the_symmetric_part_is_what_must_be_positive_definite(level):
+    """Mirrored entries may differ a little; here the lower triangle alone would be definite, their mean is not."""
+    nearly = np.array([[1.0, 1 + 4e-7], [1 - 4e-7, 1 - 6e-7]])
+    with backend(level):
+        assert SPD(2).check(np.tril(nearly) + np.tril(nearly, -1).T) is None
+        assert "at index 1 is not positive definite" in SPD(2).check(np.stack([np.eye(2), nearly]))
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 9, 33])
+def test_every_backend_accepts_the_same_matrices(k):
+    """From well inside the cone to outside, across the rule's edge at k eps, in batches that mix them."""
+    rng = np.random.default_rng(4)
+    least = np.concatenate([10.0 ** rng.uniform(-17, -9, 60), [0.0, -1e-13, -1e-3]])
+    values = np.concatenate([least[:, None], rng.uniform(0.5, 1.0, (63, k - 1))], axis=1)
+    x = turned(values, rng) * 10.0 ** rng.uniform(-100, 100, (63, 1, 1))
+    sure = (least > 100 * k * np.finfo(float).eps) | (least < -1e-14)  # in between, rounding of x decides
+    found = []
+    for level in backends():
+        with backend(level):
+            found.append(SPD(k).valid(x)[sure])
+    np.testing.assert_array_equal(found, [least[sure] > 0] * len(found))
+
+
+@pytest.mark.parametrize("level", NATIVE)
+def test_a_reach_that_is_too_small_costs_time_alone(level):
+    space = SPD(4, metric="riemann")
+    p, q, weights = space.random_point(rng=1), space.random_point(50, rng=2), np.full(50, 0.02)
+    with backend(level):
+        expected, longest = space.weighted_log(p, q, weights)
+        for reach in (longest, longest / 3, 0.0):
+            total, again = space.weighted_log(p, q, weights, reach)
+            np.testing.assert_allclose(total, expected, rtol=0, atol=1e-12)
+            assert again == pytest.approx(longest, rel=1e-12)
+    assert longest == pytest.approx(space.dist(p, q).max(), rel=1e-12)
 
 
 # ---------------------------------------------------------------- independence
