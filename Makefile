@@ -8,7 +8,7 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: demo docs sanitize test test-all test-numpy test-reference lint format bench clean
 
-$(READY): pyproject.toml hatch_build.py $(wildcard src/dpmanifold/linalg/native/src/*)
+$(READY): pyproject.toml hatch_build.py src/dpmanifold/linalg/native/build.py $(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"

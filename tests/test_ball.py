@@ -122,3 +122,11 @@ def test_ball_from_public_refuses_nonsense():
         Ball.from_public(space, [[0.0], [1.0]], margin=-0.1)
     with pytest.raises(InvalidDataError, match="Lower coverage"):
         Ball.from_public(Sphere(2), Sphere(2).random_point(50, rng=0))
+
+
+@pytest.mark.parametrize("space", [SPD(3), SPD(3, metric="riemann"), Sphere(2), Euclidean(2)], ids=repr)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_pulling_in_never_raises(space, bad):
+    ball = Ball(space, space.origin, 0.5)
+    points = np.stack([space.origin, np.full(space.shape, bad)])
+    np.testing.assert_array_equal(ball.pull_in(points), np.stack([space.origin, space.origin]))

@@ -339,7 +339,8 @@ def _has_numbers(X: object) -> bool:
 def _pull_in(space: Manifold, center: Array, points: Array, radius: float) -> Array:
     """Move points farther than `radius` from the centre onto the ball, by their computed distance."""
     result = points.reshape(-1, *space.shape).copy()
-    # "not <=": what is not a number is outside as well, and ends at the centre.
+    result[~np.isfinite(result).all(axis=tuple(range(1, result.ndim)))] = center
+    # "not <=": what has no distance is outside as well, and ends at the centre.
     outside = np.flatnonzero(~(space.dist(center, result) <= radius))
     c = space.log_coords(center, result[outside])
     result[outside] = center

@@ -163,7 +163,7 @@ def test_fused_passes_agree_with_numpy(level, k):
     base = linalg.log_euclidean_mean(x[:7])
     center = linalg.logm(base)
     weights = np.random.default_rng(1).random(300)
-    inverse, shift = linalg.affine_factor(base)
+    inverse, power = linalg.affine_factor(base)
 
     def everything():
         mean, lengths = linalg.clipped_log_mean(x, center, 1.0)
@@ -177,8 +177,8 @@ def test_fused_passes_agree_with_numpy(level, k):
             "second moment": linalg.log_second_moment(x, center),
             "affine distances": linalg.affine_distances(x, base),
             "affine gradient": linalg.affine_gradient(x, base, weights),
-            "coordinates": linalg.whitened_log_coordinates(inverse, x, shift),
-            "whitened": linalg.whitened(inverse, x, shift),
+            "coordinates": linalg.whitened_log_coordinates(inverse, x, power),
+            "whitened": linalg.whitened(inverse, x, power),
             "congruence": linalg.congruence(center, x),
         }
 
@@ -257,6 +257,19 @@ def test_not_definite_names_the_same_matrices_everywhere(level):
 
 
 @pytest.mark.parametrize("level", backends())
+def test_not_definite_follows_its_rule_to_the_edge(level):
+    """A smallest eigenvalue of at most k eps times the largest; and an entry whose square overflows."""
+    eps = np.finfo(float).eps
+    x = np.stack([np.diag([1.0] * 29 + [f * eps]) for f in (1, 10, 20, 29, 31, 60, 1000)])
+    huge = np.eye(3)
+    huge[1, 0] = huge[0, 1] = 1e160
+    with backend(level):
+        assert linalg.not_definite(x).tolist() == [0, 1, 2, 3]
+        assert linalg.not_definite(np.stack([np.eye(3), huge])).tolist() == [1]
+        assert abs(linalg.logm(huge[None])).max() > 100
+
+
+@pytest.mark.parametrize("level", backends())
 def test_the_symmetric_part_is_what_must_be_positive_definite(level):
     """Mirrored entries may differ a little; here the lower triangle alone would be definite, their mean is not."""
     nearly = np.array([[1.0, 1 + 4e-7], [1 - 4e-7, 1 - 6e-7]])
@@ -291,6 +304,28 @@ def test_a_reach_that_is_too_small_costs_time_alone(level):
             np.testing.assert_allclose(total, expected, rtol=0, atol=1e-12)
             assert again == pytest.approx(longest, rel=1e-12)
     assert longest == pytest.approx(space.dist(p, q).max(), rel=1e-12)
+
+
+@needs_kernels
+def test_wrong_shapes_are_refused_before_memory_is_read():
+    x = spd(6, 4)
+    inverse = np.eye(4)
+    for call in (
+        lambda: linalg.log_mean(x, np.ones(3)),
+        lambda: linalg.log_mean(x.reshape(2, 3, 4, 4)),
+        lambda: linalg.clipped_log_mean(x, np.zeros(10), 1.0),
+        lambda: linalg.whitened(np.eye(5), x),
+        lambda: linalg.whitened_log_norm(np.eye(3), x),
+        lambda: linalg.whitened_log_sum(inverse, x, np.ones(5)),
+        lambda: passes.run(x[:, :, :3], passes.LOG, norms=True),
+        lambda: passes.run(x[::2], passes.LOG, norms=True),
+        lambda: passes.run(x.astype(np.float32), passes.LOG, norms=True),
+    ):
+        with pytest.raises(InvalidArgumentError, match="must be"):
+            call()
+    for call in (linalg.logm, linalg.log_coordinates, linalg.log_norm):
+        with pytest.raises(np.linalg.LinAlgError):
+            call(x[:, :, :3])
 
 
 # ---------------------------------------------------------------- independence

@@ -4,7 +4,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpmanifold import SPD, Euclidean, Hyperbolic, KendallShapes, Sphere
+from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, KendallShapes, Sphere
+from dpmanifold.frechet import gradient_rounding
 from dpmanifold.linalg import backend, backends, to_vecd
 
 
@@ -110,6 +111,39 @@ def test_distance_error_stays_below_its_bound(space, truth, spread, radius):
     # A bound ten thousand times smaller is broken by LAPACK (the kernels are far better at k = 2): the test can fail,
     # and the bound is not idle.
     assert worst["numpy"] > 1e-4
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-40, 1e-12, 1e20, 1e150, 1e300])
+@pytest.mark.parametrize("metric", ["riemann", "logeuclid"])
+@pytest.mark.parametrize("name", backends())
+def test_distance_errors_stay_below_their_bound_at_any_scale(name, metric, scale):
+    space, center = SPD(2, metric=metric), np.eye(2) * scale
+    bound = space.dist_error(center, 1e-3)
+    with mp.workdps(60), backend(name):
+        for factor in np.linspace(1.0, 1.0007, 25):
+            other = center * factor
+            exact = abs(mp.log(mp.mpf(other[0, 0]) / mp.mpf(center[0, 0]))) * mp.sqrt(2)
+            assert abs(mp.mpf(float(space.dist(center, other))) - exact) <= bound
+
+
+@pytest.mark.parametrize("name", backends())
+def test_gradient_error_stays_below_its_bound_for_many_records(name):
+    """Equal records, whose rounding errors all point the same way: a sum in order would be wrong by several bounds."""
+    n, radius = 100_000, 0.7
+    space = SPD(2, metric="riemann")
+    ball = Ball(space, np.eye(2), radius)
+    value = np.exp(0.999 * radius / np.sqrt(2))
+    weights = np.full(n, 1 / n)
+    true = np.log(np.longdouble(value)) * np.longdouble(weights[0]) * n
+    points = np.broadcast_to(value * np.eye(2), (n, 2, 2))
+
+    def error(total):
+        return float(np.hypot(total[0] - true, total[1] - true)) / gradient_rounding(ball, n)
+
+    with backend(name):
+        assert error(space.weighted_log(np.eye(2), points, weights, 2 * ball.effective_radius)[0]) < 1
+    in_order = np.cumsum(np.full(n, float(np.log(value)) / n))[-1]
+    assert error([in_order, in_order]) > 1
 
 
 @pytest.mark.parametrize("k", [2, 4])

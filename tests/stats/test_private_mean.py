@@ -31,6 +31,7 @@ from dpmanifold import (
     private_variance,
     verify,
 )
+from dpmanifold.linalg import backend, backends
 from dpmanifold.noise import source as source_room
 from laws.data import in_ball
 
@@ -581,3 +582,32 @@ def test_a_mean_in_one_pass_is_the_mean_of_stored_points(monkeypatch, mechanism)
     X[777] = ball.center
     expected = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, mechanism=mechanism, rng=1)
     np.testing.assert_array_equal(centred.value, expected.value)
+
+
+def hostile_matrices():
+    """Records that make numpy warn somewhere on the way, if nobody keeps it quiet."""
+    lopsided = np.eye(3)
+    lopsided[0, -1], lopsided[-1, 0] = 1.7e308, -1.7e308
+    tiny = np.array([0x7F800001], dtype=np.uint32).view(np.float32)[0]  # a signalling NaN
+    return {
+        "near the end of the doubles": np.full((3, 3), -1.7e308),
+        "lopsided": lopsided,
+        "signalling NaN": np.full((3, 3), tiny, dtype=np.float32),
+        "infinite": np.full((3, 3), np.inf),
+        "beyond the doubles": np.full((3, 3), np.longdouble("1e4000")),
+    }
+
+
+@pytest.mark.parametrize("name", backends())
+@pytest.mark.parametrize("kind", hostile_matrices())
+@pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
+def test_no_record_makes_numpy_speak(name, kind, metric):
+    """Warnings are errors in these tests: one would stop the release, and tell about the record."""
+    record = hostile_matrices()[kind]
+    X = np.broadcast_to(np.eye(3), (50, 3, 3)).astype(record.dtype)
+    X[3] = record
+    with backend(name):
+        release = private_mean(
+            X, Ball(SPD(3, metric=metric), np.eye(3), 1.0), GDP(1.0), units=EACH_RECORD, invalid="center"
+        )
+    assert release.n == 50

@@ -12,8 +12,9 @@ from scipy import sparse
 from dpmanifold._check import Array, FloatArray, positive_float
 from dpmanifold.ball import Ball
 from dpmanifold.errors import ConvergenceError, InvalidArgumentError
+from dpmanifold.linalg import weighted_sum
 from dpmanifold.manifolds import SPD
-from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm, weighted_sum
+from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm
 
 # Numbers held by one block of points: bounds the memory of a pass whatever n is (32 MiB of doubles).
 _BLOCK = 4_194_304

@@ -10,8 +10,9 @@ from dpmanifold._check import Array, FloatArray, index_text, positive_float, pos
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, solve_groups
+from dpmanifold.linalg import weighted_sum
 from dpmanifold.manifolds import Euclidean
-from dpmanifold.manifolds.base import Manifold, weighted_sum
+from dpmanifold.manifolds.base import Manifold
 
 # Terms of a matrix product that are added without care for rounding.
 MOMENT_BLOCK = 4096

@@ -19,6 +19,7 @@ from dpmanifold.linalg.fused import (
     whitened_log_sum,
 )
 from dpmanifold.linalg.native import available, backend, backends, level
+from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.symmetric import (
     congruence,
     divided_differences_exp,
@@ -59,6 +60,7 @@ __all__ = [
     "symmetrize",
     "symmetrize_batch",
     "to_vecd",
+    "weighted_sum",
     "whitened",
     "whitened_log_coordinates",
     "whitened_log_norm",

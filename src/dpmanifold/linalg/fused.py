@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg.native import passes
+from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.symmetric import (
     expm,
     from_vecd,
@@ -78,6 +80,7 @@ def log_mean(
     array([[0., 0.],
            [0., 2.]])
     """
+    _one_axis(x)
     if not passes.usable(x):
         logs = logm(x)
         return np.asarray(logs.mean(axis=0) if weights is None else np.tensordot(weights, logs, axes=1))
@@ -118,6 +121,7 @@ def clipped_log_mean(
     >>> mean.round(12) + 0.0, lengths.round(12)
     (array([[0., 0.], [0., 1.]]), array([4.]))
     """
+    _one_axis(x)
     if not passes.usable(x):
         return _clipped(logm(x) - center, radius, len(x))
     found = passes.run(
@@ -153,9 +157,9 @@ def log_second_moment(
 
 
 def whitened_log_coordinates(
-    inverse: FloatArray, x: FloatArray, shift: float = 0.0, *, condition: float = passes.ANY_CONDITION
+    inverse: FloatArray, x: FloatArray, power: int = 0, *, condition: float = passes.ANY_CONDITION
 ) -> FloatArray:
-    """Return vecd of log(a x a') + shift for one lower triangular `a`, the inverse of a Cholesky factor.
+    """Return vecd of log(2^-power a x a') for one lower triangular `a`, the inverse of a Cholesky factor.
 
     Shapes (k, k), (..., k, k) -> (..., k(k+1)/2): affine-invariant normal coordinates at the matrix behind `a`.
 
@@ -165,17 +169,17 @@ def whitened_log_coordinates(
     array([0., 1., 0.])
     """
     if not passes.usable(x):
-        return _whitened_numpy(inverse, x, shift)
+        return _whitened_numpy(inverse, x, power)
     batch = _batch(x)
-    found = passes.run(batch, passes.LOG, factor=_plain(inverse), shift=shift, coordinates=True, condition=condition)
+    found = passes.run(batch, passes.LOG, factor=_plain(inverse), power=power, coordinates=True, condition=condition)
     assert found.coordinates is not None
     if found.marked.size:
-        found.coordinates[found.marked] = _whitened_numpy(inverse, batch[found.marked], shift)
+        found.coordinates[found.marked] = _whitened_numpy(inverse, batch[found.marked], power)
     return found.coordinates.reshape(*x.shape[:-2], -1)
 
 
 def whitened_log_norm(
-    inverse: FloatArray, x: FloatArray, shift: float = 0.0, *, condition: float = passes.ANY_CONDITION
+    inverse: FloatArray, x: FloatArray, power: int = 0, *, condition: float = passes.ANY_CONDITION
 ) -> FloatArray:
     """Return the norms of :func:`whitened_log_coordinates`: affine-invariant distances; (..., k, k) -> (...).
 
@@ -185,12 +189,12 @@ def whitened_log_norm(
     1.0
     """
     if not passes.usable(x):
-        return np.asarray(np.linalg.norm(_whitened_numpy(inverse, x, shift), axis=-1))
+        return np.asarray(np.linalg.norm(_whitened_numpy(inverse, x, power), axis=-1))
     batch = _batch(x)
-    found = passes.run(batch, passes.LOG, factor=_plain(inverse), shift=shift, norms=True, condition=condition)
+    found = passes.run(batch, passes.LOG, factor=_plain(inverse), power=power, norms=True, condition=condition)
     assert found.norms is not None
     if found.marked.size:
-        found.norms[found.marked] = np.linalg.norm(_whitened_numpy(inverse, batch[found.marked], shift), axis=-1)
+        found.norms[found.marked] = np.linalg.norm(_whitened_numpy(inverse, batch[found.marked], power), axis=-1)
     return found.norms.reshape(x.shape[:-2])
 
 
@@ -198,7 +202,7 @@ def whitened_log_sum(
     inverse: FloatArray,
     x: FloatArray,
     weights: FloatArray,
-    shift: float = 0.0,
+    power: int = 0,
     *,
     condition: float = passes.ANY_CONDITION,
 ) -> tuple[FloatArray, FloatArray]:
@@ -211,14 +215,15 @@ def whitened_log_sum(
     >>> whitened_log_sum(np.eye(1), np.exp([[[2.0]], [[4.0]]]), np.array([0.5, 0.5]))
     (array([3.]), array([2., 4.]))
     """
+    _one_axis(x)
     if not passes.usable(x):
-        c = _whitened_numpy(inverse, x, shift)
-        return np.asarray(weights @ c), np.asarray(np.linalg.norm(c, axis=-1))
+        c = _whitened_numpy(inverse, x, power)
+        return weighted_sum(c, weights), np.asarray(np.linalg.norm(c, axis=-1))
     found = passes.run(
         _batch(x),
         passes.LOG,
         factor=_plain(inverse),
-        shift=shift,
+        power=power,
         weights=_plain(weights),
         norms=True,
         total=True,
@@ -228,24 +233,27 @@ def whitened_log_sum(
     assert found.norms is not None
     total = to_vecd(found.total)
     if found.marked.size:
-        c = _whitened_numpy(inverse, x[found.marked], shift)
-        total = total + weights[found.marked] @ c
+        c = _whitened_numpy(inverse, x[found.marked], power)
+        total = total + weighted_sum(c, weights[found.marked])
         found.norms[found.marked] = np.linalg.norm(c, axis=-1)
     return total, found.norms
 
 
-def affine_factor(base: FloatArray) -> tuple[FloatArray, float]:
-    """Return the inverse Cholesky factor of an SPD matrix after a power of two was taken out, and minus its log.
+def affine_factor(base: FloatArray) -> tuple[FloatArray, int]:
+    """Return the inverse Cholesky factor of an SPD matrix divided by 2^power, and the power.
+
+    The power stays an integer until it meets that of another matrix: so distances between two huge matrices keep
+    their digits.
 
     Examples
     --------
-    >>> inverse, shift = affine_factor(np.eye(1) * 4.0)
-    >>> float(inverse[0, 0] ** 2 * np.exp(shift))
+    >>> inverse, power = affine_factor(np.eye(1) * 4.0)
+    >>> round(float(inverse[0, 0] ** 2 * 2.0**-power), 12)
     0.25
     """
     power = int(np.frexp(np.diagonal(base).max())[1])
     factor = np.linalg.cholesky(np.ldexp(base, -power))
-    return np.asarray(np.linalg.solve(factor, np.eye(len(base)))), -power * math.log(2)
+    return np.asarray(np.linalg.solve(factor, np.eye(len(base)))), power
 
 
 def affine_distances(x: FloatArray, base: FloatArray, *, condition: float = passes.ANY_CONDITION) -> FloatArray:
@@ -256,8 +264,8 @@ def affine_distances(x: FloatArray, base: FloatArray, *, condition: float = pass
     >>> affine_distances(np.diag([2.0, 2 * np.e])[None], 2 * np.eye(2)).round(12)
     array([1.])
     """
-    inverse, shift = affine_factor(base)
-    return whitened_log_norm(inverse, x, shift, condition=condition)
+    inverse, power = affine_factor(base)
+    return whitened_log_norm(inverse, x, power, condition=condition)
 
 
 def affine_gradient(
@@ -271,9 +279,9 @@ def affine_gradient(
     array([[0., 0.],
            [0., 0.]])
     """
-    inverse, shift = affine_factor(base)
+    inverse, power = affine_factor(base)
     share = np.full(len(x), 1 / len(x)) if weights is None else weights
-    return from_vecd(whitened_log_sum(inverse, x, share, shift, condition=condition)[0])
+    return from_vecd(whitened_log_sum(inverse, x, share, power, condition=condition)[0])
 
 
 def not_definite(x: FloatArray) -> npt.NDArray[np.intp]:
@@ -284,7 +292,8 @@ def not_definite(x: FloatArray) -> npt.NDArray[np.intp]:
     >>> not_definite(np.stack([np.eye(2), -np.eye(2), np.full((2, 2), np.nan)]))
     array([1, 2])
     """
-    suspects = passes.run(_batch(x), passes.LOG, norms=True).marked if passes.usable(x) else np.arange(len(x))
+    with np.errstate(all="ignore"):
+        suspects = np.flatnonzero(inspect(x, math.inf)[1])
     finite = np.asarray(np.isfinite(x[suspects]).all(axis=(-1, -2)))
     values = np.linalg.eigvalsh(np.where(finite[:, None, None], x[suspects], -np.eye(x.shape[-1])))
     least = x.shape[-1] * _EPS
@@ -335,8 +344,8 @@ def symmetrize_batch(x: FloatArray) -> FloatArray:
     return found.reshape(x.shape)
 
 
-def whitened(inverse: FloatArray, x: FloatArray, shift: float = 0.0) -> FloatArray:
-    """Return exp(shift) a x a' for one lower triangular `a`, symmetric to the last bit; (..., k, k) both ways.
+def whitened(inverse: FloatArray, x: FloatArray, power: int = 0) -> FloatArray:
+    """Return 2^-power a x a' for one lower triangular `a`, symmetric to the last bit; (..., k, k) both ways.
 
     Examples
     --------
@@ -345,12 +354,16 @@ def whitened(inverse: FloatArray, x: FloatArray, shift: float = 0.0) -> FloatArr
            [0., 1.]])
     """
     if not passes.usable(x):
-        return symmetrize(inverse @ x @ inverse.T) * math.exp(shift)
-    # The exponential goes into the factor: a matrix near the largest double is scaled before it is multiplied.
-    factor = _plain(inverse * math.exp(shift / 2))
-    found = passes.run(_batch(x), passes.NONE, factor=factor, matrices=True).matrices
+        white, taken = _whitened_scaled(inverse, x)
+        return np.asarray(np.ldexp(white, (taken - power)[..., None, None]))
+    found = passes.run(_batch(x), passes.NONE, factor=_plain(inverse), power=power, matrices=True).matrices
     assert found is not None
     return found.reshape(x.shape)
+
+
+def _one_axis(x: FloatArray) -> None:
+    if x.ndim != 3:
+        raise InvalidArgumentError(f"x must be a batch of matrices, shape (n, k, k), got {x.shape}. Flatten its axes.")
 
 
 def _batch(x: FloatArray) -> FloatArray:
@@ -373,10 +386,14 @@ def _clipped(difference: FloatArray, radius: float, n: int) -> tuple[FloatArray,
     return np.asarray(np.tensordot(share, difference, axes=1) / n), lengths
 
 
-def _whitened_numpy(inverse: FloatArray, x: FloatArray, shift: float) -> FloatArray:
-    power = np.asarray(np.frexp(np.diagonal(x, axis1=-2, axis2=-1).max(axis=-1))[1])
-    scaled = np.ldexp(x, -power[..., None, None])
-    white = symmetrize(inverse @ scaled @ inverse.T)
+def _whitened_numpy(inverse: FloatArray, x: FloatArray, power: int) -> FloatArray:
+    white, taken = _whitened_scaled(inverse, x)
     c = to_vecd(log_of_eigenvalues(white))
-    c[..., : x.shape[-1]] += (power * math.log(2) + shift)[..., None]
+    c[..., : x.shape[-1]] += ((taken - power) * math.log(2))[..., None]
     return c
+
+
+def _whitened_scaled(inverse: FloatArray, x: FloatArray) -> tuple[FloatArray, Array]:
+    """Return a x a' after a power of two was taken out of each matrix, and the powers."""
+    taken = np.asarray(np.frexp(np.diagonal(x, axis1=-2, axis2=-1).max(axis=-1))[1])
+    return symmetrize(inverse @ np.ldexp(x, -taken[..., None, None]) @ inverse.T), taken

@@ -22,6 +22,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.linalg.sums import weighted_sum
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -319,11 +320,6 @@ class Manifold(ABC):
     @abstractmethod
     def log_error(self, radius: float) -> float:
         """Forward error bound of `log_coords(p, q)` for p, q within `radius` of the origin."""
-
-
-def weighted_sum(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return sum_i w_i values_i over the first axis, summed pairwise (numpy does so along contiguous memory)."""
-    return np.asarray(np.ascontiguousarray((values * weights[:, None]).T).sum(axis=1))
 
 
 def sum_and_longest(vectors: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:

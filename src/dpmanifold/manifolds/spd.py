@@ -151,7 +151,7 @@ class SPD(Manifold):
     def dist_error(self, center: Array, radius: float) -> float:
         """Rounding of logarithms of matrices as ill-conditioned as centre and distance allow."""
         values = np.linalg.eigvalsh(self._array(center, "center"))
-        return self._geometry.dist_error(float(np.log(values[-1] / values[0])), radius)
+        return self._geometry.dist_error(np.log(values), radius)
 
     def log_error(self, radius: float) -> float:
         """Rounding of logarithms of matrices in the ball about the identity."""

@@ -80,8 +80,8 @@ class SPDMetric(ABC):
         """Mean of w -> R(w, v)v over vectors v with this matrix of second moments."""
 
     @abstractmethod
-    def dist_error(self, spread: float, radius: float) -> float:
-        """Forward error of the distance from a centre whose eigenvalues' logarithms span `spread`."""
+    def dist_error(self, logs: FloatArray, radius: float) -> float:
+        """Forward error of the distance from a centre whose eigenvalues have these logarithms, in increasing order."""
 
     @abstractmethod
     def log_error(self, radius: float) -> float:
@@ -148,9 +148,11 @@ class LogEuclideanMetric(SPDMetric):
         """Return 0: the log-Euclidean metric is flat."""
         return np.zeros((self.dim, self.dim))
 
-    def dist_error(self, spread: float, radius: float) -> float:
+    def dist_error(self, logs: FloatArray, radius: float) -> float:
         """Error of two logarithms; a matrix in the ball is as ill-conditioned as its distance allows."""
-        return self._condition_error(spread) + self._condition_error(spread + math.sqrt(2) * radius)
+        spread = float(logs[-1] - logs[0])
+        stored = 8 * EPS * (2 * float(vector_norm(logs)) + radius)  # what it takes to write both down
+        return self._condition_error(spread) + self._condition_error(spread + math.sqrt(2) * radius) + stored
 
     def log_error(self, radius: float) -> float:
         """Error of two logarithms of matrices in the ball about the identity."""
@@ -198,10 +200,10 @@ class AffineInvariantMetric(SPDMetric):
 
     def weighted_log(self, p: FloatArray, q: FloatArray, weights: FloatArray, reach: float) -> tuple[FloatArray, float]:
         """Weighted sum of logarithms of whitened matrices."""
-        inverse, points, shift = _at_base(p, q)
+        inverse, points, power = _at_base(p, q)
         # Logarithms of two eigenvalues differ by at most sqrt(2) times the norm of all of them; 1 % for rounding.
         condition = math.exp(min(math.sqrt(2) * reach + 0.01, 700.0))
-        total, lengths = whitened_log_sum(inverse, points, weights, shift, condition=condition)
+        total, lengths = whitened_log_sum(inverse, points, weights, power, condition=condition)
         return total, float(lengths.max())
 
     def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
@@ -243,19 +245,19 @@ class AffineInvariantMetric(SPDMetric):
             total -= weight / 4 * commutators @ commutators.T
         return total
 
-    def dist_error(self, spread: float, radius: float) -> float:
+    def dist_error(self, logs: FloatArray, radius: float) -> float:
         """Error of whitening by the centre, seen by the smallest eigenvalue a distance allows."""
-        return self._condition_error(spread + math.sqrt(2) * radius)
+        return self._condition_error(float(logs[-1] - logs[0]) + math.sqrt(2) * radius)
 
     def log_error(self, radius: float) -> float:
         """Error of whitening one matrix of the ball about the identity by another."""
         return self._condition_error(2 * math.sqrt(2) * radius)
 
 
-def _at_base(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return what whitening q by the one matrix p takes: inverse factor, q, shift of the logarithm."""
-    inverse, shift = affine_factor(p)
-    return inverse, q, shift
+def _at_base(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """Return what whitening q by the one matrix p takes: inverse factor, q, power of two."""
+    inverse, power = affine_factor(p)
+    return inverse, q, power
 
 
 def _inverse(factor: FloatArray) -> FloatArray:

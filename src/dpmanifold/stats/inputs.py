@@ -13,7 +13,7 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.manifolds.base import weighted_sum
+from dpmanifold.linalg import weighted_sum
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
 
@@ -110,16 +110,18 @@ def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> Arra
     if invalid not in ("raise", "center"):
         raise InvalidArgumentError(f'invalid must be "raise" or "center", got {shown(invalid)}.')
     space = ball.space
-    if invalid == "raise":
-        return space.as_points(X, "X", batch=True, first=first)
-    good = space.valid(X)
-    if good.ndim != 1:
-        raise InvalidDataError(f"X must be a batch of records, one axis in front, got {good.ndim} axes.")
-    records = np.broadcast_to(ball.center, (len(good), *space.shape)).copy()
-    records[good] = space.project(np.asarray(X)[good])
-    # Projecting rounds: what is no longer valid afterwards counts as the centre as well, and nothing shows.
-    records[~space.valid(records)] = ball.center
-    return records
+    # A warning of numpy would tell about a single record, and where warnings are errors it would stop the release.
+    with np.errstate(all="ignore"):
+        if invalid == "raise":
+            return space.as_points(X, "X", batch=True, first=first)
+        good = space.valid(X)
+        if good.ndim != 1:
+            raise InvalidDataError(f"X must be a batch of records, one axis in front, got {good.ndim} axes.")
+        records = np.broadcast_to(ball.center, (len(good), *space.shape)).copy()
+        records[good] = space.project(np.asarray(X)[good])
+        # Projecting rounds: what is no longer valid afterwards counts as the centre as well, and nothing shows.
+        records[~space.valid(records)] = ball.center
+        return records
 
 
 def checked_units(units: object, n: int) -> Array | None:

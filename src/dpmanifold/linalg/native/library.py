@@ -18,7 +18,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg.native.build import LIBRARY_NAME
 
 # Must equal dpm_version() of the library: one left over from another version of the package is not called.
-_VERSION = 1
+_VERSION = 2
 
 _LEVELS = ("baseline", "avx2", "avx512")
 
@@ -36,7 +36,7 @@ class PassArguments(ctypes.Structure):
         ("factor", ctypes.c_void_p),
         ("center", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
-        ("shift", ctypes.c_double),
+        ("power", ctypes.c_longlong),
         ("radius", ctypes.c_double),
         ("table", ctypes.c_void_p),
         ("matrices", ctypes.c_void_p),
@@ -86,15 +86,15 @@ def load(path: Path) -> Library | None:
         handle.dpm_version.restype = ctypes.c_int
         if handle.dpm_version() != _VERSION:
             return None
+        handle.dpm_level_name.restype = ctypes.c_char_p
+        handle.dpm_chunk.restype = ctypes.c_long
+        handle.dpm_poles.argtypes = [ctypes.c_int, ctypes.c_double]
+        handle.dpm_pass.restype = ctypes.c_long
+        handle.dpm_pass.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_double, ctypes.c_int]
+        handle.dpm_describe.restype = ctypes.c_long
+        handle.dpm_describe.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
     except (OSError, AttributeError):
         return None
-    handle.dpm_level_name.restype = ctypes.c_char_p
-    handle.dpm_chunk.restype = ctypes.c_long
-    handle.dpm_poles.argtypes = [ctypes.c_int, ctypes.c_double]
-    handle.dpm_pass.restype = ctypes.c_long
-    handle.dpm_pass.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_double, ctypes.c_int]
-    handle.dpm_describe.restype = ctypes.c_long
-    handle.dpm_describe.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
     levels = tuple(i for i in range(len(_LEVELS)) if handle.dpm_level_name(i) is not None)
     return Library(handle, levels, int(handle.dpm_chunk()))
 

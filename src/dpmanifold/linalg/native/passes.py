@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import FloatArray
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg.native.library import ImageArguments, PassArguments, chunk, current
 
 # One by one matrices are numbers: numpy is exact there, and needs no help.
@@ -67,7 +68,8 @@ def usable(x: npt.NDArray[np.generic]) -> bool:
     >>> usable(np.zeros((5, 65, 65)))
     False
     """
-    return x.ndim >= 2 and SMALLEST_SIZE <= x.shape[-1] <= LARGEST_SIZE and x.size > 0 and current() is not None
+    square = x.ndim >= 2 and x.shape[-2] == x.shape[-1] and x.dtype.kind != "c"
+    return square and SMALLEST_SIZE <= x.shape[-1] <= LARGEST_SIZE and x.size > 0 and current() is not None
 
 
 def run(
@@ -78,7 +80,7 @@ def run(
     accurate: bool = False,
     factor: FloatArray | None = None,
     lower: bool = True,
-    shift: float = 0.0,
+    power: int = 0,
     center: FloatArray | None = None,
     radius: float = math.inf,
     weights: FloatArray | None = None,
@@ -97,7 +99,7 @@ def run(
     accurate : one-sided Jacobi on the Cholesky factor instead (work then depends on the data)
     factor : (k, k), a congruence with it comes first
     lower : whether `factor` is lower triangular
-    shift : added to the logarithm's diagonal
+    power : the result is that of 2^-power times the matrices (LOG and NONE alone)
     center : (k, k), subtracted from the function's value
     radius : differences longer than this are shortened to it; for CHECK, the share of the largest entry by which
         mirrored entries may differ
@@ -115,6 +117,11 @@ def run(
         raise RuntimeError("the native kernels are not in use here: ask usable() first.")
     handle, level = found
     n, k = x.shape[0], x.shape[-1]
+    # The kernels read as much memory as these shapes promise: a wrong one must stop here.
+    _require(x, (n, k, k), "the matrices")
+    _require(factor, (k, k), "the factor")
+    _require(center, (k, k), "the center")
+    _require(weights, (n,), "the weights")
     size = k * (k + 1) // 2
     status = np.empty(n, dtype=np.uint8)
     out_matrices = np.empty((n, k, k)) if matrices else None
@@ -131,7 +138,7 @@ def run(
         factor=_address(factor),
         center=_address(center),
         weights=_address(weights),
-        shift=shift,
+        power=power,
         radius=radius,
         matrices=_address(out_matrices),
         coordinates=_address(out_coordinates),
@@ -180,6 +187,13 @@ def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, r
     threads = _threads(handle, 100.0 * images.size)
     _checked(handle.dpm_describe(level, ctypes.byref(arguments), threads))
     return out
+
+
+def _require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> None:
+    if array is None:
+        return
+    if array.shape != shape or array.dtype != np.float64 or not array.flags.c_contiguous:
+        raise InvalidArgumentError(f"{name} must be float64 of shape {shape}, got {array.dtype} of {array.shape}.")
 
 
 def _address(array: npt.NDArray[np.generic] | None) -> int | None:

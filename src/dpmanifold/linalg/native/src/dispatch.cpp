@@ -85,7 +85,7 @@ long split(long units, int threads, long bytes, Work work) {
 extern "C" {
 
 // Raised whenever the structures or the meaning of a call change: a stale library is refused, not called.
-EXPORT int dpm_version() { return 1; }
+EXPORT int dpm_version() { return 2; }
 
 // Name of level `number`, or null if this machine or build does not have it.
 EXPORT const char* dpm_level_name(int number) {

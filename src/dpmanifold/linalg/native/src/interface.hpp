@@ -23,7 +23,7 @@ struct Pass {
     const double* factor;   // (k, k) or null
     const double* center;   // (k, k), subtracted from the function's value, or null
     const double* weights;  // (n,), or null for ones
-    double shift;           // added to the logarithm's diagonal
+    long long power;        // the result is that of 2^-power times the matrices (LOG and NONE)
     double radius;          // longer differences are shortened to this; infinite for none.
                             // CHECK: the largest |a_ij - a_ji|, as a share of the largest |a_ij|, that is symmetric
     const PoleTable* table;

@@ -48,10 +48,10 @@ DPM_INLINE Vec at_eigenvalue(int function, Vec x) {
 }
 
 // Undo the scaling by 2^exponent: the logarithm is shifted, roots are multiplied.
-DPM_INLINE void unscale(Vec* s, int k, int function, Ints exponent, double shift) {
+DPM_INLINE void unscale(Vec* s, int k, int function, Ints exponent) {
     Vec e = to_double(exponent);
     if (function == LOG) {
-        Vec high = e * LN2_HIGH, low = e * LN2_LOW + shift;
+        Vec high = e * LN2_HIGH, low = e * LN2_LOW;
         for (int i = 0; i < k; ++i) s[at(i, i)] += high + low;
     } else {
         Ints half = exponent >> 1;
@@ -113,10 +113,12 @@ DPM_INLINE Ints apply(Vec* a, int size, const Pass& pass, bool only_norm, Memory
     }
     if (pass.function == NONE) {
         s = a;
-        Vec scale = power_of_two(exponent);
+        exponent -= pass.power;
+        Ints half = exponent >> 1;  // in two steps: the exponents of both may add up to more than a double has
+        Vec scale = power_of_two(half), rest = power_of_two(exponent - half);
         Ints bad{};
         for (int i = 0; i < packed(k); ++i) {
-            s[i] *= scale;
+            s[i] = s[i] * scale * rest;
             bad |= ~(absolute(s[i]) < __builtin_inf());
         }
         return bad;
@@ -126,7 +128,7 @@ DPM_INLINE Ints apply(Vec* a, int size, const Pass& pass, bool only_norm, Memory
         bad = of_graded(a, k, pass.function, s, m);
     else
         bad = of_general<K>(a, k, pass, only_norm, s, exponent, m);
-    unscale(s, k, pass.function, exponent, pass.shift);
+    unscale(s, k, pass.function, exponent - pass.power);
     return bad;
 }
 
@@ -212,7 +214,7 @@ long run_small(const Pass* given, long first_chunk, long last_chunk, void* memor
         for (int i = 0; i < packed(K); ++i) total[i] = Vec{};
         for (long first = start; first < end; first += TURNS * LANES) {
             Vec a[TURNS][packed(K)], s[packed(K)], values[TURNS][K], vectors[TURNS][K * K];
-            Ints exponent[TURNS];
+            Ints exponent[TURNS], unfit[TURNS];
             long count[TURNS];
             for (int b = 0; b < TURNS; ++b) {
                 const long left = end - first - b * LANES;
@@ -224,11 +226,12 @@ long run_small(const Pass* given, long first_chunk, long last_chunk, void* memor
                     exponent[b] += normalise(a[b], K);
                 }
             }
+            for (int b = 0; b < TURNS; ++b) unfit[b] = beyond_diagonal<K>(a[b]);
             diagonalise<K>(a, values, vectors);
             for (int b = 0; b < TURNS; ++b) {
                 if (count[b] == 0) continue;
-                Ints bad = of_eigenvalues<K>(values[b], vectors[b], pass.function, s);
-                unscale(s, K, pass.function, exponent[b], pass.shift);
+                Ints bad = of_eigenvalues<K>(values[b], vectors[b], pass.function, s) | unfit[b];
+                unscale(s, K, pass.function, exponent[b] - pass.power);
                 marked += finish<K>(pass, first + b * LANES, count[b], s, bad, total);
             }
         }

@@ -2,7 +2,7 @@
 //
 // One rotation diagonalises a 2 x 2 matrix. For 3 x 3, cyclic Jacobi converges cubically in the end: over a million
 // random, graded and clustered matrices the largest off-diagonal entry was 8e-6 of the norm after three sweeps and
-// 1e-20 after four. A rotation is one long chain of dependent operations, so a few blocks take turns.
+// 1e-20 after four (2e-20 at the worst that hill climbing found). A rotation is one long chain of dependent operations, so a few blocks take turns.
 #pragma once
 
 #include "layout.hpp"
@@ -40,6 +40,16 @@ DPM_INLINE void rotate(Vec* a, Vec* vectors, int p, int q, int r) {
         vectors[i * K + p] = cosine * x - sine * y;
         vectors[i * K + q] = sine * x + cosine * y;
     }
+}
+
+// Whether an entry of a normalised matrix exceeds every diagonal entry, as none of a positive definite one does: its
+// square might overflow in a rotation.
+template <int K>
+DPM_INLINE Ints beyond_diagonal(const Vec* a) {
+    Ints found{};
+    for (int i = 1; i < K; ++i)
+        for (int j = 0; j < i; ++j) found |= ~(absolute(a[at(i, j)]) <= 1.0);
+    return found;
 }
 
 // Determinant of a packed 2 x 2 matrix to two units in the last place (Kahan).
