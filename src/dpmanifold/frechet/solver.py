@@ -22,6 +22,9 @@ _BLOCK = 4_194_304
 # Barzilai-Borwein steps before the safe descent takes over; they need 5 to 12 on ordinary data.
 _FAST_STEPS = 40
 
+# Points that the first step is tried on.
+_TRIAL = 256
+
 # A tolerance beyond this share of the radius would say next to nothing about the mean.
 _WORST_TOL = 0.01
 
@@ -153,7 +156,8 @@ def solve_groups(
     goal = tol / 2
     start = np.broadcast_to(space.origin, (groups, *space.shape)).copy()
     limit = _FAST_STEPS if ball is not None else max_iter
-    x, residual, iterations = _fast_descent(space, ball, gradient, start, goal, limit)
+    first = _first_step(space, points) if groups == 1 else 1.0
+    x, residual, iterations = _fast_descent(space, ball, gradient, start, goal, limit, first)
     unsolved = ~(residual <= goal)
     if unsolved.any() and ball is None and strict:
         raise ConvergenceError(
@@ -179,6 +183,7 @@ def _fast_descent(
     x: Array,
     goal: float,
     limit: int,
+    first: float,
 ) -> tuple[Array, FloatArray, int]:
     """Take Barzilai-Borwein steps from x; returns the last points, their residuals and the steps taken.
 
@@ -187,8 +192,7 @@ def _fast_descent(
     """
     g = gradient(x)
     residual = vector_norm(g)
-    # The first step takes the mean Hessian to be the identity, which is right for small spreads.
-    step = np.ones(len(x))
+    step = np.full(len(x), first)
     longest = math.inf if ball is None else 2 * ball.radius
     longest = min(longest, 0.45 * space.injectivity_radius, 10.0)
     iterations = 0
@@ -202,16 +206,35 @@ def _fast_descent(
         # Finished groups stay as they are, bit for bit.
         new = np.where(active.reshape(-1, *(1,) * len(space.shape)), new, x)
         new_g = gradient(new)
-        arrived = -space.log_coords(new, x)
-        change = new_g + arrived / step[:, None]
-        slope = (arrived * change).sum(axis=-1)
-        length = (arrived * arrived).sum(axis=-1)
-        good = active & (slope > 0.05 * length) & (length > 0)
-        step = np.where(good, length / np.where(good, slope, 1.0), 1.0)
+        step = np.where(active, _next_step(-space.log_coords(new, x), new_g, step), 1.0)
         x, g = new, new_g
         residual = vector_norm(g)
         iterations += 1
     return x, residual, iterations
+
+
+def _next_step(arrived: FloatArray, gradient: FloatArray, step: FloatArray) -> FloatArray:
+    """Return the Barzilai-Borwein step after one of length `step` that arrived along `arrived` where `gradient` is."""
+    change = gradient + arrived / step[:, None]
+    slope = (arrived * change).sum(axis=-1)
+    length = (arrived * arrived).sum(axis=-1)
+    good = (slope > 0.05 * length) & (length > 0)
+    return np.asarray(np.where(good, length / np.where(good, slope, 1.0), 1.0))
+
+
+def _first_step(space: Manifold, points: Array) -> float:
+    """Return the step that a few of many points ask for after a step of 1 from the origin; 1 where there are few.
+
+    A step of 1 takes the mean Hessian to be the identity, which is right for small spreads only.
+    """
+    if len(points) < 4 * _TRIAL:
+        return 1.0
+    few = points[:: len(points) // _TRIAL]
+    weights = np.full(len(few), 1 / len(few))
+    move = space.weighted_log(space.origin, few, weights)[0]
+    new = space.exp_coords(space.origin, shorten(move[None], min(0.45 * space.injectivity_radius, 10.0)))
+    gradient = -space.weighted_log(new[0], few, weights)[0]
+    return float(_next_step(-space.log_coords(new[0], space.origin)[None], gradient[None], np.ones(1))[0])
 
 
 def _clip_iterates(space: Manifold, ball: Ball, x: Array) -> Array:

@@ -27,12 +27,12 @@ NONE, LOG, ROOT, INVERSE_ROOT, EXP, CHECK, SYMMETRIZE = range(7)
 # Bits of a status that CHECK sets.
 UNUSABLE, NOT_FINITE, NOT_SYMMETRIC = 1, 2, 4
 
-# The condition number up to which every table works; beyond, a matrix is marked. Smaller public bounds need fewer
-# poles: about 66 here, 33 at 1e6, 20 at 1e3.
+# More than any table covers: the largest one is taken, and matrices beyond 7e13 are marked. Smaller public bounds need
+# fewer poles: about 66 here, 33 at 1e6, 20 at 1e3.
 ANY_CONDITION = 1e16
 
 # A thread costs about as much as this many multiplications: work below it is not split.
-_WORTH_A_THREAD = 2e7
+_WORTH_A_THREAD = 5e6
 
 
 @dataclass(frozen=True)
