@@ -13,6 +13,7 @@ from dpmanifold import (
     Sphere,
     frechet,
 )
+from dpmanifold.frechet.solver import _first_step
 from laws.data import hostile, in_ball
 
 SPACES = [
@@ -236,3 +237,23 @@ def test_a_hundred_thousand_records_need_at_most_fifteen_iterations(space):
     print(f"{space!r}: {result.iterations} iterations, residual {result.residual:.1e}")
     assert result.residual <= 1e-10
     assert result.iterations <= 15
+
+
+@pytest.mark.parametrize(
+    "space", [SPD(3, metric="riemann"), SPD(9, metric="riemann"), Hyperbolic(3), Euclidean(2)], ids=repr
+)
+def test_the_first_step_of_many_points_follows_their_spread(space):
+    """Where points are far apart a step of 1 overshoots: the one that is tried out leaves far less of the gradient."""
+    points = space.random_point(4000, rng=0)
+    points = space.to_origin(space.extrinsic_mean(points, np.full(4000, 1 / 4000)), points)
+    if space.is_flat:
+        assert _first_step(space, points) == pytest.approx(1.0)
+        return
+    before = space.weighted_log(space.origin, points, np.full(4000, 1 / 4000))[0]
+
+    def left(step):
+        new = space.exp_coords(space.origin, step * before)
+        return np.linalg.norm(space.weighted_log(new, points, np.full(4000, 1 / 4000))[0])
+
+    assert left(_first_step(space, points)) < 0.3 * left(1.0)
+    assert _first_step(space, points[:100]) == 1.0
