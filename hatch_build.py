@@ -6,7 +6,10 @@ A machine without a C++ compiler still installs: everything then runs on numpy, 
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
+import sysconfig
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,41 +30,49 @@ def load_builder(root: Path) -> ModuleType:
 
 
 class KernelBuildHook(BuildHookInterface):
-    """Compile in place, which serves editable installs as well, and put the library into the wheel."""
+    """Compile into the wheel; for an editable install, next to the sources."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the library; tag the wheel for this platform if that worked, as pure Python if not.
 
-        `version` is "standard" or "editable".
+        `version` is "standard" or "editable". A standard build leaves the source tree alone: it may be read-only, and
+        an editable install of another environment may live in it.
         """
+        self.place = None
         if self.target_name != "wheel":
             return
         root = Path(self.root)
         builder = load_builder(root)
-        library = root / NATIVE / builder.LIBRARY_NAME
+        editable = version == "editable"
+        if not editable:
+            self.place = tempfile.mkdtemp(prefix="dpmanifold-")
+        library = (root / NATIVE if editable else Path(self.place)) / builder.LIBRARY_NAME
         try:
             builder.build(library)
         except builder.CannotBuildError as problem:
             # A library left by an earlier build may not fit this source: better none.
             library.unlink(missing_ok=True)
-            message = (
+            print(
                 f"dpmanifold: the native kernels were left out: {problem}. The package works without them, on numpy "
-                "and slower. To have them, install a C++ compiler (g++ or clang++, or set CXX) and reinstall."
+                "and slower. To have them, install a C++ compiler (g++ or clang++, or set CXX) and install again with "
+                "pip's options --force-reinstall --no-cache-dir.",
+                file=sys.stderr,
             )
-            self.app.display_warning(message)
-            print(message, file=sys.stderr)
             return
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{_platform_tag()}"
-        if version != "editable":  # which finds the library where it was built
+        if not editable:
             place = Path("dpmanifold", "linalg", "native", library.name)
             build_data["force_include"][str(library)] = place.as_posix()
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what a standard build needed for a while."""
+        if self.place is not None:
+            shutil.rmtree(self.place, ignore_errors=True)
 
 
 def _platform_tag() -> str:
     """Return the platform's wheel tag; the library knows nothing of Python, so any Python 3 will do."""
-    import sysconfig
-
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")

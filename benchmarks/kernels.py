@@ -161,7 +161,7 @@ def two_threads(share):
 
 
 def bad_input(share):
-    """What one bad matrix in the batch costs; that it is looked for costs one pole of 66, always."""
+    """What one bad matrix in the batch costs; to look for it costs one pole of 66, always."""
     for k in (3, 9, 30):
         good = SPD(k).random_point(SIZES[k] // share, rng=0)
         bad = good.copy()

@@ -13,7 +13,7 @@ from dpmanifold import (
     Sphere,
     frechet,
 )
-from dpmanifold.frechet.solver import _first_step
+from dpmanifold.frechet.solver import _first_step, whole_groups
 from laws.data import hostile, in_ball
 
 SPACES = [
@@ -257,3 +257,21 @@ def test_the_first_step_of_many_points_follows_their_spread(space):
 
     assert left(_first_step(space, points)) < 0.3 * left(1.0)
     assert _first_step(space, points[:100]) == 1.0
+
+
+@pytest.mark.parametrize("space", [SPD(3, metric="riemann"), Sphere(2)], ids=repr)
+def test_a_unit_average_does_not_depend_on_other_units(monkeypatch, space):
+    """Not even by rounding, and not even on how many records they have, which moves the edges of blocks."""
+    monkeypatch.setattr("dpmanifold.frechet.solver._BLOCK", 8 * 9 * 50)
+    ball = Ball(space, space.origin, 0.5)
+    rng = np.random.default_rng(0)
+    X = in_ball(ball, 600, rng)
+    units = rng.integers(0, 40, 600)
+    both = frechet.unit_points(X, ball, units)
+    for extra in (1, 7, 200):
+        more = frechet.unit_points(
+            np.concatenate([in_ball(ball, extra, rng), X]), ball, np.concatenate([np.full(extra, -1), units])
+        )
+        np.testing.assert_array_equal(more[1:], both)
+    found = whole_groups(np.repeat([0, 1, 2, 3], [5, 290, 2, 40]), SPD(3))
+    assert [(part.start, part.stop) for part in found] == [(0, 5), (5, 295), (295, 337)]

@@ -22,7 +22,8 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"dpmanifold {__version__} ({linalg.level()})")
+        missing = "" if linalg.available() else ": the compiled kernels are not installed"
+        typer.echo(f"dpmanifold {__version__} ({linalg.level()}{missing})")
         raise typer.Exit
 
 

@@ -86,7 +86,7 @@ def covariance_descriptors(images: npt.ArrayLike, eta: float = 1e-6) -> FloatArr
     height, width = array.shape[1:3]
     if level() != "numpy" and array.dtype in _COMPILED:
         columns, rows = np.linspace(0.0, 1.0, width), np.linspace(0.0, 1.0, height)
-        return passes.describe(np.ascontiguousarray(array), eta, columns, rows)
+        return passes.describe(array, eta, columns, rows)
     size = GRAY_SIZE if array.ndim == 3 else RGB_SIZE
     result = np.empty((len(array), size, size))
     step = max(1, min(len(array), CHUNK_VALUES // (size * height * width)))

@@ -77,6 +77,18 @@ def blocks(n: int, space: Manifold) -> list[slice]:
     return [slice(start, start + step) for start in range(0, n, step)]
 
 
+def whole_groups(group: Array, space: Manifold) -> list[slice]:
+    """Cut points that are sorted by group like :func:`blocks`, but where a group ends."""
+    step = max(1, _BLOCK // (8 * max(space.dim, math.prod(space.shape))))
+    ends = np.cumsum(np.bincount(group))
+    found, start = [], 0
+    while start < len(group):
+        last = max(np.searchsorted(ends, start + step, "right") - 1, np.searchsorted(ends, start, "right"))
+        found.append(slice(start, int(ends[last])))
+        start = int(ends[last])
+    return found
+
+
 def group_sums(values: FloatArray, weights: FloatArray, group: Array, groups: int) -> FloatArray:
     """Return one weighted sum per group, shape (groups, columns)."""
     if groups == 1:
@@ -131,6 +143,13 @@ def solve_groups(
     if space.is_flat:
         return Solved(group_sums(points, weights, group, groups), np.zeros(groups), 0)
 
+    parts = blocks(len(points), space)
+    if groups > 1:
+        # A group's sum must not depend on how many points the others have: no block may cut through a group.
+        order = np.argsort(group, kind="stable")
+        points, weights, group = points[order], weights[order], group[order]
+        parts = whole_groups(group, space)
+
     # How far points may be from the origin: public with a ball. Without one, where nothing is private, the first
     # gradient, which is taken at the origin, tells.
     spread = math.inf if ball is None else ball.effective_radius
@@ -139,7 +158,7 @@ def solve_groups(
         nonlocal spread
         sums, longest = [], 0.0
         reach = spread + (ball.effective_radius if ball is not None else float(space.dist(space.origin, x[0])))
-        for block in blocks(len(points), space):
+        for block in parts:
             if groups == 1:
                 total, farthest = space.weighted_log(x[0], points[block], weights[block], reach)
                 sums.append(total[None])

@@ -41,14 +41,7 @@ def log_coordinates(x: FloatArray, *, condition: float = passes.ANY_CONDITION) -
     >>> log_coordinates(np.diag([1.0, np.e])).round(12) + 0.0
     array([0., 1., 0.])
     """
-    if not passes.usable(x):
-        return to_vecd(logm(x))
-    batch = _batch(x)
-    found = passes.run(batch, passes.LOG, coordinates=True, condition=condition)
-    assert found.coordinates is not None
-    if found.marked.size:
-        found.coordinates[found.marked] = to_vecd(log_of_eigenvalues(batch[found.marked]))
-    return found.coordinates.reshape(*x.shape[:-2], -1)
+    return _coordinates(x, condition)
 
 
 def log_norm(x: FloatArray, *, condition: float = passes.ANY_CONDITION) -> FloatArray:
@@ -59,14 +52,7 @@ def log_norm(x: FloatArray, *, condition: float = passes.ANY_CONDITION) -> Float
     >>> round(float(log_norm(np.diag([1.0, np.e]))), 12)
     1.0
     """
-    if not passes.usable(x):
-        return _norm_of_log(x)
-    batch = _batch(x)
-    found = passes.run(batch, passes.LOG, norms=True, condition=condition)
-    assert found.norms is not None
-    if found.marked.size:
-        found.norms[found.marked] = _norm_of_log(batch[found.marked])
-    return found.norms.reshape(x.shape[:-2])
+    return _lengths(x, condition)
 
 
 def log_mean(
@@ -84,7 +70,7 @@ def log_mean(
     if not passes.usable(x):
         logs = logm(x)
         return np.asarray(logs.mean(axis=0) if weights is None else np.tensordot(weights, logs, axes=1))
-    given = None if weights is None else _plain(weights)
+    given = None if weights is None else passes.plain(weights)
     found = passes.run(_batch(x), passes.LOG, weights=given, total=True, condition=condition)
     assert found.total is not None
     total = found.total
@@ -97,7 +83,7 @@ def log_mean(
 def log_euclidean_mean(
     x: FloatArray, weights: FloatArray | None = None, *, condition: float = passes.ANY_CONDITION
 ) -> FloatArray:
-    """Return the log-Euclidean mean of SPD matrices, (n, k, k) -> (k, k).
+    """Return the log-Euclidean mean of SPD matrices, (n, k, k) -> (k, k); weights, if given, must add up to 1.
 
     Examples
     --------
@@ -122,10 +108,12 @@ def clipped_log_mean(
     (array([[0., 0.], [0., 1.]]), array([4.]))
     """
     _one_axis(x)
+    if not radius >= 0:
+        raise InvalidArgumentError(f"radius must be a number of at least 0, got {radius!r}.")
     if not passes.usable(x):
         return _clipped(logm(x) - center, radius, len(x))
     found = passes.run(
-        _batch(x), passes.LOG, center=_plain(center), radius=radius, norms=True, total=True, condition=condition
+        _batch(x), passes.LOG, center=passes.plain(center), radius=radius, norms=True, total=True, condition=condition
     )
     assert found.total is not None
     assert found.norms is not None
@@ -168,14 +156,7 @@ def whitened_log_coordinates(
     >>> whitened_log_coordinates(np.eye(2) / 2, np.diag([4.0, 4 * np.e])).round(12) + 0.0
     array([0., 1., 0.])
     """
-    if not passes.usable(x):
-        return _whitened_numpy(inverse, x, power)
-    batch = _batch(x)
-    found = passes.run(batch, passes.LOG, factor=_plain(inverse), power=power, coordinates=True, condition=condition)
-    assert found.coordinates is not None
-    if found.marked.size:
-        found.coordinates[found.marked] = _whitened_numpy(inverse, batch[found.marked], power)
-    return found.coordinates.reshape(*x.shape[:-2], -1)
+    return _coordinates(x, condition, inverse, power)
 
 
 def whitened_log_norm(
@@ -188,14 +169,7 @@ def whitened_log_norm(
     >>> round(float(whitened_log_norm(np.eye(2) / 2, np.diag([4.0, 4 * np.e]))), 12)
     1.0
     """
-    if not passes.usable(x):
-        return np.asarray(np.linalg.norm(_whitened_numpy(inverse, x, power), axis=-1))
-    batch = _batch(x)
-    found = passes.run(batch, passes.LOG, factor=_plain(inverse), power=power, norms=True, condition=condition)
-    assert found.norms is not None
-    if found.marked.size:
-        found.norms[found.marked] = np.linalg.norm(_whitened_numpy(inverse, batch[found.marked], power), axis=-1)
-    return found.norms.reshape(x.shape[:-2])
+    return _lengths(x, condition, inverse, power)
 
 
 def whitened_log_sum(
@@ -217,14 +191,14 @@ def whitened_log_sum(
     """
     _one_axis(x)
     if not passes.usable(x):
-        c = _whitened_numpy(inverse, x, power)
+        c = _coordinates_by_lapack(x, inverse, power)
         return weighted_sum(c, weights), np.asarray(np.linalg.norm(c, axis=-1))
     found = passes.run(
         _batch(x),
         passes.LOG,
-        factor=_plain(inverse),
+        factor=passes.plain(inverse),
         power=power,
-        weights=_plain(weights),
+        weights=passes.plain(weights),
         norms=True,
         total=True,
         condition=condition,
@@ -233,7 +207,7 @@ def whitened_log_sum(
     assert found.norms is not None
     total = to_vecd(found.total)
     if found.marked.size:
-        c = _whitened_numpy(inverse, x[found.marked], power)
+        c = _coordinates_by_lapack(x[found.marked], inverse, power)
         total = total + weighted_sum(c, weights[found.marked])
         found.norms[found.marked] = np.linalg.norm(c, axis=-1)
     return total, found.norms
@@ -264,6 +238,7 @@ def affine_distances(x: FloatArray, base: FloatArray, *, condition: float = pass
     >>> affine_distances(np.diag([2.0, 2 * np.e])[None], 2 * np.eye(2)).round(12)
     array([1.])
     """
+    _same_size(base, x)
     inverse, power = affine_factor(base)
     return whitened_log_norm(inverse, x, power, condition=condition)
 
@@ -273,12 +248,16 @@ def affine_gradient(
 ) -> FloatArray:
     """Return the mean of log(L^-1 x L^-T), base = L L'; (n, k, k), (k, k) -> (k, k). 0 at the affine-invariant mean.
 
+    Weights, if given, must add up to 1.
+
     Examples
     --------
     >>> affine_gradient(np.stack([np.eye(2), 16 * np.eye(2)]), 4 * np.eye(2)).round(12) + 0.0
     array([[0., 0.],
            [0., 0.]])
     """
+    _one_axis(x)
+    _same_size(base, x)
     inverse, power = affine_factor(base)
     share = np.full(len(x), 1 / len(x)) if weights is None else weights
     return from_vecd(whitened_log_sum(inverse, x, share, power, condition=condition)[0])
@@ -356,44 +335,75 @@ def whitened(inverse: FloatArray, x: FloatArray, power: int = 0) -> FloatArray:
     if not passes.usable(x):
         white, taken = _whitened_scaled(inverse, x)
         return np.asarray(np.ldexp(white, (taken - power)[..., None, None]))
-    found = passes.run(_batch(x), passes.NONE, factor=_plain(inverse), power=power, matrices=True).matrices
+    found = passes.run(_batch(x), passes.NONE, factor=passes.plain(inverse), power=power, matrices=True).matrices
     assert found is not None
     return found.reshape(x.shape)
 
 
 def _one_axis(x: FloatArray) -> None:
-    if x.ndim != 3:
-        raise InvalidArgumentError(f"x must be a batch of matrices, shape (n, k, k), got {x.shape}. Flatten its axes.")
+    if x.ndim != 3 or len(x) == 0:
+        raise InvalidArgumentError(
+            f"x must be a batch of at least one matrix, shape (n, k, k), got {x.shape}. x[None] makes a batch of one."
+        )
+
+
+def _same_size(base: FloatArray, x: FloatArray) -> None:
+    if base.shape != x.shape[-2:]:
+        raise InvalidArgumentError(f"base must be one matrix of shape {x.shape[-2:]}, got {base.shape}.")
 
 
 def _batch(x: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(x, dtype=np.float64).reshape(-1, *x.shape[-2:])
-
-
-def _plain(a: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(a, dtype=np.float64)
-
-
-def _norm_of_log(x: FloatArray) -> FloatArray:
-    values = np.log(positive_eigenvalues(np.asarray(np.linalg.eigvalsh(x))))
-    return np.asarray(np.linalg.norm(values, axis=-1))
+    return passes.plain(x).reshape(-1, *x.shape[-2:])
 
 
 def _clipped(difference: FloatArray, radius: float, n: int) -> tuple[FloatArray, FloatArray]:
     lengths = np.asarray(np.linalg.norm(difference, axis=(-1, -2)))
-    # As many units in the last place short of the radius as the kernels: rounding must leave nothing outside.
-    share = np.where(lengths > radius, radius * (1 - 2.0**-50) / np.where(lengths > 0, lengths, 1.0), 1.0)
+    slack = difference.shape[-1] * 2.0**-51  # as the kernels: rounding must leave nothing outside
+    share = np.where(lengths > radius, radius * (1 - slack) / np.where(lengths > 0, lengths, 1.0), 1.0)
     return np.asarray(np.tensordot(share, difference, axes=1) / n), lengths
 
 
-def _whitened_numpy(inverse: FloatArray, x: FloatArray, power: int) -> FloatArray:
+def _coordinates(x: FloatArray, condition: float, inverse: FloatArray | None = None, power: int = 0) -> FloatArray:
+    """Return vecd of logarithms, whitened first where an inverse factor is given: (..., k, k) -> (..., d)."""
+    if not passes.usable(x):
+        return _coordinates_by_lapack(x, inverse, power)
+    batch, factor = _batch(x), None if inverse is None else passes.plain(inverse)
+    found = passes.run(batch, passes.LOG, factor=factor, power=power, coordinates=True, condition=condition)
+    assert found.coordinates is not None
+    if found.marked.size:
+        found.coordinates[found.marked] = _coordinates_by_lapack(batch[found.marked], inverse, power)
+    return found.coordinates.reshape(*x.shape[:-2], -1)
+
+
+def _lengths(x: FloatArray, condition: float, inverse: FloatArray | None = None, power: int = 0) -> FloatArray:
+    """Return the norms of :func:`_coordinates`, without eigenvectors: (..., k, k) -> (...)."""
+    if not passes.usable(x):
+        return _lengths_by_lapack(x, inverse, power)
+    batch, factor = _batch(x), None if inverse is None else passes.plain(inverse)
+    found = passes.run(batch, passes.LOG, factor=factor, power=power, norms=True, condition=condition)
+    assert found.norms is not None
+    if found.marked.size:
+        found.norms[found.marked] = _lengths_by_lapack(batch[found.marked], inverse, power)
+    return found.norms.reshape(x.shape[:-2])
+
+
+def _coordinates_by_lapack(x: FloatArray, inverse: FloatArray | None, power: int) -> FloatArray:
+    if inverse is None:
+        return to_vecd(log_of_eigenvalues(x))
     white, taken = _whitened_scaled(inverse, x)
     c = to_vecd(log_of_eigenvalues(white))
     c[..., : x.shape[-1]] += ((taken - power) * math.log(2))[..., None]
     return c
 
 
+def _lengths_by_lapack(x: FloatArray, inverse: FloatArray | None, power: int) -> FloatArray:
+    white, taken = (passes.plain(x), np.zeros(x.shape[:-2])) if inverse is None else _whitened_scaled(inverse, x)
+    values = np.log(positive_eigenvalues(np.asarray(np.linalg.eigvalsh(white))))
+    return np.asarray(np.linalg.norm(values + ((taken - power) * math.log(2))[..., None], axis=-1))
+
+
 def _whitened_scaled(inverse: FloatArray, x: FloatArray) -> tuple[FloatArray, Array]:
     """Return a x a' after a power of two was taken out of each matrix, and the powers."""
+    x = passes.plain(x)
     taken = np.asarray(np.frexp(np.diagonal(x, axis1=-2, axis2=-1).max(axis=-1))[1])
     return symmetrize(inverse @ np.ldexp(x, -taken[..., None, None]) @ inverse.T), taken

@@ -36,6 +36,7 @@ def graded_function(a: FloatArray, f: Callable[[FloatArray], FloatArray]) -> Flo
     array([[1.e-15, 0.e+00],
            [0.e+00, 1.e+00]])
     """
+    a = np.asarray(a, dtype=np.float64)
     k = a.shape[-1]
     columns = np.swapaxes(_cholesky(a), -1, -2).copy()  # one row per column of the factor
     for _ in range(_MOST_SWEEPS):
@@ -55,7 +56,7 @@ def graded_function(a: FloatArray, f: Callable[[FloatArray], FloatArray]) -> Flo
 
 def _cholesky(a: FloatArray) -> FloatArray:
     try:
-        factor = np.asarray(np.linalg.cholesky(a))
+        factor = np.asarray(np.linalg.cholesky(a), dtype=np.float64)
     except np.linalg.LinAlgError:
         for index, matrix in enumerate(a.reshape(-1, *a.shape[-2:])):  # which one it was is worth a second look
             try:

@@ -82,7 +82,7 @@ def _rebuild(values: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def _by_eigenvalues(a: FloatArray, f: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    values, vectors = np.linalg.eigh(a)
+    values, vectors = np.linalg.eigh(passes.plain(a))
     return _rebuild(f(values), vectors)
 
 
@@ -112,7 +112,7 @@ def _function(
     if not passes.usable(a):
         return _by_eigenvalues(a, f)
     k = a.shape[-1]
-    x = np.ascontiguousarray(a, dtype=np.float64).reshape(-1, k, k)
+    x = passes.plain(a).reshape(-1, k, k)
     found = passes.run(x, number, matrices=True, accurate=accurate, condition=condition)
     assert found.matrices is not None
     if found.marked.size and accurate:
@@ -179,8 +179,7 @@ def congruence(a: FloatArray, x: FloatArray) -> FloatArray:
            [2., 4.]])
     """
     if a.ndim == 2 and x.ndim > 2 and x.shape[-2:] == a.shape and passes.usable(x):
-        batch = np.ascontiguousarray(x, dtype=np.float64).reshape(-1, *a.shape)
-        factor = np.ascontiguousarray(a, dtype=np.float64)
+        batch, factor = passes.plain(x).reshape(-1, *a.shape), passes.plain(a)
         found = passes.run(batch, passes.NONE, factor=factor, lower=False, matrices=True)
         assert found.matrices is not None
         return found.matrices.reshape(x.shape)

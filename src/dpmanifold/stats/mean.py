@@ -121,7 +121,8 @@ class MeanPlan:
         """Draw; `total` is what the release states. The mean alone will do where `needs_points` is False."""
         ball, chosen = self.ball, self.chosen
         steps: tuple[Release, ...] = ()
-        if self.prepared is not None and not isinstance(points, FlatMean):
+        if self.prepared is not None:
+            assert not isinstance(points, FlatMean), "a refined mean needs the points"
             refined = released_ball(points, ball, self.prepared, compose(self.shares[:2]), unit, bits)
             steps = (replace(refined, neighbours=neighbours),)
             inner: Ball = refined.value

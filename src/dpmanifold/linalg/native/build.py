@@ -19,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 
-_SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+_SUFFIX = ".dylib" if sys.platform == "darwin" else ".so"
 LIBRARY_NAME = f"libdpmanifold_kernels{_SUFFIX}"
 
 # No -ffast-math: results must be those of the source. Contracting a*b + c is allowed because every lane of every
@@ -34,9 +34,14 @@ class CannotBuildError(RuntimeError):
 
 def find_compiler() -> list[str]:
     """Return the C++ compiler's command: $CXX if set, else c++, g++ or clang++ from the path."""
+    if sys.platform == "win32":
+        raise CannotBuildError("they have not been tried on Windows")
     chosen = os.environ.get("CXX", "").strip()
     if chosen:
-        command = shlex.split(chosen)
+        try:
+            command = shlex.split(chosen)
+        except ValueError as problem:
+            raise CannotBuildError(f"CXX is not a command, {chosen!r}: {problem}") from problem
         if shutil.which(command[0]) is None:
             raise CannotBuildError(f"the compiler named by CXX, {chosen!r}, was not found")
         return command
@@ -60,7 +65,7 @@ def build(target: Path | None = None, extra: Sequence[str] = ()) -> Path:
     levels = _X86_LEVELS if platform.machine().lower() in ("x86_64", "amd64") else {}
     flags = [
         *_FLAGS,
-        *([] if sys.platform == "win32" else ["-fPIC"]),
+        "-fPIC",
         *(["-DDPM_X86_LEVELS"] if levels else []),
         *extra,
     ]
@@ -79,12 +84,25 @@ def build(target: Path | None = None, extra: Sequence[str] = ()) -> Path:
         linking = _start(command)
         output = linking.communicate()[0]
         _check(command, linking.returncode, output)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Moved into place in one step: a process that has the old library open keeps it whole.
-        fresh = target.with_name(target.name + ".new")
-        shutil.copyfile(library, fresh)
-        os.replace(fresh, target)
+        _put(library, target)
     return target
+
+
+def _put(library: str, target: Path) -> None:
+    """Move into place in one step: a process that has the old library open keeps it whole, and builds do not mix."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        number, fresh = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+        os.close(number)
+        try:
+            shutil.copyfile(library, fresh)
+            os.chmod(fresh, 0o755)
+            os.replace(fresh, target)
+        except OSError:
+            os.unlink(fresh)
+            raise
+    except OSError as problem:
+        raise CannotBuildError(f"the library could not be written to {target.parent}: {problem}") from problem
 
 
 def _start(command: list[str]) -> subprocess.Popen[str]:

@@ -173,7 +173,7 @@ def backend(name: str) -> Iterator[None]:
         name = names[-1]
     if name not in names:
         raise InvalidArgumentError(
-            f"backend must be one of {', '.join(names)} on this machine, got {shown(name)}."
+            f"backend must be one of {', '.join(names)} on this machine, or native, got {shown(name)}."
             + ("" if available() else " The compiled kernels are not installed: reinstall with a C++ compiler.")
         )
     token = _chosen.set(None if name == "numpy" else _LEVELS.index(name.removeprefix("native-")))

@@ -28,7 +28,7 @@ NONE, LOG, ROOT, INVERSE_ROOT, EXP, CHECK, SYMMETRIZE = range(7)
 UNUSABLE, NOT_FINITE, NOT_SYMMETRIC = 1, 2, 4
 
 # More than any table covers: the largest one is taken, and matrices beyond 7e13 are marked. Smaller public bounds need
-# fewer poles: about 66 here, 33 at 1e6, 20 at 1e3.
+# fewer poles: 65 here, 33 at 1e6, 20 at 1e3.
 ANY_CONDITION = 1e16
 
 # A thread costs about as much as this many multiplications: work below it is not split.
@@ -70,6 +70,17 @@ def usable(x: npt.NDArray[np.generic]) -> bool:
     """
     square = x.ndim >= 2 and x.shape[-2] == x.shape[-1] and x.dtype.kind != "c"
     return square and SMALLEST_SIZE <= x.shape[-1] <= LARGEST_SIZE and x.size > 0 and current() is not None
+
+
+def plain(a: npt.ArrayLike) -> FloatArray:
+    """Return `a` as the kernels read it: float64, contiguous and aligned; itself, if it is so already.
+
+    Examples
+    --------
+    >>> plain(np.ones((3, 2), dtype=np.float32).T).flags.c_contiguous
+    True
+    """
+    return np.require(a, np.float64, ["C", "A"])
 
 
 def run(
@@ -154,7 +165,7 @@ def run(
 
 
 def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return covariance descriptors of C-contiguous uint8, float32 or float64 images that were checked.
+    """Return covariance descriptors of uint8, float32 or float64 images that were checked.
 
     `columns` and `rows` are the features x and y. Shapes as in :mod:`dpmanifold.data.descriptors`.
 
@@ -169,6 +180,9 @@ def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, r
         raise RuntimeError("the native kernels are not in use here: ask usable() first.")
     handle, level = found
     n, height, width = images.shape[:3]
+    images = np.require(images, requirements=["C", "A"])
+    _require(columns, (width,), "the columns")
+    _require(rows, (height,), "the rows")
     channels = 1 if images.ndim == 3 else 3
     size = 9 if channels == 1 else 11
     out = np.empty((n, size, size))
@@ -192,8 +206,10 @@ def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, r
 def _require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> None:
     if array is None:
         return
-    if array.shape != shape or array.dtype != np.float64 or not array.flags.c_contiguous:
-        raise InvalidArgumentError(f"{name} must be float64 of shape {shape}, got {array.dtype} of {array.shape}.")
+    if array.shape != shape or array.dtype != np.float64 or not (array.flags.c_contiguous and array.flags.aligned):
+        raise InvalidArgumentError(
+            f"{name} must be a plain array of float64 of shape {shape}, got {array.dtype} of shape {array.shape}."
+        )
 
 
 def _address(array: npt.NDArray[np.generic] | None) -> int | None:

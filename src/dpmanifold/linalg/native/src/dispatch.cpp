@@ -9,11 +9,7 @@
 
 #include "poles.inc"
 
-#if defined(_WIN32)
-#define EXPORT __declspec(dllexport)
-#else
 #define EXPORT __attribute__((visibility("default")))
-#endif
 
 namespace {
 
@@ -46,6 +42,12 @@ const PoleTable* pick(const PoleTable (&tables)[COUNT], double bound) {
     for (const PoleTable& table : tables)
         if (table.bound >= bound) return &table;
     return &tables[COUNT - 1];
+}
+
+// The norm that T is scaled by is at most 2 sqrt(3) times its largest eigenvalue; twice that for even exponents.
+const PoleTable* table_for(int function, double condition) {
+    if (function == LOG) return pick(log_tables, 4 * condition);
+    return function == ROOT ? pick(root_tables, 8 * condition) : pick(inverse_root_tables, 8 * condition);
 }
 
 // Run work(first, last, memory) over [0, units), in portions that `threads` threads take as they become free; returns
@@ -97,11 +99,7 @@ EXPORT const char* dpm_level_name(int number) {
 EXPORT long dpm_chunk() { return CHUNK; }
 
 // Poles that a pass takes for eigenvalues within a factor of `condition` of each other.
-EXPORT int dpm_poles(int function, double condition) {
-    if (function == LOG) return pick(log_tables, 4 * condition)->count;
-    if (function == ROOT) return pick(root_tables, 8 * condition)->count;
-    return pick(inverse_root_tables, 8 * condition)->count;
-}
+EXPORT int dpm_poles(int function, double condition) { return table_for(function, condition)->count; }
 
 EXPORT int dpm_get_num_threads() { return most_threads; }
 EXPORT void dpm_set_num_threads(int number) { most_threads = number > 0 ? number : 1; }
@@ -112,10 +110,7 @@ EXPORT long dpm_pass(int number, const Pass* given, double condition, int thread
     if (!level) return NO_LEVEL;
     if (given->n == 0) return 0;
     Pass pass = *given;
-    // The norm that T is scaled by is at most 2 sqrt(3) times its largest eigenvalue; twice that for even exponents.
-    pass.table = pass.function == LOG    ? pick(log_tables, 4 * condition)
-                 : pass.function == ROOT ? pick(root_tables, 8 * condition)
-                                         : pick(inverse_root_tables, 8 * condition);
+    pass.table = table_for(pass.function, condition);
     const long chunks = (pass.n + CHUNK - 1) / CHUNK;
     auto work = [&](long first, long last, void* memory) { return level->pass(&pass, first, last, memory); };
     return split(chunks, threads, level->pass_memory(&pass), work);

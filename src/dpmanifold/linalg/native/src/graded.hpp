@@ -18,7 +18,7 @@ DPM_INLINE Ints cholesky(Vec* a, int k) {
         Vec* row = a + at(j, 0);
         Vec pivot = row[j];
         for (int m = 0; m < j; ++m) pivot -= row[m] * row[m];
-        bad |= ~(pivot > 0.0);
+        bad |= ~((pivot > 0.0) & (pivot < __builtin_inf()));
         Vec root = square_root(pivot), inverse = 1.0 / root;
         row[j] = root;
         for (int i = j + 1; i < k; ++i) {
@@ -44,19 +44,21 @@ DPM_INLINE Vec dot(const Vec* x, const Vec* y, int k) {
 
 // Rotate the columns of g (column c at g + c k) until they are orthogonal; their squared lengths are the eigenvalues.
 DPM_INLINE void orthogonalise(Vec* g, int k, Vec* values) {
-    const double tolerance = 4.9e-32 * k;  // (eps sqrt(k))^2: cosines below eps sqrt(k) are rounding
+    const double tolerance = 2.22e-16 * __builtin_sqrt((double)k);  // smaller cosines are rounding
     for (int sweep = 0; sweep < MOST_SWEEPS; ++sweep) {
         Ints moved{};
         for (int p = 0; p + 1 < k; ++p)
             for (int q = p + 1; q < k; ++q) {
                 Vec *x = g + p * k, *y = g + q * k;
                 Vec alpha = dot(x, x, k), beta = dot(y, y, k), gamma = dot(x, y, k);
-                Ints needed = gamma * gamma > tolerance * alpha * beta;
+                Ints needed = absolute(gamma) > tolerance * (square_root(alpha) * square_root(beta));
                 if (!any(needed)) continue;
                 moved |= needed;
                 Vec gap = beta - alpha, twice = gamma + gamma;
-                Vec root = square_root(gap * gap + twice * twice + 1e-300);
-                Vec tangent = twice / (absolute(gap) + root);
+                Vec size = larger(absolute(gap), absolute(twice));  // first, so that no square underflows
+                size = select(size > 0.0, size, broadcast(1.0));
+                gap /= size, twice /= size;
+                Vec tangent = twice / (absolute(gap) + square_root(gap * gap + twice * twice));
                 tangent = select(gap < 0.0, -tangent, tangent);
                 tangent = select(needed, tangent, Vec{});
                 Vec cosine = 1.0 / square_root(1.0 + tangent * tangent), sine = tangent * cosine;

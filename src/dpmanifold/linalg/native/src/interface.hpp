@@ -49,7 +49,6 @@ struct Images {
 
 struct Level {
     const char* name;
-    int lanes;
     long (*pass_memory)(const Pass*);  // bytes of aligned working memory per thread
     // Returns how many matrices were marked.
     long (*pass)(const Pass*, long first_chunk, long last_chunk, void* memory);

@@ -6,6 +6,6 @@
 
 #define DPM_DEFINE_LEVEL(function, name)                                                              \
     extern "C" const Level* function() {                                                              \
-        static const Level level = {name, LANES, pass_memory, pass_of_size, image_memory, describe};  \
+        static const Level level = {name, pass_memory, pass_of_size, image_memory, describe};         \
         return &level;                                                                                \
     }

@@ -114,6 +114,7 @@ DPM_INLINE Ints apply(Vec* a, int size, const Pass& pass, bool only_norm, Memory
     if (pass.function == NONE) {
         s = a;
         exponent -= pass.power;
+        exponent = exponent > 2044 ? broadcast_bits(2044) : exponent < -2044 ? broadcast_bits(-2044) : exponent;
         Ints half = exponent >> 1;  // in two steps: the exponents of both may add up to more than a double has
         Vec scale = power_of_two(half), rest = power_of_two(exponent - half);
         Ints bad{};
@@ -146,8 +147,8 @@ DPM_INLINE long finish(const Pass& pass, long first, long count, Vec* s, Ints ba
             store(pass.norms + first, norm);
         else if (pass.norms)
             for (long lane = 0; lane < count; ++lane) pass.norms[first + lane] = norm[lane];
-        // Four units in the last place short, so that rounding leaves nothing outside.
-        weight = select(norm > pass.radius, pass.radius * (1 - 0x1p-50) / norm, weight);
+        // Short by what the norm of a result of this size may round, so that nothing is left outside.
+        weight = select(norm > pass.radius, pass.radius * (1 - k * 0x1p-51) / norm, weight);
     }
     if (pass.radius < __builtin_inf() && (pass.matrices || pass.coordinates || pass.sums))
         for (int i = 0; i < packed(k); ++i) s[i] *= weight;

@@ -91,13 +91,18 @@ DPM_INLINE void product(const Vec* x, const Vec* y, double c, const Vec* z, int 
 // The largest Frobenius norm the exponential takes: 2^10 times what its Taylor polynomial covers.
 constexpr double LONGEST = 700.0;
 
-// a <- exp(a): Taylor polynomial of degree 16 of exp(a / 2^10) - 1, doubled ten times by (1 + E)^2 - 1 = 2E + E^2.
-// Ten doublings always: work does not depend on the data. Without the 1 no digit of a small E is lost.
+// a <- exp(a) = e^s exp(a - s), s the largest diagonal entry: Taylor polynomial of degree 16 of
+// E = exp((a - s)/2^10) - 1, doubled ten times by (1 + E)^2 - 1 = 2E + E^2. Ten doublings always: work does not depend on the data. Without the 1
+// no digit of a small E is lost; and after the shift an eigenvalue of at least 1 keeps the final 1 + E from cancelling.
 // Returns the lanes that are too long or not numbers. work: 6 k^2 vectors.
 DPM_INLINE Ints exponentiate(Vec* a, int k, Vec* work) {
     const int size = k * k;
     Vec *x = work, *x2 = x + size, *x3 = x2 + size, *x4 = x3 + size, *sum = x4 + size, *spare = sum + size;
+    Vec shift = a[0];
+    for (int i = 1; i < k; ++i) shift = larger(a[at(i, i)], shift);
+    for (int i = 0; i < k; ++i) a[at(i, i)] -= shift;
     Ints bad = ~(square_norm(a, k) <= LONGEST * LONGEST);
+    const Vec scale = exponential(shift);
     for (int i = 0; i < packed(k); ++i) a[i] = select(bad, Vec{}, a[i]) * 0x1p-10;
     unfold(a, k, x);
     product(x, x, 0.0, x, k, x2);
@@ -123,8 +128,8 @@ DPM_INLINE Ints exponentiate(Vec* a, int k, Vec* work) {
         spare = swap;
     }
     for (int i = 0; i < k; ++i) {
-        for (int j = 0; j < i; ++j) a[at(i, j)] = sum[i * k + j];
-        a[at(i, i)] = 1.0 + sum[i * k + i];
+        for (int j = 0; j < i; ++j) a[at(i, j)] = scale * sum[i * k + j];
+        a[at(i, i)] = scale * (1.0 + sum[i * k + i]);
     }
     return bad;
 }

@@ -2,7 +2,8 @@
 //
 // One rotation diagonalises a 2 x 2 matrix. For 3 x 3, cyclic Jacobi converges cubically in the end: over a million
 // random, graded and clustered matrices the largest off-diagonal entry was 8e-6 of the norm after three sweeps and
-// 1e-20 after four (2e-20 at the worst that hill climbing found). A rotation is one long chain of dependent operations, so a few blocks take turns.
+// 1e-20 after four (2e-20 at the worst that hill climbing found). A rotation is one long chain of dependent
+// operations, so a few blocks take turns.
 #pragma once
 
 #include "layout.hpp"
