@@ -21,9 +21,9 @@ def pytest_addoption(parser):
     parser.addoption("--backend", default=None, help="numpy, native or native-LEVEL; the fastest by default")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def _backend(request):
-    """Run every test on the backend the command line names."""
+    """Run every test, and every fixture that several share, on the backend the command line names."""
     name = request.config.getoption("--backend")
     if name is None:
         yield
