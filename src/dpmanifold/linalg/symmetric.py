@@ -132,6 +132,8 @@ def logm(a: FloatArray, *, accurate: bool = False, condition: float = passes.ANY
         matrix that is not positive definite is then an error (numpy's LinAlgError, with its index)
     condition : a public bound on the condition numbers, if one is known: the compiled kernels then do less work
 
+    Examples
+    --------
     >>> logm(np.diag([1.0, np.e])).round(12) + 0.0
     array([[0., 0.],
            [0., 1.]])
