@@ -367,31 +367,31 @@ def test_a_reach_that_is_too_small_costs_time_alone(level):
     assert longest == pytest.approx(space.dist(p, q).max(), rel=1e-12)
 
 
+WRONG_SHAPES = {
+    "weights": lambda x: linalg.log_mean(x, np.ones(3)),
+    "axes": lambda x: linalg.log_mean(x.reshape(2, 3, 4, 4)),
+    "center": lambda x: linalg.clipped_log_mean(x, np.zeros(10), 1.0),
+    "large factor": lambda x: linalg.whitened(np.eye(5), x),
+    "small factor": lambda x: linalg.whitened_log_norm(np.eye(3), x),
+    "weights of a sum": lambda x: linalg.whitened_log_sum(np.eye(4), x, np.ones(5)),
+    "not square": lambda x: passes.run(x[:, :, :3], passes.LOG, norms=True),
+    "strided": lambda x: passes.run(x[::2], passes.LOG, norms=True),
+    "float32": lambda x: passes.run(x.astype(np.float32), passes.LOG, norms=True),
+}
+
+
 @needs_kernels
-def test_wrong_shapes_are_refused_before_memory_is_read():
-    with backend("native"):
-        refuse_wrong_shapes()
+@pytest.mark.parametrize("case", WRONG_SHAPES)
+def test_wrong_shapes_are_refused_before_memory_is_read(case):
+    with backend("native"), pytest.raises(InvalidArgumentError, match="must be"):
+        WRONG_SHAPES[case](spd(6, 4))
 
 
-def refuse_wrong_shapes():
-    x = spd(6, 4)
-    inverse = np.eye(4)
-    for call in (
-        lambda: linalg.log_mean(x, np.ones(3)),
-        lambda: linalg.log_mean(x.reshape(2, 3, 4, 4)),
-        lambda: linalg.clipped_log_mean(x, np.zeros(10), 1.0),
-        lambda: linalg.whitened(np.eye(5), x),
-        lambda: linalg.whitened_log_norm(np.eye(3), x),
-        lambda: linalg.whitened_log_sum(inverse, x, np.ones(5)),
-        lambda: passes.run(x[:, :, :3], passes.LOG, norms=True),
-        lambda: passes.run(x[::2], passes.LOG, norms=True),
-        lambda: passes.run(x.astype(np.float32), passes.LOG, norms=True),
-    ):
-        with pytest.raises(InvalidArgumentError, match="must be"):
-            call()
-    for call in (linalg.logm, linalg.log_coordinates, linalg.log_norm):
-        with pytest.raises(np.linalg.LinAlgError):
-            call(x[:, :, :3])
+@pytest.mark.parametrize("level", backends())
+@pytest.mark.parametrize("function", [linalg.logm, linalg.log_coordinates, linalg.log_norm])
+def test_matrices_that_are_not_square_are_refused(level, function):
+    with backend(level), pytest.raises(np.linalg.LinAlgError, match="square"):
+        function(spd(6, 4)[:, :, :3])
 
 
 # ---------------------------------------------------------------- independence

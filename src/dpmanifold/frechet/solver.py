@@ -73,13 +73,18 @@ def default_tol(ball: Ball, n: int) -> float:
 
 def blocks(n: int, space: Manifold) -> list[slice]:
     """Cut n records into slices whose working arrays stay within the memory bound."""
-    step = max(1, _BLOCK // (8 * max(space.dim, math.prod(space.shape))))
+    step = _block_length(space)
     return [slice(start, start + step) for start in range(0, n, step)]
+
+
+def _block_length(space: Manifold) -> int:
+    """Return how many records a block holds."""
+    return max(1, _BLOCK // (8 * max(space.dim, math.prod(space.shape))))
 
 
 def whole_groups(group: Array, space: Manifold) -> list[slice]:
     """Cut points that are sorted by group like :func:`blocks`, but where a group ends."""
-    step = max(1, _BLOCK // (8 * max(space.dim, math.prod(space.shape))))
+    step = _block_length(space)
     ends = np.cumsum(np.bincount(group))
     found, start = [], 0
     while start < len(group):
@@ -143,31 +148,34 @@ def solve_groups(
     if space.is_flat:
         return Solved(group_sums(points, weights, group, groups), np.zeros(groups), 0)
 
-    parts = blocks(len(points), space)
     if groups > 1:
         # A group's sum must not depend on how many points the others have: no block may cut through a group.
         order = np.argsort(group, kind="stable")
         points, weights, group = points[order], weights[order], group[order]
         parts = whole_groups(group, space)
+    else:
+        parts = blocks(len(points), space)
 
     # How far points may be from the origin: public with a ball. Without one, where nothing is private, the first
     # gradient, which is taken at the origin, tells.
     spread = math.inf if ball is None else ball.effective_radius
 
-    def gradient(x: Array) -> FloatArray:
+    def sums_of_one(x: Array) -> list[FloatArray]:
         nonlocal spread
-        sums, longest = [], 0.0
         reach = spread + (ball.effective_radius if ball is not None else float(space.dist(space.origin, x[0])))
-        for block in parts:
-            if groups == 1:
-                total, farthest = space.weighted_log(x[0], points[block], weights[block], reach)
-                sums.append(total[None])
-                longest = max(longest, farthest)
-                continue
-            c = space.log_coords(x[group[block]], points[block])
-            sums.append(group_sums(c, weights[block], group[block], groups))
-        if groups == 1 and spread == math.inf:
-            spread = longest
+        found = [space.weighted_log(x[0], points[block], weights[block], reach) for block in parts]
+        if spread == math.inf:
+            spread = max(farthest for _, farthest in found)
+        return [total[None] for total, _ in found]
+
+    def sums_of_many(x: Array) -> list[FloatArray]:
+        return [
+            group_sums(space.log_coords(x[group[block]], points[block]), weights[block], group[block], groups)
+            for block in parts
+        ]
+
+    def gradient(x: Array) -> FloatArray:
+        sums = sums_of_one(x) if groups == 1 else sums_of_many(x)
         # Blocks are added pairwise as well (numpy does so along contiguous memory).
         return np.asarray(-np.ascontiguousarray(np.moveaxis(np.array(sums), 0, -1)).sum(axis=-1))
 

@@ -174,14 +174,16 @@ class AffineInvariantMetric(SPDMetric):
     def dist(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Norm of the logarithms of the generalised eigenvalues."""
         if p.ndim == 2:
-            return whitened_log_norm(*_at_base(p, q))
+            inverse, power = affine_factor(p)
+            return whitened_log_norm(inverse, q, power)
         white, shift = self._whitened(p, q)
         return vector_norm(np.log(_eigenvalues(white)) + shift[..., None])
 
     def to_origin(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Apply the congruence with the inverse Cholesky factor of p."""
         if p.ndim == 2:
-            return whitened(*_at_base(p, q))
+            inverse, power = affine_factor(p)
+            return whitened(inverse, q, power)
         white, shift = self._whitened(p, q)
         return white * np.exp(shift)[..., None, None]
 
@@ -192,7 +194,8 @@ class AffineInvariantMetric(SPDMetric):
     def log_coords(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """Logarithm of the whitened matrix, flattened."""
         if p.ndim == 2:
-            return whitened_log_coordinates(*_at_base(p, q))
+            inverse, power = affine_factor(p)
+            return whitened_log_coordinates(inverse, q, power)
         white, shift = self._whitened(p, q)
         c = log_coordinates(white)
         c[..., : self.size] += shift[..., None]
@@ -200,10 +203,10 @@ class AffineInvariantMetric(SPDMetric):
 
     def weighted_log(self, p: FloatArray, q: FloatArray, weights: FloatArray, reach: float) -> tuple[FloatArray, float]:
         """Weighted sum of logarithms of whitened matrices."""
-        inverse, points, power = _at_base(p, q)
+        inverse, power = affine_factor(p)
         # Logarithms of two eigenvalues differ by at most sqrt(2) times the norm of all of them; 1 % for rounding.
         condition = math.exp(min(math.sqrt(2) * reach + 0.01, 700.0))
-        total, lengths = whitened_log_sum(inverse, points, weights, power, condition=condition)
+        total, lengths = whitened_log_sum(inverse, q, weights, power, condition=condition)
         return total, float(lengths.max())
 
     def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
@@ -252,12 +255,6 @@ class AffineInvariantMetric(SPDMetric):
     def log_error(self, radius: float) -> float:
         """Error of whitening one matrix of the ball about the identity by another."""
         return self._condition_error(2 * math.sqrt(2) * radius)
-
-
-def _at_base(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    """Return what whitening q by the one matrix p takes: inverse factor, q, power of two."""
-    inverse, power = affine_factor(p)
-    return inverse, q, power
 
 
 def _inverse(factor: FloatArray) -> FloatArray:
