@@ -25,6 +25,7 @@ from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise
 from dpmanifold.release import Release
 from dpmanifold.stats import (
     EACH_RECORD,
+    Notice,
     compare,
     needed_promise,
     needed_units,
@@ -58,6 +59,7 @@ __all__ = [
     "KendallShapes",
     "Manifold",
     "MissingPackageError",
+    "Notice",
     "Promise",
     "PromiseError",
     "PureDP",

@@ -160,6 +160,36 @@ def unit_points(X: object, ball: Ball, units: object = None) -> Array:
     return _Problem.prepare(X, ball, None, units, None, 200).points
 
 
+def record_points(records: Array, ball: Ball) -> Array:
+    """Clip valid records and move them into the ball's frame, a block at a time: (n, *frame.shape). Not private.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> record_points(np.array([[1.0], [9.0]]), Ball(Euclidean(1), [1.0], 5.0))
+    array([[0.],
+           [5.]])
+    """
+    points = np.empty((len(records), *ball.frame.shape), dtype=ball.frame.dtype)
+    for block in blocks(len(records), ball.space):
+        points[block] = ball.into_frame(records[block])
+    return points
+
+
+def unit_averages(points: Array, ball: Ball, units: object) -> Array:
+    """Average each unit's points, all in the ball's frame; returns (number of units, *frame.shape). Not private.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> ball = Ball(Euclidean(1), [0.0], 5.0)
+    >>> unit_averages(np.array([[1.0], [3.0], [5.0]]), ball, ["ann", "ann", "bob"])
+    array([[2.],
+           [5.]])
+    """
+    return _average_units(ball.frame, ball, points, units, None, 200)[0]
+
+
 # -------------------------------------------------------------------- the problem, in its frame
 
 

@@ -16,7 +16,8 @@ from dpmanifold.noise.source import RandomSource, Rng
 from dpmanifold.privacy import Budget, Promise, PromiseError, PureDP, compose, gaussian_scale
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.sensitivity import Sensitivity
-from dpmanifold.stats.inputs import EachRecord, checked_units, divide, fresh_bits, prepare, spend
+from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.inputs import EachRecord, Told, checked_units, divide, fresh_bits, prepare, spend
 from dpmanifold.stats.mean import release_mean
 from dpmanifold.stats.variance import release_variance
 
@@ -35,6 +36,8 @@ def private_region(
     units: object = None,
     level: float = 0.95,
     invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Region:
@@ -45,7 +48,7 @@ def private_region(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
 
     Examples
@@ -60,7 +63,7 @@ def private_region(
     (True, True)
     """
     level = open_fraction(level, "level")
-    points, unit = prepare(X, ball, privacy, units, invalid)
+    points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
     plan = _Moments(ball, len(points), privacy)
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "region")
@@ -75,6 +78,8 @@ def private_interval(
     units: object = None,
     level: float = 0.95,
     invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Interval:
@@ -84,7 +89,7 @@ def private_interval(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
 
     Examples
@@ -99,7 +104,7 @@ def private_interval(
     True
     """
     level = open_fraction(level, "level")
-    points, unit = prepare(X, ball, privacy, units, invalid)
+    points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
     n = len(points)
     shares = divide(_gaussian(privacy), INTERVAL_SHARES)
     chosen = _gaussian_mean(ball, n, shares[0])
@@ -132,6 +137,8 @@ def private_test(
     units: object = None,
     level: float = 0.95,
     invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> TwoSampleTest:
@@ -143,7 +150,7 @@ def private_test(
     Parameters
     ----------
     X, Y : records of the two groups, shapes (n, *space.shape) and (m, *space.shape)
-    ball, privacy, invalid, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    ball, privacy, invalid, curator, confirm, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
     units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y
     level : the confidence of the interval for the distance between the means, in (0, 1)
 
@@ -158,7 +165,11 @@ def private_test(
     """
     level = open_fraction(level, "level")
     first_units, second_units = _paired_units(units, X, Y)
-    groups = [prepare(X, ball, privacy, first_units, invalid), prepare(Y, ball, privacy, second_units, invalid)]
+    told = Told(curator, confirm)
+    groups = [
+        prepare(X, ball, privacy, first_units, invalid, told, "first group"),
+        prepare(Y, ball, privacy, second_units, invalid, told, "second group"),
+    ]
     plans = [_Moments(ball, len(points), privacy) for points, _ in groups]
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "two-sample test")

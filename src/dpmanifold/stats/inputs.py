@@ -16,6 +16,7 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import weighted_sum
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
+from dpmanifold.stats.curator import Curator, Tally, checked_curator
 
 # Numbers in the records that are checked, clipped and moved at a time (1 MiB of them), and the fewest records.
 _BLOCK = 131_072
@@ -55,18 +56,35 @@ def checked_question(ball: object, privacy: object) -> None:
         )
 
 
-def prepare(X: object, ball: Ball, privacy: Promise, units: object, invalid: str) -> tuple[Array, str]:
+@dataclass(frozen=True)
+class Told:
+    """Whom to tell about records that do not count as they are, and whether to go on if most do not."""
+
+    curator: Curator | None = None
+    confirm: bool = False
+
+    def __post_init__(self) -> None:
+        checked_curator(self.curator, self.confirm)
+
+
+def prepare(
+    X: object, ball: Ball, privacy: Promise, units: object, invalid: str, told: Told, group: str = ""
+) -> tuple[Array, str]:
     """Return one point per unit in the ball's frame, and what a unit is called; or refuse."""
     checked_question(ball, privacy)
+    tally = Tally()
     if comes_in_blocks(X, ball, units):
         points, ids = np.empty((len(X), *ball.frame.shape), dtype=ball.frame.dtype), None
-        for block, moved in _blocks(X, ball, invalid):
+        for block, moved in _blocks(X, ball, invalid, tally):
             points[block] = moved
     else:
-        records = checked_records(X, ball, invalid)
+        records, replaced = checked_records(X, ball, invalid)
         ids = checked_units(units, len(records))
-        points = frechet.unit_points(records, ball, ids)
+        points = frechet.record_points(records, ball)
+        tally.add(ball, points, replaced)
+        points = points if ids is None else frechet.unit_averages(points, ball, ids)
     checked_number(len(points))
+    tally.tell(told.curator, told.confirm, group)
     return points, "record" if ids is None else "unit"
 
 
@@ -82,16 +100,18 @@ def comes_in_blocks(X: object, ball: Ball, units: object) -> TypeGuard[Array]:
     return isinstance(units, EachRecord) and isinstance(X, np.ndarray) and len(X.shape) > len(ball.space.shape)
 
 
-def mean_in_one_pass(X: Array, ball: Ball, invalid: str) -> FlatMean:
+def mean_in_one_pass(X: Array, ball: Ball, invalid: str, told: Told) -> FlatMean:
     """Check, clip and average records of a flat ball, whose points are never stored: memory stays that of a block.
 
     Added pairwise in blocks and over blocks, so within the rounding that every mean allows for.
     """
-    sums = [weighted_sum(moved, np.full(len(moved), 1 / len(X))) for _, moved in _blocks(X, ball, invalid)]
+    tally = Tally()
+    sums = [weighted_sum(moved, np.full(len(moved), 1 / len(X))) for _, moved in _blocks(X, ball, invalid, tally)]
+    tally.tell(told.curator, told.confirm)
     return FlatMean(weighted_sum(np.array(sums), np.ones(len(sums))), len(X))
 
 
-def _blocks(X: Array, ball: Ball, invalid: str) -> Iterator[tuple[slice, Array]]:
+def _blocks(X: Array, ball: Ball, invalid: str, tally: Tally) -> Iterator[tuple[slice, Array]]:
     """Yield records checked, clipped and moved, a block at a time: a memory-mapped file never has to fit into memory.
 
     Every record is mapped by itself, so the blocks do not show in the result.
@@ -99,11 +119,14 @@ def _blocks(X: Array, ball: Ball, invalid: str) -> Iterator[tuple[slice, Array]]
     step = max(_FEWEST, _BLOCK // math.prod(ball.space.shape))
     for start in range(0, max(1, len(X)), step):
         block = slice(start, min(start + step, len(X)))
-        yield block, ball.into_frame(checked_records(X[block], ball, invalid, start))
+        records, replaced = checked_records(X[block], ball, invalid, start)
+        moved = ball.into_frame(records)
+        tally.add(ball, moved, replaced)
+        yield block, moved
 
 
-def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> Array:
-    """Return the records as points; with `invalid="center"`, bad ones replaced by the centre.
+def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tuple[Array, int]:
+    """Return the records as points; with `invalid="center"`, bad ones replaced by the centre, and how many.
 
     `first` is the index of the first record, in messages.
     """
@@ -113,15 +136,16 @@ def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> Arra
     # A warning of numpy would tell about a single record, and where warnings are errors it would stop the release.
     with np.errstate(all="ignore"):
         if invalid == "raise":
-            return space.as_points(X, "X", batch=True, first=first)
+            return space.as_points(X, "X", batch=True, first=first), 0
         good = space.valid(X)
         if good.ndim != 1:
             raise InvalidDataError(f"X must be a batch of records, one axis in front, got {good.ndim} axes.")
         records = np.broadcast_to(ball.center, (len(good), *space.shape)).copy()
         records[good] = space.project(np.asarray(X)[good])
         # Projecting rounds: what is no longer valid afterwards counts as the centre as well, and nothing shows.
-        records[~space.valid(records)] = ball.center
-        return records
+        lost = ~space.valid(records)
+        records[lost] = ball.center
+        return records, int((~good | lost).sum())
 
 
 def checked_units(units: object, n: int) -> Array | None:

@@ -18,8 +18,10 @@ from dpmanifold.noise.areas import farthest
 from dpmanifold.noise.source import RandomSource, Rng
 from dpmanifold.privacy import Budget, Promise, compose
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.stats.curator import Curator, Tally
 from dpmanifold.stats.inputs import (
     FlatMean,
+    Told,
     checked_flag,
     checked_number,
     checked_question,
@@ -43,6 +45,8 @@ def private_mean(
     units: object = None,
     mechanism: str = "auto",
     invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
     project: bool = True,
     refine: bool = False,
     budget: Budget | None = None,
@@ -58,6 +62,9 @@ def private_mean(
     units : one id per record, or EACH_RECORD; required
     mechanism : "auto" (the smallest expected noise that keeps the promise) or a name
     invalid : "raise" (the error describes data: for the curator) or "center" (a bad record counts as the centre)
+    curator : a function that is told, before anything is spent, how many records were clipped or replaced (a
+        :class:`Notice`). That is data about the data, for whoever holds them and nobody else
+    confirm : go on although more than half of the records were clipped or replaced, which is refused otherwise
     project : move the draw into the ball, which costs nothing and never hurts
     refine : spend a fifth of the promise on a smaller ball first (theory section 8)
     budget : spend from this budget, before anything is drawn
@@ -81,12 +88,12 @@ def private_mean(
     if ball.space.is_flat and comes_in_blocks(X, ball, units):
         plan = MeanPlan(ball, checked_number(len(X)), privacy, mechanism, refine)
         points, unit = (
-            prepare(X, ball, privacy, units, invalid)
+            prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
             if plan.needs_points
-            else (mean_in_one_pass(X, ball, invalid), "record")
+            else (mean_in_one_pass(X, ball, invalid, Told(curator, confirm)), "record")
         )
     else:
-        points, unit = prepare(X, ball, privacy, units, invalid)
+        points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
         plan = MeanPlan(ball, len(points), privacy, mechanism, refine)
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, plan.label)
@@ -213,6 +220,8 @@ def private_means(
     labels_public: bool = True,
     mechanism: str = "auto",
     invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
     project: bool = True,
     refine: bool = False,
     budget: Budget | None = None,
@@ -226,7 +235,8 @@ def private_means(
 
     Parameters
     ----------
-    X, ball, privacy, units, mechanism, invalid, project, refine, budget, rng : as in :func:`private_mean`
+    X, ball, privacy, units, mechanism, invalid, curator, confirm, project, refine, budget, rng : as in
+        :func:`private_mean`
     labels : one class per record
     classes : the public list of classes; a label outside it is an error
     labels_public : must be True; private labels need a mechanism of their own
@@ -253,7 +263,11 @@ def private_means(
             f"ball must be a Ball, got {shown(ball)}. The arguments are (X, labels, ball, privacy)."
         )
     checked_flag(project, "project")
-    records = checked_records(X, ball, invalid)
+    told = Told(curator, confirm)
+    records, replaced = checked_records(X, ball, invalid)
+    tally = Tally()
+    tally.add(ball, frechet.record_points(records, ball), replaced)
+    tally.tell(told.curator, told.confirm)
     ids = checked_units(units, len(records))
     names = list(classes)
     which = _class_numbers(labels, names, len(records))
@@ -282,7 +296,7 @@ def prepare_class(
     if len(records) == 0:
         raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
     try:
-        return prepare(records, ball, privacy, units if ids is None else ids, "raise")
+        return prepare(records, ball, privacy, units if ids is None else ids, "raise", Told(confirm=True))
     except InvalidDataError as problem:
         raise InvalidDataError(f"class {name!r}: {problem}") from problem
 

@@ -18,7 +18,8 @@ from dpmanifold.mechanisms.base import pure_epsilon
 from dpmanifold.noise.source import RandomSource, Rng
 from dpmanifold.privacy import Budget, Promise, PureDP, gaussian_scale, laplace_scale, split
 from dpmanifold.release import DRAW_COVERED, NOT_COVERED, Release
-from dpmanifold.stats.inputs import divide, fresh_bits, prepare, spend
+from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.inputs import Told, divide, fresh_bits, prepare, spend
 
 # Fixed in advance: a tenth on the centre, a tenth on the radius, the rest on the mean.
 REFINE_SHARES = (0.1, 0.1, 0.8)
@@ -35,6 +36,8 @@ def private_ball(
     units: object = None,
     coverage: float = 0.95,
     invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Release:
@@ -45,7 +48,7 @@ def private_ball(
 
     Parameters
     ----------
-    X, privacy, units, invalid, budget, rng : as in :func:`private_mean`
+    X, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`
     outer : the public ball
     coverage : share of the units the new ball should hold, in (0, 1]
 
@@ -65,7 +68,7 @@ def private_ball(
     True
     """
     coverage = fraction(coverage, "coverage")
-    points, unit = prepare(X, outer, privacy, units, invalid)
+    points, unit = prepare(X, outer, privacy, units, invalid, Told(curator, confirm))
     shares = divide(privacy, 2)
     prepared = prepare_ball(outer, len(points), shares)  # refuses before anything is spent
     bits = fresh_bits(rng, outer)

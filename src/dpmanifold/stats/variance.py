@@ -12,7 +12,8 @@ from dpmanifold.mechanisms import choose, get
 from dpmanifold.noise.source import RandomSource, Rng
 from dpmanifold.privacy import Budget, Promise, PureDP, gaussian_scale, laplace_scale
 from dpmanifold.release import DRAW_COVERED, Release
-from dpmanifold.stats.inputs import divide, fresh_bits, prepare, spend
+from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.inputs import Told, divide, fresh_bits, prepare, spend
 from dpmanifold.stats.mean import release_mean
 
 # Without a point to go by, half the promise pays for the mean and half for the variance.
@@ -28,6 +29,8 @@ def private_variance(
     about: object = None,
     mechanism: str = "auto",
     invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Release:
@@ -38,7 +41,7 @@ def private_variance(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, budget, rng : as in :func:`private_mean`
+    X, ball, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`
     about : a Release of the mean, or a public point; spends on the variance alone. Without it half the promise
         pays for a mean first, which comes back in `steps`
     mechanism : for the mean, if one is needed
@@ -55,7 +58,7 @@ def private_variance(
     >>> abs(release.value - 1) < 0.2
     True
     """
-    points, unit = prepare(X, ball, privacy, units, invalid)
+    points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
     n = len(points)
     if about is not None:
         point, excess = _reference(about, ball)

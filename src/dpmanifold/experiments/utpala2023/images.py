@@ -25,7 +25,7 @@ from dpmanifold.experiments.utpala2023.sources import (
 )
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP
-from dpmanifold.stats.inputs import EACH_RECORD, fresh_bits, prepare
+from dpmanifold.stats.inputs import EACH_RECORD, Told, fresh_bits, prepare
 from dpmanifold.stats.mean import MeanPlan
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _Bench:
         self.published = descriptor_ball(kind, bound="published")
         self.public = descriptor_ball(kind)
         # Every descriptor is in either ball: nothing is clipped, and the truth is the same.
-        self.points, _ = prepare(X, self.public, ApproxDP(1.0, DELTAS[0]), EACH_RECORD, "raise")
+        self.points, _ = prepare(X, self.public, ApproxDP(1.0, DELTAS[0]), EACH_RECORD, "raise", Told(confirm=True))
         self.mean = frechet.mean(self.points, self.public.in_frame).in_frame
         self.truth = self.public.from_frame(self.mean[None])[0]
 

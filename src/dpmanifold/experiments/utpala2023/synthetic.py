@@ -32,7 +32,7 @@ from dpmanifold.experiments.utpala2023.settings import (
 )
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP
-from dpmanifold.stats.inputs import EACH_RECORD, prepare
+from dpmanifold.stats.inputs import EACH_RECORD, Told, prepare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,9 @@ CENTER = "answering with the centre"
 def simulated_mean(k: int, rng: np.random.Generator) -> tuple[Ball, Array]:
     """Draw a data set; return its ball and its mean in the ball's frame, as a release computes them."""
     ball = simulated_ball(k)
-    points, _ = prepare(simulated_matrices(k, UNITS, rng), ball, ApproxDP(1.0, DELTA), EACH_RECORD, "raise")
+    points, _ = prepare(
+        simulated_matrices(k, UNITS, rng), ball, ApproxDP(1.0, DELTA), EACH_RECORD, "raise", Told(confirm=True)
+    )
     return ball, frechet.mean(points, ball.in_frame).in_frame
 
 

@@ -1,0 +1,102 @@
+"""What whoever holds the data is told before anything is spent: how many records do not count as they are.
+
+A ball in the wrong place, a unit of measurement off by a thousand or columns in another order move every record to the
+edge or the centre of the ball, and the release is then about the ball. Nobody can see that from the release. So the
+curator is told, and where most records are concerned the question is refused unless it is confirmed.
+
+A notice is data about the data and not private: it goes to the curator's own function, and is kept nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmanifold._check import Array, shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+# Clipping leaves a record within rounding of the edge; what lies there by itself is counted with them.
+_ON_EDGE = 1e-9
+
+
+@dataclass(frozen=True)
+class Notice:
+    """How many records were moved or replaced. NOT PRIVATE: for the curator alone.
+
+    Attributes
+    ----------
+    records : how many there are
+    clipped : how many lie outside the ball (or on its edge) and count as points of its edge
+    replaced : how many were no points of the space and count as the centre (`invalid="center"`)
+    group : which records, where there are several groups
+
+    Examples
+    --------
+    >>> print(Notice(200, 3, 0))
+    3 of 200 records lie outside the ball and count as points of its edge.
+    """
+
+    records: int
+    clipped: int
+    replaced: int
+    group: str = ""
+
+    @property
+    def most(self) -> bool:
+        """Whether more than half of the records do not count as they are."""
+        return 2 * (self.clipped + self.replaced) > self.records
+
+    def __str__(self) -> str:
+        parts = []
+        if self.clipped or not self.replaced:
+            parts.append(f"{self.clipped:,} of {self.records:,} records lie outside the ball and count as points of "
+                         "its edge")  # fmt: skip
+        if self.replaced:
+            parts.append(f"{self.replaced:,} of {self.records:,} records are no points of the space and count as the "
+                         "ball's centre")  # fmt: skip
+        return (f"{self.group}: " if self.group else "") + "; ".join(parts) + "."
+
+
+Curator = Callable[[Notice], None]
+"""A function that is told, before anything is spent."""
+
+
+@dataclass
+class Tally:
+    """Counts over blocks of records, told once they are complete."""
+
+    records: int = 0
+    clipped: int = 0
+    replaced: int = 0
+
+    def add(self, ball: Ball, points: Array, replaced: int = 0) -> None:
+        """Count a block of records that were moved into the ball's frame."""
+        frame = ball.frame
+        with np.errstate(all="ignore"):
+            away = frame.dist(frame.origin, points)
+        self.records += len(points)
+        self.clipped += int((away > ball.radius * (1 - _ON_EDGE)).sum())
+        self.replaced += replaced
+
+    def tell(self, curator: Curator | None, confirm: bool, group: str = "") -> None:
+        """Tell the curator; refuse to go on where most records are concerned, unless that was confirmed."""
+        notice = Notice(self.records, self.clipped, self.replaced, group)
+        if curator is not None:
+            curator(notice)
+        if notice.most and not confirm:
+            raise InvalidDataError(
+                f"{notice} With more than half of them the release would describe the ball and not the records. Check "
+                "the order of the columns, the units of measurement, the centre and the radius; confirm=True "
+                "(--confirm) goes on all the same. Nothing was spent."
+            )
+
+
+def checked_curator(curator: object, confirm: object) -> None:
+    """Refuse what is no function or no flag."""
+    if curator is not None and not callable(curator):
+        raise InvalidArgumentError(f"curator must be a function that takes a Notice, or None, got {shown(curator)}.")
+    if not isinstance(confirm, bool):
+        raise InvalidArgumentError(f"confirm must be True or False, got {shown(confirm)}.")
