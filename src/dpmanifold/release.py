@@ -28,7 +28,7 @@ from dpmanifold.files import whole_file
 from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms import Calibration, Forecast, get
 from dpmanifold.privacy import Promise, promise_from_dict
-from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.sensitivity import Sensitivity, of_mean
 
 NEIGHBOURS = "replace one unit; the number of units is public"
 NEIGHBOURS_BY_CLASS = (
@@ -42,6 +42,9 @@ _LARGEST_SPACE = 2_000
 _LONGEST_NAME = 200
 _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
+# One-sided 0.999 quantiles of noise of scale 1.
+_LAPLACE_TAIL = math.log(500)
+_NORMAL_TAIL = 3.0903
 _SPACES = {"Euclidean", "Hyperbolic", "KendallShapes", "SPD", "Sphere"}
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "statistic": str, "mechanism": str, "scale": float, "rule": str, "n": int, "unit": str, "tol": float,
@@ -123,6 +126,23 @@ class Release:
         """Return a distance that the noise stays below with probability q (at least)."""
         return np.asarray(np.minimum(self._forecast().quantile(q), self._at_most(np.inf)))
 
+    @property
+    def clipping(self) -> Clipping | None:
+        """What a refined mean states about the units that its ball leaves out; None if no smaller ball was found."""
+        for step in self.steps:
+            if step.statistic == "ball" and self.ball != step.ball:
+                return Clipping.of(step)
+        return None
+
+    def error(self) -> float:
+        """Return the expected distance between the value and the mean of the records in the public ball.
+
+        The noise and, for a refined mean, what the noisy count of units outside the smaller ball says about clipping
+        (theory section 8). Sampling is not in it, nor is clipping to the public ball.
+        """
+        clipping = self.clipping
+        return self.noise_error() + (0.0 if clipping is None else clipping.expected)
+
     def _at_most(self, error: float) -> float:
         """Two points of the ball are never farther apart than its diameter."""
         return min(error, 2 * self.ball.effective_radius) if self.projected else error
@@ -157,10 +177,24 @@ class Release:
             facts.append(
                 ("noise error", f"{self.noise_error():.4g} {'' if free else 'at most, '}expected; {high:.4g} with 95 %")
             )
+            facts += self._clipping_facts()
         facts += [("note", text) for text in self._notes()]
         time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
         facts.append(("not covered", f"floating-point attacks, {time}"))
         return facts
+
+    def _clipping_facts(self) -> list[tuple[str, str]]:
+        clipping = self.clipping
+        if clipping is None:
+            return []
+        return [
+            (
+                "clipping",
+                f"the counts say that at most about {clipping.outside:.1%} of the units lie outside the refined ball: "
+                f"about {clipping.expected:.4g} more, and never above {clipping.bound:.4g} (with 99.9 %)",
+            ),
+            ("error", f"{self.error():.4g} expected, noise and clipping together"),
+        ]
 
     @property
     def caution(self) -> str:
@@ -176,6 +210,8 @@ class Release:
         if self.statistic != "mean" or get(self.mechanism).baseline:
             return []
         notes = []
+        if "refine skipped" in self.details:
+            notes.append("no smaller ball was looked for: with so few units under this promise it could not help")
         if self._swamped():
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
         elif self.ball.space.dist(self.ball.center, self.value) >= self.ball.radius * (1 - 1e-9):
@@ -226,6 +262,36 @@ class Release:
     def load(path: str | os.PathLike[str]) -> Release:
         """Read a release written by :meth:`save`."""
         return Release.from_dict(read_record(path))
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """How far clipping to a released ball may move a mean: what the noisy count of the units inside says.
+
+    Attributes
+    ----------
+    outside : share of the units outside, the count's plus one standard deviation
+    expected : the shift if these lie a quarter of the radius beyond the edge, all on one side
+    bound : the shift that is exceeded with probability 0.001 at most, wherever in the public ball they lie
+    """
+
+    outside: float
+    expected: float
+    bound: float
+
+    @staticmethod
+    def of(step: Release) -> Clipping:
+        """Read it off the release of a ball, whose details hold the noisy count."""
+        inner, outer, n = step.value, step.ball, step.n
+        inside, noise = step.details["units inside"], step.details["count noise"]
+        # A Laplace count is off by more than 6.9 of its scale with probability 0.001, a normal one by 3.1.
+        surely = inside - noise * (_LAPLACE_TAIL if step.share.to_dict()["kind"] == "PureDP" else _NORMAL_TAIL)
+        outside = min(1.0, max(0.0, 1 - inside / n) + noise / n)
+        beyond = outer.radius + float(outer.space.dist(outer.center, inner.center)) - inner.radius
+        # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces.
+        lever = of_mean(outer, n).value * n / (2 * outer.effective_radius)
+        bound = min(1.0, max(0.0, 1 - surely / n)) * max(0.0, beyond) * lever
+        return Clipping(outside, min(outside * inner.radius / 4, bound), bound)
 
 
 def write_record(path: str | os.PathLike[str], record: dict[str, Any]) -> None:

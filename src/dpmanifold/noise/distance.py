@@ -41,6 +41,9 @@ _LEAST_INSIDE = 0.01
 _EDGE_DRAWS = 4000
 _TRUNCATED_ROUNDS = 4000
 
+# A footpoint may lie outside the ball by this share of the radius: rounding of whoever computed it. It is moved in.
+_OUTSIDE = 1e-6
+
 # A direction must be accepted this often, judged by simulation, or the law is refused: MAX_ROUNDS in vain then have
 # a probability below 1e-9 even if the estimate were twice too high.
 _LEAST_ACCEPTED = 0.2
@@ -89,8 +92,9 @@ class DistanceLaw(ABC):
         else:
             if ball.space != space:
                 raise InvalidArgumentError(f"ball must lie in {space!r}, got one in {ball.space!r}.")
-            if not bool(ball.contains(self.footpoint)):
+            if float(space.dist(ball.center, self.footpoint)) > ball.radius * (1 + _OUTSIDE):
                 raise InvalidArgumentError("footpoint must lie in the ball. Clip it first (ball.clip).")
+            self.footpoint = ball.pull_in(self.footpoint[None])[0]
             self._end = min(2 * ball.radius, self._area.end)
             self._require_acceptance()
             self._require_room()

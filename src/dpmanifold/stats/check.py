@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import shown
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.mechanisms import attempt, get
-from dpmanifold.privacy import Promise, PureDP, compose, gaussian_scale, laplace_scale, split
+from dpmanifold.privacy import Promise, PureDP, compose, gaussian_scale, laplace_scale
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NEIGHBOURS_BY_CLASS, NOT_COVERED, Release
 from dpmanifold.stats.inputs import checked_units
-from dpmanifold.stats.refine import count_scale, counts_asked
+from dpmanifold.stats.refine import search_of
 
 CANNOT_KNOW = (
     "that noise was really drawn, and from an unpredictable source",
@@ -162,9 +164,11 @@ def _contradictions(release: Release) -> list[str]:
     if release.statistic in _MOMENTS and first is not None:
         found += _misplaced(release, first)
     if release.statistic == "ball":
-        expected = count_scale(split(release.share, counts_asked())[0])
-        if not release.details["count noise"] >= expected * (1 - 1e-9) or release.details["counts"] != counts_asked():
-            found.append("the counts carry less noise than their share needs")
+        search = search_of(release)
+        if release.details["count noise"] != search.count_noise:
+            found.append("the counts do not carry the noise that their share needs")
+        if release.value != release.ball and not np.isclose(search.radii * search.stretch, release.value.radius).any():
+            found.append("the released radius is none that is looked for")
         if release.value != release.ball and not bool(release.ball.contains(release.value.center)):
             found.append("the released centre lies outside the outer ball")
     return found
@@ -186,7 +190,7 @@ def _other_costs(release: Release) -> list[Promise]:
     """Return what else the release paid for: its steps, and for a ball the counts."""
     costs = [step.privacy for step in release.steps]
     if release.statistic == "ball":
-        costs.append(release.share)  # the counts' share equals the centre's
+        costs.append(search_of(release).share)
     return costs
 
 
@@ -239,10 +243,10 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
     >>> from dpmanifold.ball import Ball
     >>> from dpmanifold.manifolds import Euclidean
     >>> from dpmanifold.stats import EACH_RECORD, private_mean
-    >>> X = np.linspace(-2, 2, 101)[:, None]
+    >>> X = np.linspace(-1.5, 1.5, 101)[:, None]
     >>> release = private_mean(X, Ball(Euclidean(1), [0.0], 1.0), PureDP(1.0), units=EACH_RECORD)
     >>> round(compare(release, X, public=True).clipped, 2)
-    0.5
+    0.34
     """
     if public is not True:
         raise InvalidArgumentError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,12 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.noise.areas import farthest
 from dpmanifold.noise.source import RandomSource, Rng
-from dpmanifold.privacy import Budget, Promise, compose
+from dpmanifold.privacy import Budget, Promise
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.stats.curator import Curator, Tally
 from dpmanifold.stats.inputs import (
@@ -34,7 +33,8 @@ from dpmanifold.stats.inputs import (
     prepare,
     spend,
 )
-from dpmanifold.stats.refine import REFINE_SHARES, prepare_ball, released_ball, timing_of
+from dpmanifold.stats.refine import Refinement, draw_about, draw_mean, timing_of
+from dpmanifold.stats.sealed import sealed
 
 
 def private_mean(
@@ -66,7 +66,8 @@ def private_mean(
         :class:`Notice`). That is data about the data, for whoever holds them and nobody else
     confirm : go on although more than half of the records were clipped or replaced, which is refused otherwise
     project : move the draw into the ball, which costs nothing and never hurts
-    refine : spend a fifth of the promise on a smaller ball first (theory section 8)
+    refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
+        this cannot help (theory section 8); `plan_mean(..., refine=True)` says what to expect
     budget : spend from this budget, before anything is drawn
     rng : None for a release; a seed or generator for simulations, which marks the result not private
 
@@ -108,12 +109,10 @@ class MeanPlan:
 
     def __init__(self, ball: Ball, n: int, share: Promise, mechanism: str, refine: bool) -> None:
         self.ball, self.mechanism = ball, mechanism
-        refine = checked_flag(refine, "refine")
-        self.label = "mean with refined ball" if refine else "mean"
-        self.shares = divide(share, REFINE_SHARES) if refine else [share]
-        self.chosen = choose(mechanism, ball, n, self.shares[-1])[:2]
-        self.prepared = prepare_ball(ball, n, self.shares[:2]) if refine else None
-        self.needs_points = refine or self.chosen[0].needs_points
+        self.refinement = Refinement(ball, n, share, refine)
+        self.label = "mean with refined ball" if self.refinement.plan else "mean"
+        self.chosen = choose(mechanism, ball, n, self.refinement.rest)[:2]
+        self.needs_points = self.refinement.plan is not None or self.chosen[0].needs_points
 
     def release(
         self,
@@ -126,21 +125,19 @@ class MeanPlan:
         details: dict[str, float] | None = None,
     ) -> Release:
         """Draw; `total` is what the release states. The mean alone will do where `needs_points` is False."""
+        details = {**(details or {}), **self.refinement.details}
         ball, chosen = self.ball, self.chosen
         steps: tuple[Release, ...] = ()
-        if self.prepared is not None:
-            assert not isinstance(points, FlatMean), "a refined mean needs the points"
-            refined = released_ball(points, ball, self.prepared, compose(self.shares[:2]), unit, bits)
-            steps = (replace(refined, neighbours=neighbours),)
-            inner: Ball = refined.value
-            # Where the released ball does not suit the mechanism the outer one is used: decided by what was released.
-            try:
-                suited = choose(self.mechanism, inner, len(points), self.shares[2])[:2]
-            except DPManifoldError:
-                pass
-            else:
-                points = points if inner is ball else inner.take_over(ball, points)
-                ball, chosen = inner, suited
+        if not isinstance(points, FlatMean):
+            steps = self.refinement.find(points, unit, bits, neighbours)
+            if steps:
+                # Where the released ball does not suit the mechanism the outer one is used: decided by the release.
+                suited = sealed(
+                    lambda: choose(self.mechanism, steps[0].value, len(points), self.refinement.rest)[:2],
+                    lambda: None,
+                )
+                if suited is not None:
+                    points, ball, chosen = self.refinement.move(steps, points), steps[0].value, suited
         return release_mean(points, ball, total, unit, chosen, project, bits, steps, neighbours, details)
 
 
@@ -156,21 +153,21 @@ def release_mean(
     neighbours: str = NEIGHBOURS,
     details: dict[str, float] | None = None,
 ) -> Release:
-    """Solve, draw in the frame, move back; `privacy` is the total, the calibration's the share of this step."""
+    """Solve, draw in the frame, move back; `privacy` is the total, the calibration's the share of this step.
+
+    Never raises: nothing behind the spend does.
+    """
     mechanism, calibration = chosen
     source, private = bits
-    tol = frechet.default_tol(ball, len(points))
     if isinstance(points, FlatMean):
-        mean, known = points.value, np.empty((0, *ball.frame.shape))
+        nobody = np.empty((0, *ball.frame.shape))
+        draw = draw_about(ball, mechanism, calibration, points.value, nobody, source)
     else:
-        mean, known = frechet.mean(points, ball.in_frame, tol=tol).in_frame, points
-    draw = mechanism.draw(ball, calibration, mean, known, source)
+        draw = draw_mean(ball, mechanism, calibration, points, source)
     if mechanism.baseline:
-        value, project = _baseline_value(ball, draw), False
+        value, project = sealed(lambda: _baseline_value(ball, draw), lambda: ball.center), False
     else:
-        # Nothing here looks whether the draw is a valid point: it must not decide whether there is a result.
-        value = to_space(ball, ball.in_frame.pull_in(draw) if project else draw)
-        value = ball.pull_in(value) if project and not ball.space.is_flat else value
+        value = sealed(lambda: _placed(ball, draw, project), lambda: ball.center)
     return Release(
         statistic="mean",
         value=value,
@@ -183,7 +180,7 @@ def release_mean(
         ball=ball,
         n=len(points),
         unit=unit,
-        tol=tol,
+        tol=frechet.default_tol(ball, len(points)),
         projected=project,
         private=private,
         timing=timing_of(mechanism, steps),
@@ -191,6 +188,12 @@ def release_mean(
         steps=steps,
         details=details or {},
     )
+
+
+def _placed(ball: Ball, draw: Array, project: bool) -> Array:
+    """Move a draw from the frame to the space, into the ball if asked for: post-processing."""
+    value = to_space(ball, ball.in_frame.pull_in(draw) if project else draw)
+    return ball.pull_in(value) if project and not ball.space.is_flat else value
 
 
 def to_space(ball: Ball, point: Array) -> Array:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,19 +13,28 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
-from dpmanifold.mechanisms import Calibration, Mechanism, choose
-from dpmanifold.mechanisms.base import pure_epsilon
+from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, choose
 from dpmanifold.noise.source import RandomSource, Rng
-from dpmanifold.privacy import Budget, Promise, PureDP, gaussian_scale, laplace_scale, split
-from dpmanifold.release import DRAW_COVERED, NOT_COVERED, Release
+from dpmanifold.privacy import Budget, Promise, PromiseError, PureDP, compose
+from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NOT_COVERED, Release
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import Told, divide, fresh_bits, prepare, spend
+from dpmanifold.stats.inputs import Told, checked_flag, divide, fresh_bits, prepare, spend
+from dpmanifold.stats.sealed import sealed
+from dpmanifold.stats.search import RadiusSearch
 
-# Fixed in advance: a tenth on the centre, a tenth on the radius, the rest on the mean.
-REFINE_SHARES = (0.1, 0.1, 0.8)
-# Radii that are tried: a geometric grid below the outer radius, searched with 6 counts.
-_RADII = 64
-_SMALLEST_SHARE = 1 / 256
+# Fixed in advance: what the centre, the radius and the statistic get, of epsilon or of mu^2. Data that fill the ball
+# lose the first two: 1.11 times the noise for pure promises, 1.12 for the others.
+_PURE_SHARES = (0.04, 0.06, 0.9)
+_SHARES = (0.06, 0.14, 0.8)
+# A refined ball should hold this share of the units, and is not used if its count says fewer than the second.
+_COVERAGE = 0.99
+_LEAST_INSIDE = 0.92
+# A ball that is hardly smaller than the outer one is not worth what it clips.
+_WORTH_IT = 0.8
+# The centre's expected noise, as a share of the outer radius, beyond which no ball about it is small.
+_FARTHEST_CENTER = 0.5
+# Data that fill less of the ball than this are rare: where not even they would gain, nobody does.
+SMALL_FILL = 0.1
 
 
 def private_ball(
@@ -43,14 +52,15 @@ def private_ball(
 ) -> Release:
     """Release a ball that holds most of the units, inside a public one that may be far too large.
 
-    Half the promise finds a centre, half a radius: the smallest of 64 fixed ones that covers the wanted share, by a
-    binary search of six noisy counts. If none does, the outer ball comes back.
+    Half the promise finds a centre, half a radius on a fixed grid. With probability 0.999 the ball holds at least half
+    of the units, or it is the outer one; where the promise and the number of units do not allow for that, it is refused
+    before anything is spent. The noisy number of units inside is in `details`.
 
     Parameters
     ----------
     X, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`
     outer : the public ball
-    coverage : share of the units the new ball should hold, in (0, 1]
+    coverage : share of the units the new ball should hold, in (0, 1]; met on data that spread like a normal law
 
     Returns
     -------
@@ -69,116 +79,215 @@ def private_ball(
     """
     coverage = fraction(coverage, "coverage")
     points, unit = prepare(X, outer, privacy, units, invalid, Told(curator, confirm))
-    shares = divide(privacy, 2)
-    prepared = prepare_ball(outer, len(points), shares)  # refuses before anything is spent
+    plan = BallPlan.make(outer, len(points), divide(privacy, 2), coverage)
+    if plan.obstacle is not None:
+        raise PromiseError(f"no smaller ball can be found: {plan.obstacle}. Use more units or a weaker promise.")
     bits = fresh_bits(rng, outer)
     spend(budget, privacy, "ball")
-    return released_ball(points, outer, prepared, privacy, unit, bits, coverage)
+    return plan.release(points, privacy, unit, bits)
 
 
 @dataclass(frozen=True)
 class BallPlan:
-    """How a ball will be found: the mechanism of the centre, and the promise and noise of one count."""
+    """How a ball will be found, from public numbers: the mechanism of the centre and the search for the radius."""
 
+    outer: Ball
+    n: int
     mechanism: Mechanism
     calibration: Calibration
-    count_share: Promise
-    count_noise: float
+    forecast: Forecast
+    search: RadiusSearch
 
+    @staticmethod
+    def make(outer: Ball, n: int, shares: Sequence[Promise], coverage: float) -> BallPlan:
+        """Make every choice: the first share pays for the centre, the second for the radius."""
+        mechanism, calibration, forecast = choose("auto", outer, n, shares[0])
+        search = RadiusSearch(outer.space.dim, n, outer.radius, shares[1], coverage)
+        return BallPlan(outer, n, mechanism, calibration, forecast, search)
 
-def prepare_ball(outer: Ball, n: int, shares: Sequence[Promise]) -> BallPlan:
-    """Make every choice, and every refusal, before anything is spent: public numbers only."""
-    mechanism, calibration, _ = choose("auto", outer, n, shares[0])
-    count_share = split(shares[1], counts_asked())[0]
-    return BallPlan(mechanism, calibration, count_share, count_scale(count_share))
+    @cached_property
+    def obstacle(self) -> str | None:
+        """Why no smaller ball can be expected, or None."""
+        if not self.search.can_help:
+            off = math.ceil(self.search.error)
+            return f"counting units privately may be off by {off:,}, more than a quarter of all {self.n:,}"
+        if self.forecast.mean > _FARTHEST_CENTER * self.outer.radius:
+            return (
+                f"its centre would be off by {self.forecast.mean:.3g}, more than half the public radius "
+                f"{self.outer.radius:.3g}"
+            )
+        return None
 
+    def radius(self, fill: float) -> float:
+        """Return the radius to expect if the data lie within `fill` times the outer radius of their mean."""
+        spread = math.hypot(fill * self.outer.radius, self.forecast.mean)
+        found = int(np.searchsorted(self.search.radii, spread * (1 - 1e-12)))
+        return self._stretched(min(found, len(self.search.radii) - 1))
 
-def released_ball(
-    points: Array,
-    outer: Ball,
-    plan: BallPlan,
-    total: Promise,
-    unit: str,
-    bits: tuple[RandomSource, bool],
-    coverage: float = 0.95,
-) -> Release:
-    """Find a centre with the first share and a radius with the second, from units' points in the outer frame."""
-    source, private = bits
-    mechanism, calibration = plan.mechanism, plan.calibration
-    n = len(points)
-    frame = outer.frame
-    tol = frechet.default_tol(outer, n)
-    mean = frechet.mean(points, outer.in_frame, tol=tol).in_frame
-    # Clipped into the old ball: on positive curvature the new one must not reach around.
-    center = outer.in_frame.pull_in(mechanism.draw(outer, calibration, mean, points, source))
-    away = frame.dist(center, points)
-    radii = outer.radius * np.geomspace(_SMALLEST_SHARE, 1.0, _RADII)
-    found = _search(away, radii, coverage * n, plan, source)
-    radius = outer.radius if found is None else float(radii[found])
-    value = outer
-    if radius < outer.radius:
+    def _stretched(self, index: int) -> float:
+        radius = float(self.search.radii[index]) * self.search.stretch
+        return radius if radius < _WORTH_IT * self.outer.radius else self.outer.radius
+
+    def release(
+        self,
+        points: Array,
+        total: Promise,
+        unit: str,
+        bits: tuple[RandomSource, bool],
+        neighbours: str = NEIGHBOURS,
+        least: float = 0.0,
+    ) -> Release:
+        """Find a centre and a radius from units' points in the outer frame. Never raises.
+
+        If fewer than the share `least` of the units seem to lie inside, the outer ball comes back.
+        """
+        source, private = bits
+        outer, search = self.outer, self.search
+        center = self._center(points, source)
+        away = sealed(lambda: outer.frame.dist(center, points), lambda: np.zeros(self.n))
+        radius = self._stretched(search.find(away, source))
+        inside = search.count(away, radius, source)
+        # Less two standard deviations: a count must not speak against a ball by chance.
+        enough = inside >= least * self.n - 2 * search.count_noise
+        value = self._ball(center, radius, total, private) if radius < outer.radius and enough else outer
+        return Release(
+            statistic="ball",
+            value=value,
+            privacy=total,
+            share=self.calibration.privacy,
+            mechanism=self.mechanism.name,
+            scale=self.calibration.scale,
+            rule=self.calibration.rule,
+            sensitivity=self.calibration.sensitivity,
+            ball=outer,
+            n=self.n,
+            unit=unit,
+            tol=frechet.default_tol(outer, self.n),
+            projected=True,
+            private=private,
+            timing=timing_of(self.mechanism, ()),
+            neighbours=neighbours,
+            details={
+                "search share": level_of(search.share),
+                "coverage": search.coverage,
+                "count noise": search.count_noise,
+                "units inside": inside,
+            },
+        )
+
+    def _center(self, points: Array, source: RandomSource) -> Array:
+        """Draw a mean over the outer ball, moved into it: on positive curvature the new ball must not reach around."""
+        draw = draw_mean(self.outer, self.mechanism, self.calibration, points, source)
+        return sealed(lambda: self.outer.in_frame.pull_in(draw[None])[0], lambda: self.outer.frame.origin)
+
+    def _ball(self, center: Array, radius: float, total: Promise, private: bool) -> Ball:
+        outer = self.outer
         said = f"released under {total} inside: {outer.origin or outer!r}"
         # What was drawn may be no centre for a ball (a matrix singular to working precision): decided by the release.
-        with contextlib.suppress(DPManifoldError):
-            value = Ball(
+        return sealed(
+            lambda: Ball(
                 outer.space, outer.pull_in(outer.from_frame(center[None]))[0], radius, said, simulated=not private
-            )
-    return Release(
-        statistic="ball",
-        value=value,
-        privacy=total,
-        share=calibration.privacy,
-        mechanism=mechanism.name,
-        scale=calibration.scale,
-        rule=calibration.rule,
-        sensitivity=calibration.sensitivity,
-        ball=outer,
-        n=n,
-        unit=unit,
-        tol=tol,
-        projected=True,
-        private=private,
-        timing=timing_of(mechanism, ()),
-        details={"count noise": plan.count_noise, "counts": float(counts_asked()), "coverage": coverage},
+            ),
+            lambda: outer,
+        )
+
+
+class Refinement:
+    """A smaller ball before any statistic, or none where public numbers say that it cannot help.
+
+    Attributes
+    ----------
+    plan : how the ball will be found; None if refinement was not asked for, or is skipped
+    skipped : why it is skipped, or None
+    rest : the promise that is left for the statistic; all of it if there is no search
+    """
+
+    def __init__(self, ball: Ball, n: int, privacy: Promise, refine: bool) -> None:
+        self.ball, self.n = ball, n
+        self.plan: BallPlan | None = None
+        self.skipped: str | None = None
+        self.rest = privacy
+        if not checked_flag(refine, "refine"):
+            return
+        shares = divide(privacy, _PURE_SHARES if isinstance(privacy, PureDP) else _SHARES)
+        try:
+            plan = BallPlan.make(ball, n, shares[:2], _COVERAGE)
+        except DPManifoldError as problem:
+            self.skipped = str(problem).rstrip(".")
+            return
+        self.skipped = plan.obstacle
+        if self.skipped is None and plan.radius(SMALL_FILL) >= ball.radius:
+            self.skipped = "even for data that fill a tenth of the ball the one to expect is hardly smaller"
+        if self.skipped is None:
+            self.plan, self.rest = plan, shares[2]
+            self._cost = compose(shares[:2])
+
+    @property
+    def details(self) -> dict[str, float]:
+        """What a release states if it was asked for refinement that could not help."""
+        return {} if self.skipped is None else {"refine skipped": 1.0}
+
+    def find(
+        self, points: Array, unit: str, bits: tuple[RandomSource, bool], neighbours: str = NEIGHBOURS
+    ) -> tuple[Release, ...]:
+        """Release the ball as the first step of a statistic; nothing, if there is no search. Never raises."""
+        if self.plan is None:
+            return ()
+        return (self.plan.release(points, self._cost, unit, bits, neighbours, _LEAST_INSIDE),)
+
+    def move(self, steps: tuple[Release, ...], points: Array) -> Array:
+        """Return the points in the frame of the ball that was released. Never raises."""
+        inner: Ball = steps[0].value if steps else self.ball
+        if inner is self.ball:
+            return points
+        origin = np.broadcast_to(inner.frame.origin, points.shape)
+        return sealed(lambda: inner.take_over(self.ball, points), lambda: origin)
+
+
+def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: Array, source: RandomSource) -> Array:
+    """Solve the mean of points in the ball's frame and draw about it; returns a point of the frame. Never raises."""
+    frame, tol = ball.frame, frechet.default_tol(ball, len(points))
+    # Rounding may leave the solution just outside the ball, where a truncated law has no footpoint.
+    mean = sealed(
+        lambda: ball.in_frame.pull_in(frechet.mean(points, ball.in_frame, tol=tol).in_frame[None])[0],
+        lambda: frame.origin,
     )
+    return draw_about(ball, mechanism, calibration, mean, points, source)
 
 
-def counts_asked() -> int:
-    """Return how many questions a binary search over the radii asks."""
-    return math.ceil(math.log2(_RADII))
+def draw_about(
+    ball: Ball, mechanism: Mechanism, calibration: Calibration, mean: Array, points: Array, source: RandomSource
+) -> Array:
+    """Draw about a mean in the frame; where that fails, about the frame's origin. Never raises."""
+    origin = ball.frame.origin
+
+    def about_origin() -> Array:
+        at_origin = np.broadcast_to(origin, (max(1, len(points)), *origin.shape)).copy()
+        return sealed(lambda: mechanism.draw(ball, calibration, origin, at_origin, source), lambda: origin)
+
+    return sealed(lambda: mechanism.draw(ball, calibration, mean, points, source), about_origin)
+
+
+def level_of(promise: Promise) -> float:
+    """Return the one number of a pure, zero-concentrated or Gaussian promise.
+
+    Examples
+    --------
+    >>> level_of(PureDP(0.5))
+    0.5
+    """
+    (level,) = (value for name, value in promise.to_dict().items() if name != "kind")
+    return float(level)
+
+
+def search_of(release: Release) -> RadiusSearch:
+    """Return the search behind the release of a ball, from what the release states."""
+    share = type(release.share)(release.details["search share"])  # type: ignore[call-arg]
+    outer = release.ball
+    return RadiusSearch(outer.space.dim, release.n, outer.radius, share, release.details["coverage"])
 
 
 def timing_of(mechanism: Mechanism, steps: tuple[Release, ...]) -> str:
     """Say what the running time tells: the draw's own, unless a step's depends on the data."""
     fine = mechanism.covers_timing and all(step.timing == DRAW_COVERED for step in steps)
     return DRAW_COVERED if fine else NOT_COVERED
-
-
-def _search(away: Array, radii: Array, wanted: float, plan: BallPlan, source: RandomSource) -> int | None:
-    """Return the index of the smallest radius that seems to cover enough, or None.
-
-    Every count has sensitivity 1: replacing a unit changes it by at most one. The number of questions is fixed.
-    """
-    low, high = 0, len(radii) - 1
-    found: int | None = None
-    for _ in range(counts_asked()):
-        middle = (low + high) // 2
-        count = float((away <= radii[middle]).sum()) + _count_noise(plan.count_share, plan.count_noise, source)
-        if count >= wanted:
-            found, high = middle, max(low, middle - 1)
-        else:
-            low = min(high, middle + 1)
-    return found
-
-
-def count_scale(privacy: Promise) -> float:
-    """Return the scale of the noise on one count of sensitivity 1."""
-    if isinstance(privacy, PureDP):
-        return laplace_scale(1.0, PureDP(pure_epsilon(privacy)))
-    return gaussian_scale(1.0, privacy)
-
-
-def _count_noise(privacy: Promise, scale: float, source: RandomSource) -> float:
-    if isinstance(privacy, PureDP):
-        return float(scale * source.exponential(()) * source.direction((), 1)[0])
-    return float(scale * source.normal(()))

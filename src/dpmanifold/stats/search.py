@@ -1,0 +1,170 @@
+"""How the radius of a ball is found: a search that knows its own noise (theory section 8).
+
+A radius is looked for on a fixed grid: the smallest that holds a wanted number of units. Every answer is noisy, so a
+search can end at a radius that holds far fewer. How many fewer is known from public numbers: with probability 0.999
+at most `error`. From this follow the number of units to ask for, whether to ask at all, and by how much the radius
+that was found is stretched, so that the ball holds nearly everybody.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from dpmanifold._check import FloatArray
+from dpmanifold.mechanisms.base import pure_epsilon
+from dpmanifold.noise.source import RandomSource
+from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale, split
+from dpmanifold.stats.sealed import sealed
+
+# A search ends with fewer units than wanted, by more than its `error`, with at most this probability.
+_FAILURE = 0.001
+# Beyond this share of the units the error leaves no radius that surely holds half of them.
+MOST_ERROR = 0.25
+# No search asks for more than this share: the last units are the farthest ones.
+_MOST_WANTED = 0.97
+# Grids by the number of halvings: 2^k radii, in geometric steps down to this share of the outer radius.
+_GRIDS = {6: 1 / 256, 5: 1 / 256, 4: 1 / 64, 3: 1 / 16}
+# A finer grid is taken as long as its error stays below this share of the units.
+_FINE_ERROR = 0.15
+# Of a pure promise, the part for the choice of the radius; the rest counts the units within it.
+_PURE_SHARES = (0.75, 0.25)
+
+
+@dataclass(frozen=True)
+class RadiusSearch:
+    """A search for a radius, planned from public numbers alone.
+
+    Parameters
+    ----------
+    dim, n : dimension of the space, number of units
+    outer : the largest radius
+    share : the promise of the search, the last count included
+    coverage : share of the units that the ball should hold
+
+    Examples
+    --------
+    >>> from dpmanifold.privacy import GDP
+    >>> search = RadiusSearch(6, 2000, 1.0, GDP(0.2), 0.99)
+    >>> search.halvings, round(search.error), search.can_help
+    (6, 47, True)
+    >>> RadiusSearch(6, 50, 1.0, GDP(0.2), 0.99).can_help
+    False
+    """
+
+    dim: int
+    n: int
+    outer: float
+    share: Promise
+    coverage: float
+
+    # ---------------------------------------------------------------- public numbers
+
+    @property
+    def pure(self) -> bool:
+        """Whether radii are chosen by the exponential mechanism, or by counts with Gaussian noise."""
+        return isinstance(self.share, PureDP)
+
+    @cached_property
+    def halvings(self) -> int:
+        """The finest grid whose error is small against n, or the coarsest."""
+        fine = [k for k in _GRIDS if self._error(k) <= _FINE_ERROR * self.n]
+        return max(fine, default=min(_GRIDS))
+
+    def _error(self, halvings: int) -> float:
+        if self.pure:
+            choice = split(self.share, _PURE_SHARES)[0]
+            return 2 / pure_epsilon(choice) * math.log(2**halvings / _FAILURE)
+        noise = gaussian_scale(1.0, split(self.share, halvings + 1)[0])
+        return noise * float(special.ndtri(1 - _FAILURE / halvings))
+
+    @property
+    def error(self) -> float:
+        """With probability 0.999 the radius found holds no fewer units than wanted, less this many."""
+        return self._error(self.halvings)
+
+    @property
+    def can_help(self) -> bool:
+        """Whether the ball will hold at least half of the units, with that probability."""
+        return self.error <= MOST_ERROR * self.n
+
+    @property
+    def wanted(self) -> float:
+        """How many units the radius is asked to hold: so many that noise leads neither below half nor beyond all."""
+        return min(self.coverage * self.n, _MOST_WANTED * self.n, self.n - self.error)
+
+    @cached_property
+    def radii(self) -> FloatArray:
+        """The grid; the last one is the outer radius."""
+        return self.outer * np.geomspace(_GRIDS[self.halvings], 1.0, 2**self.halvings)
+
+    @cached_property
+    def stretch(self) -> float:
+        """What the radius found is multiplied by: from the share it surely holds to `coverage`, on normal data.
+
+        What it surely holds allows for one standard deviation of a count, or what the exponential mechanism exceeds
+        with probability 1/6. Distances from a centre that is off spread relatively less than the reference's, so this
+        stretches too much rather than too little.
+        """
+        typical = self.error / 6 if self.pure else self.count_noise
+        held = min(max((self.wanted - typical) / self.n, 0.5), self.coverage)
+        low, high = special.gammaincinv(self.dim / 2, [held, min(self.coverage, 0.999)])
+        return max(1.0, math.sqrt(high / low))
+
+    @cached_property
+    def last_share(self) -> Promise:
+        """The promise of the last count."""
+        return split(self.share, _PURE_SHARES)[1] if self.pure else split(self.share, self.halvings + 1)[0]
+
+    @cached_property
+    def count_noise(self) -> float:
+        """Scale of the noise on a count: Laplace for pure promises, else normal."""
+        if self.pure:
+            return laplace_scale(1.0, PureDP(pure_epsilon(self.last_share)))
+        return gaussian_scale(1.0, self.last_share)
+
+    # ---------------------------------------------------------------- the search
+
+    def find(self, away: FloatArray, source: RandomSource) -> int:
+        """Return the index of a radius, given the units' distances from the centre. Never raises.
+
+        Replacing one unit changes every number of units within a radius by at most one.
+        """
+        counts = sealed(lambda: self._counts(away), lambda: np.full(len(self.radii), float(self.n)))
+        return self._choose(counts, source) if self.pure else self._halve(counts, source)
+
+    def count(self, away: FloatArray, radius: float, source: RandomSource) -> float:
+        """Return how many units lie within a radius, with noise. Never raises."""
+        inside = sealed(lambda: float((away <= radius).sum()), lambda: float(self.n))
+        if self.pure:
+            return inside + self.count_noise * float(source.exponential(())) * float(source.direction((), 1)[0])
+        return inside + self.count_noise * float(source.normal(()))
+
+    def _counts(self, away: FloatArray) -> FloatArray:
+        """Return how many units each radius holds; the last stands for the outer ball, which holds all."""
+        counts = np.searchsorted(np.sort(away), self.radii, side="right").astype(float)
+        counts[-1] = self.n
+        return counts
+
+    def _choose(self, counts: FloatArray, source: RandomSource) -> int:
+        """Exponential mechanism: the fewer units must move to make a radius the right answer, the likelier it is."""
+        before = np.concatenate([[0.0], counts[:-1]])
+        missing = np.maximum(0.0, np.maximum(self.wanted - counts, before - self.wanted))
+        epsilon = pure_epsilon(split(self.share, _PURE_SHARES)[0])
+        # The largest of these sums is where the mechanism's draw falls: minus log of an exponential is Gumbel's law.
+        return int(np.argmax(-epsilon * missing / 2 - np.log(source.exponential(len(counts)))))
+
+    def _halve(self, counts: FloatArray, source: RandomSource) -> int:
+        """Binary search with a fixed number of noisy counts."""
+        low, high = 0, len(counts) - 1
+        for _ in range(self.halvings):
+            middle = (low + high) // 2
+            if counts[middle] + self.count_noise * float(source.normal(())) >= self.wanted:
+                high = middle
+            else:
+                low = middle + 1
+        return low
