@@ -77,6 +77,9 @@ class Release:
     steps : earlier releases this one used and whose cost is included in `privacy`
     details : further public numbers, by name
     version : of the library
+    shrinkage : how the value was moved towards the ball's centre after the draw ("james-stein" or "bounded", theory
+        section 8); empty if it was not
+    raw : the draw itself where the value was moved towards the centre, else None
     """
 
     statistic: str
@@ -99,6 +102,8 @@ class Release:
     steps: tuple[Release, ...] = ()
     details: dict[str, float] = field(default_factory=dict)
     version: str = __version__
+    shrinkage: str = ""
+    raw: Any = None
 
     # ---------------------------------------------------------------- what to expect
 
@@ -141,7 +146,10 @@ class Release:
         (theory section 8). Sampling is not in it, nor is clipping to the public ball.
         """
         clipping = self.clipping
-        return self.noise_error() + (0.0 if clipping is None else clipping.expected)
+        noise = self.noise_error()
+        if self.shrinkage:  # its mean square is not above the draw's: nothing is known of its mean alone
+            noise = self._at_most(math.sqrt(self._forecast().second_moment))
+        return noise + (0.0 if clipping is None else clipping.expected)
 
     def _at_most(self, error: float) -> float:
         """Two points of the ball are never farther apart than its diameter."""
@@ -212,6 +220,8 @@ class Release:
         notes = []
         if "refine skipped" in self.details:
             notes.append("no smaller ball was looked for: with so few units under this promise it could not help")
+        if self.shrinkage:
+            notes.append("the draw was moved towards the public centre, which can only help here; it is kept in raw")
         if self._swamped():
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
         elif self.ball.space.dist(self.ball.center, self.value) >= self.ball.radius * (1 - 1e-9):
@@ -247,6 +257,7 @@ class Release:
             "steps": [step.to_dict() for step in self.steps],
             "details": dict(self.details),
             "version": self.version,
+            **({"shrinkage": self.shrinkage, "raw": _value_to_json(self.raw, "mean")} if self.shrinkage else {}),
         }
 
     @staticmethod
@@ -337,6 +348,8 @@ def _release_from(record: Any, depth: int) -> Release:
             sensitivity=Sensitivity(**record["sensitivity"]),
             ball=ball,
             steps=tuple(_release_from(step, depth + 1) for step in record["steps"]),
+            shrinkage=str(record.get("shrinkage", "")),
+            raw=_value_from_json(record["raw"], "mean", ball.space) if "raw" in record else None,
         )
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise InvalidDataError(f"the release is damaged: {problem}. Write it again with Release.save.") from problem

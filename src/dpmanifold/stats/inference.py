@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import TypeVar
+
 import numpy as np
 
 from dpmanifold import frechet, sensitivity
@@ -19,7 +22,9 @@ from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.inputs import EachRecord, Told, checked_units, divide, fresh_bits, prepare, spend
 from dpmanifold.stats.mean import release_mean
-from dpmanifold.stats.variance import release_variance
+from dpmanifold.stats.refine import Refinement
+from dpmanifold.stats.sealed import sealed
+from dpmanifold.stats.variance import located, release_variance
 
 # Fixed in advance, as shares of mu^2 (or rho): the mean and the second moment of a region or a test; the mean, the
 # variance and the fourth moment of an interval.
@@ -35,6 +40,7 @@ def private_region(
     *,
     units: object = None,
     level: float = 0.95,
+    refine: bool = False,
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
@@ -50,6 +56,8 @@ def private_region(
     ----------
     X, ball, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
+    refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the region is then about
+        the mean of the population clipped to that ball
 
     Examples
     --------
@@ -64,10 +72,14 @@ def private_region(
     """
     level = open_fraction(level, "level")
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-    plan = _Moments(ball, len(points), privacy)
+    refinement = Refinement(ball, len(points), _gaussian(privacy), refine)
+    plan = _Moments(ball, len(points), refinement.rest)
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "region")
-    return Region(plan.release(points, unit, bits, NEIGHBOURS), level)
+    steps = refinement.find(points, unit, bits)
+    plan = _suited(plan, steps)
+    moved = refinement.move(steps, points) if plan.ball is not ball else points
+    return Region(plan.release(moved, unit, privacy, bits, NEIGHBOURS, steps, refinement.details), level)
 
 
 def private_interval(
@@ -77,6 +89,7 @@ def private_interval(
     *,
     units: object = None,
     level: float = 0.95,
+    refine: bool = False,
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
@@ -91,6 +104,8 @@ def private_interval(
     ----------
     X, ball, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
+    refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the interval is then
+        about the variance of the population clipped to that ball
 
     Examples
     --------
@@ -105,27 +120,14 @@ def private_interval(
     """
     level = open_fraction(level, "level")
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-    n = len(points)
-    shares = divide(_gaussian(privacy), INTERVAL_SHARES)
-    chosen = _gaussian_mean(ball, n, shares[0])
-    _refuse_overflow(
-        chosen[1].scale,
-        gaussian_scale(sensitivity.of_variance(ball, n, away=ball.radius).value, shares[1]),
-        gaussian_scale(sensitivity.of_fourth_moment(ball, n, away=ball.radius).value, shares[2]),
-    )
+    refinement = Refinement(ball, len(points), _gaussian(privacy), refine)
+    plan = _Spread(ball, len(points), refinement.rest)
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "interval")
-    mean = release_mean(points, ball, shares[0], unit, chosen, True, bits)
-    variance = release_variance(points, ball, compose(shares[:2]), shares[1], unit, mean, 0.0, bits)
-    at, apart = ball.locate(mean.value)
-    bound = sensitivity.of_fourth_moment(ball, n, away=apart)
-    away = np.minimum(ball.frame.dist(at, points), sensitivity.reach(ball, away=apart))
-    scale = gaussian_scale(bound.value, shares[2])
-    value = float((away**4).mean()) + scale * float(bits[0].normal(()))
-    release = _moment_release(
-        "fourth moment", value, ball, n, unit, (privacy, shares[2]), (scale, bound, apart), bits[1], (variance,)
-    )
-    return Interval(release, level)
+    steps = refinement.find(points, unit, bits)
+    plan = _suited(plan, steps)
+    moved = refinement.move(steps, points) if plan.ball is not ball else points
+    return Interval(plan.release(moved, unit, privacy, bits, NEIGHBOURS, steps, refinement.details), level)
 
 
 def private_test(
@@ -136,6 +138,7 @@ def private_test(
     *,
     units: object = None,
     level: float = 0.95,
+    refine: bool = False,
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
@@ -153,6 +156,7 @@ def private_test(
     ball, privacy, invalid, curator, confirm, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
     units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y
     level : the confidence of the interval for the distance between the means, in (0, 1)
+    refine : spend a fifth of the promise on one smaller ball for both groups first, found from all units together
 
     Examples
     --------
@@ -170,40 +174,147 @@ def private_test(
         prepare(X, ball, privacy, first_units, invalid, told, "first group"),
         prepare(Y, ball, privacy, second_units, invalid, told, "second group"),
     ]
-    plans = [_Moments(ball, len(points), privacy) for points, _ in groups]
+    everybody = np.concatenate([points for points, _ in groups])
+    refinement = Refinement(ball, len(everybody), _gaussian(privacy), refine)
+    plans = [_Moments(ball, len(points), refinement.rest) for points, _ in groups]
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "two-sample test")
+    steps = refinement.find(everybody, groups[0][1], bits, NEIGHBOURS_BY_CLASS)
+    suited = [_suited(plan, steps) for plan in plans]
+    # One ball for both: distances between the means are taken in it.
+    used = suited if all(plan.ball is not ball for plan in suited) else plans
     first, second = (
-        plan.release(points, unit, bits, NEIGHBOURS_BY_CLASS)
-        for plan, (points, unit) in zip(plans, groups, strict=True)
+        plan.release(
+            refinement.move(steps, points) if plan.ball is not ball else points,
+            unit,
+            privacy,
+            bits,
+            NEIGHBOURS_BY_CLASS,
+            steps,
+            refinement.details,
+        )
+        for plan, (points, unit) in zip(used, groups, strict=True)
     )
     return TwoSampleTest(first, second, level)
 
 
-class _Moments:
-    """Choices for a mean and a second moment, and every refusal, from public numbers, before anything is spent."""
+class _About(ABC):
+    """Moments about a released mean: choices and refusals from public numbers, before anything is spent.
 
-    def __init__(self, ball: Ball, n: int, privacy: Promise) -> None:
-        self.ball, self.n, self.privacy = ball, n, privacy
-        self.shares = divide(_gaussian(privacy), REGION_SHARES)
-        self.chosen = _gaussian_mean(ball, n, self.shares[0])
-        farthest = sensitivity.of_second_moment(ball, n, away=ball.radius)  # about a mean at the edge: the largest
+    `rest` is what the mean and its moments may cost together; a ball that was found before is not in it.
+    """
+
+    def __init__(self, ball: Ball, n: int, rest: Promise) -> None:
+        self.ball, self.n, self.rest = ball, n, rest
+        self._prepare()
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Choose, and refuse what double precision cannot hold."""
+
+    @abstractmethod
+    def release(
+        self,
+        points: Array,
+        unit: str,
+        total: Promise,
+        bits: tuple[RandomSource, bool],
+        neighbours: str,
+        before: tuple[Release, ...],
+        details: dict[str, float],
+    ) -> Release:
+        """Release the mean, with what came before as its steps, then the moments about it. Never raises."""
+
+
+A = TypeVar("A", bound=_About)
+
+
+def _suited(plan: A, steps: tuple[Release, ...]) -> A:
+    """Return the plan on the ball that was released, or the one at hand where that does not suit."""
+    if not steps or steps[0].value is plan.ball:
+        return plan
+    inner: Ball = steps[0].value
+    return sealed(lambda: type(plan)(inner, plan.n, plan.rest), lambda: plan)
+
+
+class _Moments(_About):
+    """A mean and a second moment."""
+
+    def _prepare(self) -> None:
+        self.shares = divide(_gaussian(self.rest), REGION_SHARES)
+        self.chosen = _gaussian_mean(self.ball, self.n, self.shares[0])
+        # About a mean at the edge: the largest.
+        farthest = sensitivity.of_second_moment(self.ball, self.n, away=self.ball.radius)
         _refuse_overflow(self.chosen[1].scale, gaussian_scale(farthest.value, self.shares[1]))
 
-    def release(self, points: Array, unit: str, bits: tuple[RandomSource, bool], neighbours: str) -> Release:
+    def release(
+        self,
+        points: Array,
+        unit: str,
+        total: Promise,
+        bits: tuple[RandomSource, bool],
+        neighbours: str,
+        before: tuple[Release, ...],
+        details: dict[str, float],
+    ) -> Release:
         """Release the mean, then the second moment about it with the mean as its step."""
         ball, n, share = self.ball, self.n, self.shares[1]
-        mean = release_mean(points, ball, self.shares[0], unit, self.chosen, True, bits, (), neighbours)
-        at, apart = ball.locate(mean.value)
+        cost = compose([*(step.privacy for step in before), self.shares[0]]) if before else self.shares[0]
+        mean = release_mean(points, ball, cost, unit, self.chosen, True, bits, before, neighbours, details)
+        at, apart = located(ball, mean.value)
         bound = sensitivity.of_second_moment(ball, n, away=apart)
         # Longer than the bound allows would be rounding: cut, so that the bound holds for what is computed.
-        vectors = shorten(ball.frame.log_coords(at, points), sensitivity.reach(ball, away=apart))
+        reach, dim = sensitivity.reach(ball, away=apart), ball.frame.dim
+        exact = sealed(
+            lambda: to_vecd(frechet.second_moment(shorten(ball.frame.log_coords(at, points), reach))),
+            lambda: np.zeros(dim * (dim + 1) // 2),
+        )
         scale = gaussian_scale(bound.value, share)
-        exact = to_vecd(frechet.second_moment(vectors))
         value = from_vecd(exact + scale * bits[0].normal(exact.shape))
         numbers = (scale, bound, apart)
         return _moment_release(
-            "second moment", value, ball, n, unit, (self.privacy, share), numbers, bits[1], (mean,), neighbours
+            "second moment", value, ball, n, unit, (total, share), numbers, bits[1], (mean,), neighbours
+        )
+
+
+class _Spread(_About):
+    """A mean, a variance and a fourth moment."""
+
+    def _prepare(self) -> None:
+        ball, n = self.ball, self.n
+        self.shares = divide(_gaussian(self.rest), INTERVAL_SHARES)
+        self.chosen = _gaussian_mean(ball, n, self.shares[0])
+        _refuse_overflow(
+            self.chosen[1].scale,
+            gaussian_scale(sensitivity.of_variance(ball, n, away=ball.radius).value, self.shares[1]),
+            gaussian_scale(sensitivity.of_fourth_moment(ball, n, away=ball.radius).value, self.shares[2]),
+        )
+
+    def release(
+        self,
+        points: Array,
+        unit: str,
+        total: Promise,
+        bits: tuple[RandomSource, bool],
+        neighbours: str,
+        before: tuple[Release, ...],
+        details: dict[str, float],
+    ) -> Release:
+        """Release the mean, the variance about it, and the fourth moment with both as its steps."""
+        ball, n, shares = self.ball, self.n, self.shares
+        paid = [step.privacy for step in before]
+        cost = compose([*paid, shares[0]]) if before else shares[0]
+        mean = release_mean(points, ball, cost, unit, self.chosen, True, bits, before, neighbours, details)
+        both = compose([*paid, *shares[:2]])
+        variance = release_variance(points, ball, both, shares[1], unit, mean, 0.0, bits)
+        at, apart = located(ball, mean.value)
+        bound = sensitivity.of_fourth_moment(ball, n, away=apart)
+        reach = sensitivity.reach(ball, away=apart)
+        exact = sealed(lambda: float((np.minimum(ball.frame.dist(at, points), reach) ** 4).mean()), lambda: 0.0)
+        scale = gaussian_scale(bound.value, shares[2])
+        value = exact + scale * float(bits[0].normal(()))
+        return _moment_release(
+            "fourth moment", value, ball, n, unit, (total, shares[2]), (scale, bound, apart), bits[1], (variance,)
         )
 
 

@@ -35,6 +35,10 @@ from dpmanifold.stats.inputs import (
 )
 from dpmanifold.stats.refine import Refinement, draw_about, draw_mean, timing_of
 from dpmanifold.stats.sealed import sealed
+from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
+
+# Mechanisms whose noise is normal in the frame of a flat ball.
+_NORMAL_NOISE = ("wrapped-gaussian", "wrapped-gaussian-classical")
 
 
 def private_mean(
@@ -49,6 +53,7 @@ def private_mean(
     confirm: bool = False,
     project: bool = True,
     refine: bool = False,
+    shrink: str | None = "auto",
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Release:
@@ -68,6 +73,8 @@ def private_mean(
     project : move the draw into the ball, which costs nothing and never hurts
     refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
         this cannot help (theory section 8); `plan_mean(..., refine=True)` says what to expect
+    shrink : "auto" moves the draw towards the ball's centre where the error provably cannot grow by that (Gaussian
+        noise on flat spaces, few units; theory section 8), and keeps the draw in `raw`; None never does
     budget : spend from this budget, before anything is drawn
     rng : None for a release; a seed or generator for simulations, which marks the result not private
 
@@ -85,6 +92,7 @@ def private_mean(
     """
     checked_flag(project, "project")
     checked_question(ball, privacy)
+    shrinks = _checked_shrink(shrink)
     points: Array | FlatMean
     if ball.space.is_flat and comes_in_blocks(X, ball, units):
         plan = MeanPlan(ball, checked_number(len(X)), privacy, mechanism, refine)
@@ -98,7 +106,7 @@ def private_mean(
         plan = MeanPlan(ball, len(points), privacy, mechanism, refine)
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, plan.label)
-    return plan.release(points, unit, privacy, project, bits)
+    return plan.release(points, unit, privacy, project, bits, shrinks=shrinks)
 
 
 class MeanPlan:
@@ -123,6 +131,7 @@ class MeanPlan:
         bits: tuple[RandomSource, bool],
         neighbours: str = NEIGHBOURS,
         details: dict[str, float] | None = None,
+        shrinks: bool = True,
     ) -> Release:
         """Draw; `total` is what the release states. The mean alone will do where `needs_points` is False."""
         details = {**(details or {}), **self.refinement.details}
@@ -138,7 +147,7 @@ class MeanPlan:
                 )
                 if suited is not None:
                     points, ball, chosen = self.refinement.move(steps, points), steps[0].value, suited
-        return release_mean(points, ball, total, unit, chosen, project, bits, steps, neighbours, details)
+        return release_mean(points, ball, total, unit, chosen, project, bits, steps, neighbours, details, shrinks)
 
 
 def release_mean(
@@ -152,6 +161,7 @@ def release_mean(
     steps: tuple[Release, ...] = (),
     neighbours: str = NEIGHBOURS,
     details: dict[str, float] | None = None,
+    shrinks: bool = False,
 ) -> Release:
     """Solve, draw in the frame, move back; `privacy` is the total, the calibration's the share of this step.
 
@@ -168,6 +178,11 @@ def release_mean(
         value, project = sealed(lambda: _baseline_value(ball, draw), lambda: ball.center), False
     else:
         value = sealed(lambda: _placed(ball, draw, project), lambda: ball.center)
+    rule = shrinkage_of(ball, mechanism, calibration.scale, project) if shrinks else None
+    raw = None
+    if rule is not None:
+        raw = sealed(lambda: _placed(ball, draw, False), lambda: ball.center)
+        value = shrunken(rule, ball, raw, project)
     return Release(
         statistic="mean",
         value=value,
@@ -187,7 +202,27 @@ def release_mean(
         neighbours=neighbours,
         steps=steps,
         details=details or {},
+        shrinkage="" if rule is None else rule.name,
+        raw=raw,
     )
+
+
+def shrinkage_of(ball: Ball, mechanism: Mechanism, scale: float, project: bool) -> Shrinkage | None:
+    """Return how a draw by this mechanism may be moved towards the centre, from public numbers; None if it may not."""
+    if not ball.space.is_flat or mechanism.name not in _NORMAL_NOISE:
+        return None
+    return best_shrinkage(ball.space.dim, ball.radius, scale, project)
+
+
+def shrunken(rule: Shrinkage, ball: Ball, raw: Array, project: bool) -> Array:
+    """Move a released draw towards the ball's centre: a function of the release alone. Never raises."""
+    return sealed(lambda: _placed(ball, rule(ball.space.log_coords(ball.center, raw)), project), lambda: ball.center)
+
+
+def _checked_shrink(shrink: object) -> bool:
+    if shrink not in ("auto", None):
+        raise InvalidArgumentError(f'shrink must be "auto" or None, got {shown(shrink)}.')
+    return shrink == "auto"
 
 
 def _placed(ball: Ball, draw: Array, project: bool) -> Array:
@@ -227,6 +262,7 @@ def private_means(
     confirm: bool = False,
     project: bool = True,
     refine: bool = False,
+    shrink: str | None = "auto",
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> dict[Any, Release]:
@@ -238,7 +274,7 @@ def private_means(
 
     Parameters
     ----------
-    X, ball, privacy, units, mechanism, invalid, curator, confirm, project, refine, budget, rng : as in
+    X, ball, privacy, units, mechanism, invalid, curator, confirm, project, refine, shrink, budget, rng : as in
         :func:`private_mean`
     labels : one class per record
     classes : the public list of classes; a label outside it is an error
@@ -266,6 +302,7 @@ def private_means(
             f"ball must be a Ball, got {shown(ball)}. The arguments are (X, labels, ball, privacy)."
         )
     checked_flag(project, "project")
+    shrinks = _checked_shrink(shrink)
     told = Told(curator, confirm)
     records, replaced = checked_records(X, ball, invalid)
     tally = Tally()
@@ -287,7 +324,7 @@ def private_means(
     spend(budget, privacy, "means by class")
     details = {"classes": float(len(names)), "classes a unit touches": float(spans)}
     return {
-        name: plan.release(points, unit, privacy, project, bits, NEIGHBOURS_BY_CLASS, details)
+        name: plan.release(points, unit, privacy, project, bits, NEIGHBOURS_BY_CLASS, details, shrinks)
         for name, points, unit, plan in prepared
     }
 

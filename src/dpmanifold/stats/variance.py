@@ -15,6 +15,7 @@ from dpmanifold.release import DRAW_COVERED, Release
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.inputs import Told, divide, fresh_bits, prepare, spend
 from dpmanifold.stats.mean import release_mean
+from dpmanifold.stats.sealed import sealed
 
 # Without a point to go by, half the promise pays for the mean and half for the variance.
 _SHARES = 2
@@ -90,6 +91,11 @@ def release_variance(
     return _variance(points, ball, total, share, unit, _reference(mean, ball)[0], excess, bits, (mean,))
 
 
+def located(ball: Ball, point: Array) -> tuple[Array, float]:
+    """Return a released point in the ball's frame and its distance from the origin there. Never raises."""
+    return sealed(lambda: ball.locate(point), lambda: (ball.frame.origin, 0.0))
+
+
 def _reference(about: object, ball: Ball) -> tuple[Array, float]:
     """Return the point (clipped when it is moved into the frame) and the public excess of the moment about it."""
     if not isinstance(about, Release):
@@ -101,7 +107,9 @@ def _reference(about: object, ball: Ball) -> tuple[Array, float]:
     forecast = get(about.mechanism).forecast(about.ball, about.n, about.calibration)
     # Moving the draw into the ball cuts noise that is large against it: no simple correction is right then.
     small = forecast.exact and forecast.second_moment <= ball.radius**2 / 4
-    return np.asarray(about.value), forecast.second_moment if small else 0.0
+    # The excess is that of the draw itself, before it was moved towards the centre.
+    point = about.value if about.raw is None else about.raw
+    return np.asarray(point), forecast.second_moment if small else 0.0
 
 
 def _variance(
@@ -117,18 +125,18 @@ def _variance(
 ) -> Release:
     source, private = bits
     n = len(points)
-    at, apart = ball.locate(point)
+    at, apart = located(ball, point)
     bound = sensitivity.of_variance(ball, n, away=apart)
     # Distances beyond what the bound allows are rounding: cut, so that the bound holds for what is computed.
     reach = np.sqrt(sensitivity.of_variance(ball, 1, away=apart).value)
-    away = np.minimum(ball.frame.dist(at, points), reach)
+    exact = sealed(lambda: float((np.minimum(ball.frame.dist(at, points), reach) ** 2).mean()), lambda: 0.0)
     if isinstance(share, PureDP):
         scale, rule = laplace_scale(bound.value, share), "Delta/epsilon"
         noise = scale * float(source.exponential(())) * float(source.direction((), 1)[0])
     else:
         scale, rule = gaussian_scale(bound.value, share), "Gaussian"
         noise = scale * float(source.normal(()))
-    value = max(0.0, float((away**2).mean()) + noise - excess)
+    value = max(0.0, exact + noise - excess)
     return Release(
         statistic="variance",
         value=value,
