@@ -20,6 +20,7 @@ from dpmanifold import (
     InvalidArgumentError,
     InvalidDataError,
     KendallShapes,
+    Notice,
     PromiseError,
     PureDP,
     Release,
@@ -96,7 +97,19 @@ def test_a_release_holds_no_law_and_no_data():
     ball = BALLS[1]
     release = private_mean(in_ball(ball, 50, np.random.default_rng(0)), ball, PureDP(1.0), units=EACH_RECORD)
     kept = {type(value).__name__ for value in vars(release).values()}
-    assert kept <= {"str", "ndarray", "PureDP", "float", "Sensitivity", "Ball", "int", "bool", "tuple", "dict"}
+    assert kept <= {
+        "str",
+        "ndarray",
+        "PureDP",
+        "float",
+        "Sensitivity",
+        "Ball",
+        "int",
+        "bool",
+        "tuple",
+        "dict",
+        "NoneType",
+    }
 
 
 def concentrated(ball):
@@ -164,7 +177,7 @@ def test_nothing_built_on_a_simulation_is_private():
     assert not private_variance(X, ball, GDP(1.0), units=EACH_RECORD, about=seeded).private
     simulated = private_ball(concentrated(ball), ball, GDP(2.0), units=EACH_RECORD, rng=0).value
     assert simulated.simulated
-    assert not private_mean(X, simulated, GDP(1.0), units=EACH_RECORD).private
+    assert not private_mean(X, simulated, GDP(1.0), units=EACH_RECORD, confirm=True).private
     tampered = source_room.SystemSource()
     assert not private_mean(X, ball, GDP(1.0), units=EACH_RECORD, rng=tampered).private
 
@@ -297,7 +310,10 @@ def test_bad_records_can_count_as_the_centre():
     landmarks = np.random.default_rng(0).standard_normal((9, 4, 2))
     landmarks[2] = 1.0
     landmarks[5, 0, 0] = np.inf
-    assert private_mean(landmarks, shapes, PureDP(1.0), units=EACH_RECORD, invalid="center").n == 9
+    told = []
+    question = {"units": EACH_RECORD, "invalid": "center", "curator": told.append, "confirm": True}
+    assert private_mean(landmarks, shapes, PureDP(1.0), **question).n == 9
+    assert told == [Notice(9, 7, 2)]  # one bad record leaves the others as they are
 
 
 def test_classes_compose_in_parallel_only_where_units_do_not_span_them():
@@ -315,15 +331,29 @@ def test_classes_compose_in_parallel_only_where_units_do_not_span_them():
     assert np.isclose(budget.spent.mu, 1.0)
 
 
-def test_budget_is_spent_before_anything_is_drawn(forbidden):
-    ball = BALLS[0]
+def test_budget_is_spent_before_anything_is_drawn(monkeypatch):
+    ball, budget, events = BALLS[0], Budget(PureDP(1.0)), []
     X = in_ball(ball, 20, np.random.default_rng(0))
-    budget = Budget(PureDP(1.0))
-    with pytest.raises(AssertionError, match="drawn"):
-        private_mean(X, ball, PureDP(0.75), units=EACH_RECORD, budget=budget)
+    spend, words = Budget.spend, source_room.SystemSource._words
+
+    def spending(self, promise, label=""):
+        events.append("spend")
+        spend(self, promise, label)
+
+    def drawing(self, n):
+        events.append(n)
+        return words(self, n)
+
+    monkeypatch.setattr(Budget, "spend", spending)
+    monkeypatch.setattr(source_room.SystemSource, "_words", drawing)
+    private_mean(X, ball, PureDP(0.75), units=EACH_RECORD, budget=budget)
+    assert events[0] == "spend"
+    assert len(events) > 1
     assert budget.spent == PureDP(0.75)
+    events.clear()
     with pytest.raises(BudgetError):
         private_mean(X, ball, PureDP(0.5), units=EACH_RECORD, budget=budget)
+    assert events == ["spend"]
     assert budget.spent == PureDP(0.75)
 
 
@@ -400,10 +430,13 @@ def test_released_ball_is_smaller_and_holds_most(privacy):
     assert not compared.private
 
 
-def test_ball_falls_back_to_the_outer_one():
+def test_ball_is_refused_where_counts_say_nothing(forbidden):
     outer = Ball(Euclidean(2), [0.0, 0.0], 1.0)
-    X = in_ball(outer, 10, np.random.default_rng(0), edge=True)
-    assert private_ball(X, outer, PureDP(1e-3), units=EACH_RECORD, rng=0).value.radius <= 1.0
+    X = in_ball(outer, 10, np.random.default_rng(0))
+    budget = Budget(PureDP(1.0))
+    with pytest.raises(PromiseError, match="more than a quarter"):
+        private_ball(X, outer, PureDP(1e-3), units=EACH_RECORD, budget=budget)
+    assert budget.spent is None
 
 
 # -------------------------------------------------------------------- refusals: nothing drawn, nothing spent
@@ -527,7 +560,8 @@ def test_huge_noise_never_raises_and_never_depends_on_the_draw():
             release = private_mean(X, ball, GDP(0.5), units=EACH_RECORD, rng=seed, **options)
             assert np.isfinite(release.value).all()
         assert private_variance(X, ball, GDP(0.5), units=EACH_RECORD, rng=seed).value >= 0
-        assert isinstance(private_ball(X, ball, PureDP(0.5), units=EACH_RECORD, rng=seed).value, Ball)
+        found = private_ball(np.repeat(X, 200, axis=0), ball, PureDP(0.5), units=EACH_RECORD, rng=seed).value
+        assert isinstance(found, Ball)
 
 
 def test_refinement_never_mixes_the_inner_noise_with_the_outer_ball(monkeypatch):
@@ -537,8 +571,8 @@ def test_refinement_never_mixes_the_inner_noise_with_the_outer_ball(monkeypatch)
         raise InvalidDataError("no")
 
     monkeypatch.setattr(Ball, "take_over", broken)
-    with pytest.raises(InvalidDataError):
-        private_mean(np.zeros((2000, 1)), ball, GDP(1.0), units=EACH_RECORD, refine=True)
+    release = private_mean(np.zeros((2000, 1)), ball, GDP(1.0), units=EACH_RECORD, refine=True)
+    assert release.ball == release.steps[0].value != ball  # the points count as its centre, with its noise
 
 
 def test_means_by_class_can_be_refined():
@@ -571,16 +605,17 @@ def test_a_mean_in_one_pass_is_the_mean_of_stored_points(monkeypatch, mechanism)
     ball = Ball(SPD(3), np.diag([1.0, 2.0, 3.0]), 1.5)
     X = SPD(3).random_point(1000, rng=0)  # most of them outside
     monkeypatch.setattr("dpmanifold.stats.inputs._BLOCK", 9 * 100)
-    stored = private_mean(X, ball, PureDP(1.0), units=np.arange(1000), mechanism=mechanism, rng=1)
-    passed = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, mechanism=mechanism, rng=1)
+    question = {"mechanism": mechanism, "confirm": True, "rng": 1}
+    stored = private_mean(X, ball, PureDP(1.0), units=np.arange(1000), **question)
+    passed = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, **question)
     np.testing.assert_allclose(passed.value, stored.value, rtol=1e-13)
     assert (passed.scale, passed.tol, passed.n) == (stored.scale, stored.tol, stored.n)
     X[777, 0, 0] = -1.0
     with pytest.raises(InvalidDataError, match="at index 777 is not positive definite"):
         private_mean(X, ball, PureDP(1.0), units=EACH_RECORD)
-    centred = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, invalid="center", mechanism=mechanism, rng=1)
+    centred = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, invalid="center", **question)
     X[777] = ball.center
-    expected = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, mechanism=mechanism, rng=1)
+    expected = private_mean(X, ball, PureDP(1.0), units=EACH_RECORD, **question)
     np.testing.assert_array_equal(centred.value, expected.value)
 
 

@@ -99,9 +99,13 @@ class KendallShapes(Manifold):
                 f"got a real array of shape {raw.shape}. Give x and y as the last axis."
             )
         array, reason = super()._entries_reason(self._as_complex(raw), first)
-        if array is None or reason is not None:
+        if array is None:
             return array, reason
-        return np.where(self.degenerate(array)[..., None], 0.0, self._preshape(array)), None
+        # One record that is not finite must not change how the others are read.
+        finite = np.asarray(np.isfinite(array).all(axis=-1))[..., None]
+        usable = np.where(finite, array, 0.0)
+        shaped = np.where(self.degenerate(usable)[..., None], 0.0, self._preshape(usable))
+        return np.where(finite, shaped, np.nan), reason
 
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         degenerate = self.degenerate(array)

@@ -277,6 +277,9 @@ class SystemSource(RandomSource):
 
     private = True
 
+    def __init__(self) -> None:
+        os.urandom(8)  # a machine without random bits fails here, before anything is spent
+
     def _words(self, n: int) -> Words:
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64).copy()
 

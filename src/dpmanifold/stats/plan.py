@@ -11,12 +11,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from dpmanifold._check import positive_float, positive_int, shown
+from dpmanifold._check import fraction, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD
 from dpmanifold.mechanisms import MECHANISMS, attempt, choose
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP
+from dpmanifold.stats.inputs import checked_flag
+from dpmanifold.stats.refine import SMALL_FILL, Refinement
 
 _MOST_UNITS = 10**12
 
@@ -49,6 +51,40 @@ class PlanRow:
 
 
 @dataclass(frozen=True)
+class RefinePlan:
+    """What `refine=True` would do. Public: no data was touched.
+
+    Attributes
+    ----------
+    skipped : why it would be skipped, or None
+    fill : the share of the radius within which the data are assumed to lie about their mean
+    radius, error : the ball to expect then, and the expected error with it, clipping included
+    filled : the expected error if the data fill the whole ball instead
+    plain : the expected error without refinement
+    """
+
+    skipped: str | None
+    fill: float
+    radius: float
+    error: float
+    filled: float
+    plain: float
+
+    @property
+    def verdict(self) -> str:
+        """Say in words whether to refine."""
+        if self.skipped is not None:
+            return f"refine=True would be skipped, at no cost: {self.skipped}."
+        gain, loss = self.error / self.plain, self.filled / self.plain
+        said = (
+            f"refine=True: about {self.error:.3g} ({gain:.2f} times) if the data lie within {self.fill:g} of the "
+            f"radius of their mean, in a ball of radius about {self.radius:.3g}; {self.filled:.3g} ({loss:.2f} times) "
+            "if they fill the ball."
+        )
+        return said + (" Worth it if the ball is generous." if gain < 0.9 else " Not worth it unless they lie closer.")
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a private mean would cost in accuracy. Public: no data was touched.
 
@@ -57,6 +93,7 @@ class Plan:
     rows : admissible mechanisms, best first (those whose running time is not covered come last)
     refused : the others by name, with the reason
     best : the mechanism "auto" takes
+    refined : what `refine=True` would do, if that was asked for
     verdict : the plan in one sentence
     """
 
@@ -65,6 +102,7 @@ class Plan:
     privacy: Promise
     rows: tuple[PlanRow, ...]
     refused: dict[str, str]
+    refined: RefinePlan | None = None
 
     @property
     def best(self) -> PlanRow:
@@ -84,13 +122,18 @@ class Plan:
         if best.share >= 0.5:
             return said + ": no better than returning the centre. Use more units, a smaller ball or a weaker promise."
         if best.share >= 0.1:
-            return said + ": a rough answer. A smaller ball (refine=True) may help."
+            hint = "" if self.refined else " A smaller ball may help: plan with refine=True."
+            return said + ": a rough answer." + hint
         return said + ". Clipping and sampling error come on top."
 
     def __repr__(self) -> str:
         console = Console(width=92, record=True, file=io.StringIO())
         console.print(self.table())
-        return console.export_text() + self.verdict
+        return console.export_text() + "\n".join(self.sentences())
+
+    def sentences(self) -> list[str]:
+        """Return what the plan says in words: the verdict, and what `refine=True` would do if that was asked for."""
+        return [self.verdict] + ([] if self.refined is None else [self.refined.verdict])
 
     def table(self) -> Table:
         """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""
@@ -110,7 +153,9 @@ class Plan:
         return table
 
 
-def plan_mean(n: int, ball: Ball, privacy: Promise, *, everything: bool = False) -> Plan:
+def plan_mean(
+    n: int, ball: Ball, privacy: Promise, *, everything: bool = False, refine: bool = False, fill: float = SMALL_FILL
+) -> Plan:
     """Return what to expect of a private mean of n units (theory section 5). Touches no data.
 
     Parameters
@@ -120,6 +165,8 @@ def plan_mean(n: int, ball: Ball, privacy: Promise, *, everything: bool = False)
     privacy : the promise
     everything : include mechanisms that "auto" leaves out: exact calibration, which may take seconds, and the papers'
         extrinsic baselines, whose error is in stored numbers and not a distance
+    refine : also forecast what `refine=True` would do (theory section 8)
+    fill : for that forecast, the share of the radius within which the data are assumed to lie about their mean
 
     Examples
     --------
@@ -127,6 +174,8 @@ def plan_mean(n: int, ball: Ball, privacy: Promise, *, everything: bool = False)
     >>> plan = plan_mean(500, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(1.0))
     >>> plan.best.mechanism, round(plan.best.error, 5)
     ('riemannian-laplace', 0.00522)
+    >>> print(plan_mean(40, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(0.5), refine=True).refined.verdict)
+    refine=True would be skipped, at no cost: counting units privately may be off by 799, more than a quarter of all 40.
     """
     n = positive_int(n, "n", minimum=2)
     _checked(ball, privacy)
@@ -157,7 +206,18 @@ def plan_mean(n: int, ball: Ball, privacy: Promise, *, everything: bool = False)
             )
         )
     rows.sort(key=lambda row: (not row.covers_timing, row.error))
-    return Plan(n, ball, privacy, tuple(rows), refused)
+    fill = fraction(fill, "fill")
+    refined = _refined(n, ball, privacy, fill) if checked_flag(refine, "refine") and rows else None
+    return Plan(n, ball, privacy, tuple(rows), refused, refined)
+
+
+def _refined(n: int, ball: Ball, privacy: Promise, fill: float) -> RefinePlan:
+    refinement = Refinement(ball, n, privacy, True)
+    plain = choose("auto", ball, n, privacy)[2].mean
+    found, filled = refinement.forecast("auto", fill), refinement.forecast("auto", 1.0)
+    if found is None or filled is None:
+        return RefinePlan(refinement.skipped, fill, ball.radius, plain, plain, plain)
+    return RefinePlan(None, fill, found[0], found[1], filled[1], plain)
 
 
 def needed_units(error: float, ball: Ball, privacy: Promise) -> int:

@@ -227,6 +227,21 @@ class Refinement:
         """What a release states if it was asked for refinement that could not help."""
         return {} if self.skipped is None else {"refine skipped": 1.0}
 
+    def forecast(self, mechanism: str, fill: float) -> tuple[float, float] | None:
+        """Return radius and expected error if the data lie within `fill` radii of their mean; None if skipped.
+
+        Noise in a ball of that radius about the public centre, and the same allowance for clipping that a release
+        states, were the count right.
+        """
+        if self.plan is None:
+            return None
+        radius = self.plan.radius(fill)
+        inner = Ball(self.ball.space, self.ball.center, radius)
+        noise = choose(mechanism, inner, self.n, self.rest)[2].mean
+        if radius == self.ball.radius:
+            return radius, noise
+        return radius, noise + self.plan.search.count_noise / self.n * radius / 4
+
     def find(
         self, points: Array, unit: str, bits: tuple[RandomSource, bool], neighbours: str = NEIGHBOURS
     ) -> tuple[Release, ...]:
