@@ -72,7 +72,7 @@ def private_region(
     """
     level = open_fraction(level, "level")
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-    refinement = Refinement(ball, len(points), _gaussian(privacy), refine)
+    refinement = Refinement(ball, len(points), _gaussian(privacy), refine, _mean_name(ball))
     plan = _Moments(ball, len(points), refinement.rest)
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "region")
@@ -120,7 +120,7 @@ def private_interval(
     """
     level = open_fraction(level, "level")
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-    refinement = Refinement(ball, len(points), _gaussian(privacy), refine)
+    refinement = Refinement(ball, len(points), _gaussian(privacy), refine, _mean_name(ball))
     plan = _Spread(ball, len(points), refinement.rest)
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "interval")
@@ -175,7 +175,7 @@ def private_test(
         prepare(Y, ball, privacy, second_units, invalid, told, "second group"),
     ]
     everybody = np.concatenate([points for points, _ in groups])
-    refinement = Refinement(ball, len(everybody), _gaussian(privacy), refine)
+    refinement = Refinement(ball, len(everybody), _gaussian(privacy), refine, _mean_name(ball))
     plans = [_Moments(ball, len(points), refinement.rest) for points, _ in groups]
     bits = fresh_bits(rng, ball)
     spend(budget, privacy, "two-sample test")
@@ -363,8 +363,11 @@ def _gaussian(privacy: Promise) -> Promise:
 
 def _gaussian_mean(ball: Ball, n: int, share: Promise) -> tuple[Mechanism, Calibration]:
     """Choose the Gaussian mechanism of the space, or refuse."""
-    name = "wrapped-gaussian" if ball.space.is_hadamard else "riemannian-gaussian"
-    return choose(name, ball, n, share)[:2]
+    return choose(_mean_name(ball), ball, n, share)[:2]
+
+
+def _mean_name(ball: Ball) -> str:
+    return "wrapped-gaussian" if ball.space.is_hadamard else "riemannian-gaussian"
 
 
 def _paired_units(units: object, X: object, Y: object) -> tuple[object, object]:

@@ -117,7 +117,7 @@ class MeanPlan:
 
     def __init__(self, ball: Ball, n: int, share: Promise, mechanism: str, refine: bool) -> None:
         self.ball, self.mechanism = ball, mechanism
-        self.refinement = Refinement(ball, n, share, refine)
+        self.refinement = Refinement(ball, n, share, refine, mechanism)
         self.label = "mean with refined ball" if self.refinement.plan else "mean"
         self.chosen = choose(mechanism, ball, n, self.refinement.rest)[:2]
         self.needs_points = self.refinement.plan is not None or self.chosen[0].needs_points

@@ -15,7 +15,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, choose
 from dpmanifold.noise.source import RandomSource, Rng
-from dpmanifold.privacy import Budget, Promise, PromiseError, PureDP, compose
+from dpmanifold.privacy import ApproxDP, Budget, Promise, PromiseError, PureDP, compose
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NOT_COVERED, Release
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.inputs import Told, checked_flag, divide, fresh_bits, prepare, spend
@@ -33,8 +33,11 @@ _LEAST_INSIDE = 0.92
 _WORTH_IT = 0.8
 # The centre's expected noise, as a share of the outer radius, beyond which no ball about it is small.
 _FARTHEST_CENTER = 0.5
-# Data that fill less of the ball than this are rare: where not even they would gain, nobody does.
+# Data that fill less of the ball than this are rare: where not even they would gain this much, nobody does.
 SMALL_FILL = 0.1
+_LEAST_GAIN = 0.95
+# Data that fill the ball may lose this much to the search.
+_LARGEST_LOSS = 1.13
 
 
 def private_ball(
@@ -192,6 +195,39 @@ class BallPlan:
         )
 
 
+@dataclass(frozen=True)
+class _BallAndRest:
+    """One way to share out a promise between a ball and the statistic in it."""
+
+    plan: BallPlan
+    cost: Promise
+    rest: Promise
+
+    @staticmethod
+    def make(ball: Ball, n: int, privacy: Promise) -> _BallAndRest | str:
+        """Return it, or why no smaller ball can be found."""
+        shares = divide(privacy, _PURE_SHARES if isinstance(privacy, PureDP) else _SHARES)
+        try:
+            plan = BallPlan.make(ball, n, shares[:2], _COVERAGE)
+        except DPManifoldError as problem:
+            return str(problem).rstrip(".")
+        return plan.obstacle or _BallAndRest(plan, compose(shares[:2]), shares[2])
+
+    def forecast(self, mechanism: str, fill: float) -> tuple[float, float]:
+        """Return radius and expected error if the data lie within `fill` radii of their mean; infinite if unknown.
+
+        Noise in a ball of that radius about the public centre, and the same allowance for clipping that a release
+        states, were the count right.
+        """
+        outer, n = self.plan.outer, self.plan.n
+        radius = self.plan.radius(fill)
+        try:
+            noise = choose(mechanism, Ball(outer.space, outer.center, radius), n, self.rest)[2].mean
+        except DPManifoldError:
+            return radius, math.inf
+        return radius, noise + (self.plan.search.count_noise / n * radius / 4 if radius < outer.radius else 0.0)
+
+
 class Refinement:
     """A smaller ball before any statistic, or none where public numbers say that it cannot help.
 
@@ -202,25 +238,32 @@ class Refinement:
     rest : the promise that is left for the statistic; all of it if there is no search
     """
 
-    def __init__(self, ball: Ball, n: int, privacy: Promise, refine: bool) -> None:
+    def __init__(self, ball: Ball, n: int, privacy: Promise, refine: bool, mechanism: str = "auto") -> None:
         self.ball, self.n = ball, n
         self.plan: BallPlan | None = None
         self.skipped: str | None = None
         self.rest = privacy
-        if not checked_flag(refine, "refine"):
-            return
-        shares = divide(privacy, _PURE_SHARES if isinstance(privacy, PureDP) else _SHARES)
-        try:
-            plan = BallPlan.make(ball, n, shares[:2], _COVERAGE)
-        except DPManifoldError as problem:
-            self.skipped = str(problem).rstrip(".")
-            return
-        self.skipped = plan.obstacle
-        if self.skipped is None and plan.radius(SMALL_FILL) >= ball.radius:
-            self.skipped = "even for data that fill a tenth of the ball the one to expect is hardly smaller"
-        if self.skipped is None:
-            self.plan, self.rest = plan, shares[2]
-            self._cost = compose(shares[:2])
+        if checked_flag(refine, "refine"):
+            self._settle(mechanism, privacy)
+
+    def _settle(self, mechanism: str, privacy: Promise) -> None:
+        """Take the way to share out the promise that gains most on a small cloud and loses little on a large one."""
+        plain = choose(mechanism, self.ball, self.n, privacy)[2].mean
+        best, reasons = _LEAST_GAIN * plain, []
+        # What keeps a pure promise keeps an approximate one, and with few units is often the better way to.
+        for way in [privacy, *([PureDP(privacy.epsilon)] if isinstance(privacy, ApproxDP) else [])]:
+            found = _BallAndRest.make(self.ball, self.n, way)
+            if isinstance(found, str):
+                reasons.append(found)
+                continue
+            small, filled = (found.forecast(mechanism, fill)[1] for fill in (SMALL_FILL, 1.0))
+            if filled > _LARGEST_LOSS * plain:
+                reasons.append(f"data that fill the ball would be off by {filled:.3g} instead of {plain:.3g}")
+            elif small > best:
+                reasons.append("even for data that fill a tenth of the ball there is hardly anything to gain")
+            else:
+                best, self.plan, self.rest, self._cost = small, found.plan, found.rest, found.cost
+        self.skipped = reasons[0] if self.plan is None else None
 
     @property
     def details(self) -> dict[str, float]:
@@ -228,19 +271,8 @@ class Refinement:
         return {} if self.skipped is None else {"refine skipped": 1.0}
 
     def forecast(self, mechanism: str, fill: float) -> tuple[float, float] | None:
-        """Return radius and expected error if the data lie within `fill` radii of their mean; None if skipped.
-
-        Noise in a ball of that radius about the public centre, and the same allowance for clipping that a release
-        states, were the count right.
-        """
-        if self.plan is None:
-            return None
-        radius = self.plan.radius(fill)
-        inner = Ball(self.ball.space, self.ball.center, radius)
-        noise = choose(mechanism, inner, self.n, self.rest)[2].mean
-        if radius == self.ball.radius:
-            return radius, noise
-        return radius, noise + self.plan.search.count_noise / self.n * radius / 4
+        """Return radius and expected error if the data lie within `fill` radii of their mean; None if skipped."""
+        return None if self.plan is None else _BallAndRest(self.plan, self._cost, self.rest).forecast(mechanism, fill)
 
     def find(
         self, points: Array, unit: str, bits: tuple[RandomSource, bool], neighbours: str = NEIGHBOURS
