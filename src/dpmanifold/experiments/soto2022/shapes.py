@@ -80,10 +80,10 @@ KNG as published.
 
 **Ours.** The Riemannian Laplace with our bound and Delta/epsilon is 0.48 and 0.49 of KNG as published: half for the
 rule (shape space is homogeneous; 2 Delta/epsilon is what is proven for KNG), the rest for the bound, 0.473/n against
-0.489/n for the gradient. KNG itself gains 8
-to 10 % with our bound. Honestly: noise on all landmarks at once is a little better still, 0.96 of ours for skulls and
-0.86 for outlines, because the average of turned configurations has the sensitivity 2 sin(r)/n = 0.397/n against
-0.473/n for the Fréchet mean; it releases another mean, and it is another mechanism than any of the papers'.
+0.489/n for the gradient. KNG itself gains 8 to 10 % with our bound. Honestly: noise on all landmarks at once is a
+little better still, 0.96 of ours for skulls and 0.86 for outlines, because the average of turned configurations has the
+sensitivity 2 sin(r)/n = 0.397/n against 0.473/n for the Fréchet mean; it releases another mean, and it is another
+mechanism than any of the papers'.
 """
 
     def tasks(self, quick: bool) -> list[Task]:

@@ -72,9 +72,9 @@ scale below 1.48 x 2r/n = 1.16/n keeps the promise. Its error is then at least 2
 
 **Ours.** Against KNG as published, our Riemannian Laplace has 0.49 of the error, our KNG 0.91. All of these release the
 Fréchet mean; the arithmetic mean with noise in space at its own sensitivity, 2 sin(r)/n, and projected, is as good as
-our Riemannian Laplace here (see Reimherr and others, noise on the mean direction). A chain for KNG that
-starts at the ball's centre is 25 % short after 3 steps, 12 % after 10, and agrees within Monte Carlo error from 30 on:
-on S^2 it mixes fast. How many steps are enough elsewhere it does not say; exact draws do not ask.
+our Riemannian Laplace here (see Reimherr and others, noise on the mean direction). A chain for KNG
+that starts at the ball's centre is 25 % short after 3 steps, 12 % after 10, and agrees within Monte Carlo error from 30
+on: on S^2 it mixes fast. How many steps are enough elsewhere it does not say; exact draws do not ask.
 """
 
     def tasks(self, quick: bool) -> list[Task]:
