@@ -59,7 +59,8 @@ positive definite.
 Their entry scale rests on 2(e^r - 1)/n = 6.96/n. That bounds the sensitivity of an *arithmetic* mean, which is 5.105/n:
 no two matrices of the ball are farther apart than diag(4.38, 0.77) and diag(0.77, 4.38), by a numerical search. The
 Fréchet mean can move by more: with all other records at diag(e^r, 1), a record that goes to diag(e^-r, 1) moves it by
-about 2r e^r/n = 13.4/n. The factor 2 that nobody needed on this space (below) hides it: 4(e^r - 1)/n = 13.9/n is enough.
+about 2r e^r/n = 13.4/n. The factor 2 that nobody needed on this space (below) hides it: 4(e^r - 1)/n = 13.9/n is
+enough.
 
 **Ours.** SPD(2) is homogeneous: the normaliser of the Laplace law is the same at every footpoint, so Delta/epsilon =
 2r/n suffices (second half of their own Theorem 1), and exact draws replace the chain. Half the noise at large n (0.49

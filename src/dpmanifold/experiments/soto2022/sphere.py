@@ -64,17 +64,18 @@ data, and 2 Delta/epsilon is what is proven for it. At the smallest *proven* sca
 Laplace is first (1.86), projected Euclidean second (2.17), Euclidean third (2.77), and KNG last (3.48): 1.87 times the
 Riemannian Laplace.
 
-That KNG is last is a statement about proofs: a better one might do with less than 2 Delta/epsilon. That it is not first
-holds whatever is proven. Let all records be at one point of the edge and one of them move to the opposite point. For
-large n, KNG on the ball is then a Laplace law on a half-plane whose centre moves inwards from the edge; at scale
-Delta/epsilon, Delta = 2r/n, its loss is 1.63 epsilon for epsilon = 0.05 (1 + 2/pi in the limit), and at epsilon = 1 no
-scale below 1.48 x 2r/n = 1.16/n keeps the promise. Its error is then at least 2.35: third at best.
+That KNG is last is a statement about proofs: a better one might do with less than 2 Delta/epsilon. That it is not
+first holds whatever may be proven. Let all records be at one point of the edge and one of them move to the opposite
+point. For large n, KNG restricted to the ball, as in their Theorem 3, is then a Laplace law on a half-plane whose
+centre moves inwards from the edge. At scale Delta/epsilon, Delta = 2r/n, its loss is 1.63 epsilon for epsilon = 0.05
+(1 + 2/pi in the limit), and at epsilon = 1 no scale below 1.48 x 2r/n = 1.16/n keeps the promise. Its error for these
+records is then at least 2.35: third at best.
 
-**Ours.** Against KNG as published, our Riemannian Laplace has 0.49 of the error, our KNG 0.91. All of these release the
-Fréchet mean; the arithmetic mean with noise in space at its own sensitivity, 2 sin(r)/n, and projected, is as good as
-our Riemannian Laplace here (see Reimherr and others, noise on the mean direction). A chain for KNG
-that starts at the ball's centre is 25 % short after 3 steps, 12 % after 10, and agrees within Monte Carlo error from 30
-on: on S^2 it mixes fast. How many steps are enough elsewhere it does not say; exact draws do not ask.
+**Ours.** Against KNG as published, our Riemannian Laplace has 0.49 of the error, our KNG 0.91. All of these release
+the Fréchet mean; the arithmetic mean with noise in space at its own sensitivity, 2 sin(r)/n, and projected, is as good
+as our Riemannian Laplace here (see Reimherr and others, noise on the mean direction). A chain for KNG that starts at
+the ball's centre is 25 % short after 3 steps, 12 % after 10, and agrees within Monte Carlo error from 30 on: on S^2 it
+mixes fast. How many steps are enough elsewhere it does not say; exact draws do not ask.
 """
 
     def tasks(self, quick: bool) -> list[Task]:

@@ -68,7 +68,7 @@ def _images(rows: RowsByExperiment) -> tuple[str, str, str]:
 
 
 def _draw(rows: RowsByExperiment) -> tuple[str, str, str]:
-    row = next(r for r in rows["utpala2023/timing"] if r["part"] == "time" and r["k"] == 30)
+    (row,) = (r for r in rows["utpala2023/timing"] if r["part"] == "time" and r["k"] == 30)
     steps = row["marks"][-1]
     chain, exact = row["matrix_step"] * steps, row["laplace_draw"]
     ours = f"{1e3 * exact:.2g} ms for an exact draw of the same law: {chain / exact:,.0f}x faster"

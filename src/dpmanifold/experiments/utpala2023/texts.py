@@ -86,11 +86,11 @@ chi^2), and beats the Laplace at every epsilon and delta. In absolute terms the 
 for smaller N and epsilon, as the paper says; their *ratio* does not depend on N at all, and with epsilon it goes only
 from 2.2 (0.1) to 1.8 (0.9) at delta = 1e-5.
 
-**What does not.** The paper calls Fashion-MNIST RGB throughout; its images are gray. (OCTMNIST and PathMNIST are swapped
-in the text and right in the figure's caption, which has 9 x 9 descriptors for OCTMNIST and 11 x 11 for PathMNIST.)
-Treated as RGB, Fashion-MNIST would have 11 x 11 descriptors, and noise about 1.34 times as long as here (radius 45.8
-instead of 41.4, dimension 66 instead of 45). Theorem 5 prints 14 and 16 where its proof has 12 and 14; |ln eta| is
-larger, so the radius does not change.
+**What does not.** The paper calls Fashion-MNIST RGB throughout; its images are gray. (OCTMNIST and PathMNIST are
+swapped in the text and right in the figure's caption: 9 x 9 descriptors for OCTMNIST, 11 x 11 for PathMNIST.) Treated
+as RGB, Fashion-MNIST would have 11 x 11 descriptors, and noise about 1.34 times as long as here (radius 45.8 instead
+of 41.4, dimension 66 instead of 45). Theorem 5 prints 14 and 16 where its proof has 12 and 14; |ln eta| is larger, so
+the radius does not change.
 
 **Where ours is better, at the same promise.**
 
