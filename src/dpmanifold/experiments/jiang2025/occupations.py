@@ -95,7 +95,7 @@ def direction_region(X: Array, circular: bool = False) -> Found:
     bound = -2 * math.log(0.05)  # of chi-square with two degrees of freedom
 
     def contains(q: Array) -> Array:
-        return (squared_length(spread, q @ across.T) <= bound) & (q @ direction > 0)
+        return np.asarray((squared_length(spread, q @ across.T) <= bound) & (q @ direction > 0))
 
     return Found(direction, math.sqrt(np.trace(spread)), contains)
 
