@@ -53,7 +53,7 @@ repetitions allow for one size (2.5 points), somewhat more than that for average
 **What does not.** With the bound that is printed, Theorem 2, the scale is (2 - pi/4)/n = 1.2146/n, and the release on
 the sphere has *more* noise than theirs in space: 2 x 1.2146 against 3 x 0.7804, 3.8 % more; we see 4.3 +- 0.6 %.
 The 12 to 17 % cannot come from Theorem 2 if both releases have Delta/epsilon. The authors' own repository
-(otosjc/DifferentialPrivacyManifolds) says where they come from. An earlier README names a script with tan(2r)/n for
+(otosjc/DifferentialPrivacyManifolds) shows what they may come from. An earlier README names a script with tan(2r)/n for
 this panel, and a file of results with that scale, kept in the history, has 16.2 % at the smaller and 11.3 % at the
 larger sizes (read off that file, not rerun here). The later README names the script with the numerical bound instead.
 Neither script has the bound of Theorem 2.
