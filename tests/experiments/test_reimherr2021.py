@@ -11,8 +11,8 @@ from dpmanifold import frechet, sensitivity
 from dpmanifold.experiments import simulation as sim
 from dpmanifold.experiments.reimherr2021 import EXPERIMENTS, HEADLINES
 from dpmanifold.experiments.reimherr2021.sensitivity import matrix_neighbours, sphere_neighbours
-from dpmanifold.experiments.reimherr2021.spd_utility import mean_distance
-from dpmanifold.experiments.reimherr2021.sphere_utility import laplace_scales, space_scales
+from dpmanifold.experiments.reimherr2021.spd_utility import ARITHMETIC, _entry_scales, mean_distance
+from dpmanifold.experiments.reimherr2021.sphere_utility import arithmetic_over_ours, laplace_scales, space_scales
 from dpmanifold.noise import RiemannianLaplace
 
 
@@ -94,6 +94,55 @@ def test_two_data_sets_of_matrices_are_farther_apart_than_the_sensitivity_of_the
     first, second = (frechet.mean(Z, sim.MATRICES).value for Z in (X, Y))
     moved = float(np.linalg.norm(sim.vech(first - second)))
     assert 2 * (math.exp(r) - 1) / n * 1.8 < moved < 4 * (math.exp(r) - 1) / n
+
+
+def test_the_arithmetic_mean_of_directions_has_its_own_sensitivity():
+    scale = 100 * space_scales(100)["arithmetic mean"]
+    assert scale == pytest.approx(2 * math.sin(math.pi / 8), rel=1e-12)
+    assert scale < 100 * space_scales(100)["space, their code"] * 0.985  # 4 sin(r/2) is a bound, 2 % larger
+
+
+def test_the_projected_arithmetic_mean_is_as_good_as_ours_on_the_sphere():
+    """By simulation for large n; a false alarm of either comparison at 5 standard errors is below 1e-6."""
+    r, n, count = sim.CAP.radius, 10**4, 400_000
+    resultant = math.sin(r) / r
+    z = sim.flat_noise(3, space_scales(n)["arithmetic mean"], count, sim_source(1))
+    z[:, 0] += resultant
+    away = np.arccos(z[:, 0] / np.linalg.norm(z, axis=1))
+    ratio = away / (2 * laplace_scales(n)["ours"])
+    error = ratio.std() / math.sqrt(count)
+    assert ratio.mean() == pytest.approx(arithmetic_over_ours(resultant), abs=5 * error)
+    assert abs(ratio.mean() - arithmetic_over_ours(1.0)) > 5 * error  # the mean's length does matter
+    assert 0.99 < ratio.mean() < 1.01
+    assert arithmetic_over_ours(1.0) < 0.98 < 1.05 < arithmetic_over_ours(math.cos(r))
+
+
+def test_the_scale_of_their_code_takes_the_largest_distance_seen():
+    X = sim.wishart_records(3, 30, np.random.default_rng(0))
+    scales = _entry_scales(X, 30)
+    farthest = np.array([max(float(sim.MATRICES.space.dist(np.eye(2), x)) for x in set_) for set_ in X])
+    np.testing.assert_allclose(scales["entries, distance seen"], 4 * np.expm1(farthest) / 30)
+    assert (scales["entries, distance seen"] < scales["entries, their code"]).all()
+
+
+@pytest.mark.slow
+def test_their_share_is_near_no_average_but_within_reach_of_single_sizes():
+    """Half the scale has more at n = 20, less at n = 30; their code has more throughout. Seeded; 5 standard errors."""
+    experiment = next(e for e in EXPERIMENTS if e.name.endswith("spd-utility"))
+    tasks = [task for task in experiment.tasks(quick=False) if task.settings.get("repetitions") == 4000]
+    found = {(row["n"], row["method"]): row["outside"] for task in tasks for row in experiment.run(task, None)}
+    error = math.sqrt(0.25 * 0.75 / 4000)
+    assert found[20, "entries, Delta/eps"] > 0.25 + 5 * error
+    assert found[30, "entries, Delta/eps"] < 0.25 - 5 * error
+    assert abs(found[40, "entries, radius seen"] - 0.25) < 3 * error
+    assert all(found[n, "entries, distance seen"] > 0.25 + 5 * error for n in (20, 30, 40))
+    assert all(found[n, ARITHMETIC] < 0.12 for n in (20, 30, 40))
+
+
+def test_headlines_name_the_rivals_on_arithmetic_means(rows):
+    found = {claim: numbers(rows) for claim, numbers in HEADLINES}
+    assert "against the arithmetic mean, projected" in found["S^2: noise on the sphere / noise in space"][2]
+    assert "the entries of the arithmetic mean" in found["SPD(2): noise on the manifold / noise on the entries"][2]
 
 
 def test_mean_distance_is_that_of_the_exact_sampler():

@@ -48,10 +48,9 @@ def write_pages(results: pathlib.Path, folder: pathlib.Path, quick: bool = False
 
 def _write_summary(results: pathlib.Path, folder: pathlib.Path, quick: bool) -> pathlib.Path:
     """Write the page with every paper's headlines: published, reproduced, ours."""
-    rows = {
-        name: [row for file in _parts(results, experiment, quick) for row in read_record(file)]
-        for name, experiment in EXPERIMENTS.items()
-    }
+    # An experiment that was not run is left out, so that a headline that needs it cannot be made of nothing.
+    parts = {name: _parts(results, experiment, quick) for name, experiment in EXPERIMENTS.items()}
+    rows = {name: [row for file in files for row in read_record(file)] for name, files in parts.items() if files}
     text = ["# The papers in short", "", _SUMMARY, ""]
     for paper, claims in HEADLINES.items():
         text += [f"## [{PAPERS[paper][0]}]({paper}.md)", "", "| | published | reproduced | ours |", "|---|---|---|---|"]

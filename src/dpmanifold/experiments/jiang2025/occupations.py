@@ -18,6 +18,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.experiments.framework import Experiment, ResultTable, Row, Sample, Task, data_file, group
 from dpmanifold.experiments.jiang2025 import discussions
 from dpmanifold.experiments.jiang2025.published import Published, PublishedRegion
+from dpmanifold.inference.estimate import squared_length
 from dpmanifold.manifolds import Sphere
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import not_private
@@ -38,6 +39,7 @@ OUR_RADIUS, SHARES = 0.7, (0.2, 0.8)
 RADII = (THEIR_RADIUS, 0.5, 0.6, OUR_RADIUS)
 NONE = "non-DP"
 PLAIN, CUT, THEIRS, OURS = "not private", "not private, truncated", "their formula", "ours"
+DIRECTION, CONE = "not private, mean direction", "not private, mean direction, circular cone"
 _SPACE = Sphere(2)
 _COLORS = {PLAIN: canvas.VERMILLION, THEIRS: canvas.PURPLE, OURS: canvas.BLUE}
 _LABELS = {PLAIN: "not private", THEIRS: "their formula (not private: centred on the data)", OURS: "ours"}
@@ -71,8 +73,35 @@ def plain_region(X: Array) -> Found:
     return Found(mean, region.effective_radius, region.contains)
 
 
+def direction_region(X: Array, circular: bool = False) -> Found:
+    """Return a large-sample 95 % region of the mean *direction*, the arithmetic mean's, as for the source of the data.
+
+    About u = m/R, m the arithmetic mean and R its length, the components across u have covariance S/(n R^2), S the mean
+    of their outer products: an ellipse in those components, or a cone of the average spread.
+
+    Parameters
+    ----------
+    X : unit vectors (n, 3)
+    circular : take the average of both directions
+    """
+    mean = X.mean(axis=0)
+    length = float(np.linalg.norm(mean))
+    direction = mean / length
+    across = np.linalg.svd(direction[None])[2][1:]
+    v = X @ across.T
+    spread = v.T @ v / (len(X) * length) ** 2
+    if circular:
+        spread = np.trace(spread) / 2 * np.eye(2)
+    bound = -2 * math.log(0.05)  # of chi-square with two degrees of freedom
+
+    def contains(q: Array) -> Array:
+        return np.asarray((squared_length(spread, q @ across.T) <= bound) & (q @ direction > 0))
+
+    return Found(direction, math.sqrt(np.trace(spread)), contains)
+
+
 def their_sample(X: Array) -> tuple[Ball, Published]:
-    """Truncate as the paper does, about the sample mean: not private, whatever is added afterwards."""
+    """Truncate as the paper does, about the sample mean: no promise is kept, whatever is added afterwards."""
     ball = Ball(_SPACE, frechet.mean(X, _SPACE).value, THEIR_RADIUS, "about the sample mean", simulated=True)
     return ball, Published.of(X, ball)
 
@@ -179,7 +208,12 @@ def _draws(samples: dict[str, Array], number: int, rng: np.random.Generator) -> 
     cut = {name: their_sample(X) for name, X in samples.items()}
     for mu in MU if number else (NONE, *MU):
         if isinstance(mu, str):
-            methods = {PLAIN: plain, CUT: {name: their_region(*cut[name], math.inf, rng) for name in CRITERIA}}
+            methods = {
+                PLAIN: plain,
+                CUT: {name: their_region(*cut[name], math.inf, rng) for name in CRITERIA},
+                DIRECTION: {name: direction_region(X) for name, X in samples.items()},
+                CONE: {name: direction_region(X, circular=True) for name, X in samples.items()},
+            }
         else:
             methods = {
                 THEIRS: {name: their_region(*cut[name], mu, rng) for name in CRITERIA},
@@ -190,7 +224,7 @@ def _draws(samples: dict[str, Array], number: int, rng: np.random.Generator) -> 
             for name, region in regions.items():
                 away = float(_SPACE.dist(plain[name].mean, region.mean))
                 rows.append({"kind": "radius", **said, "criterion": name, "radius": region.radius, "distance": away})
-                if number == 0 and who != CUT:
+                if number == 0 and who in _COLORS:
                     rows += _edge({**said, "criterion": name}, region)
             share, *apart = overlap(regions[PAIR[0]], regions[PAIR[1]], grid)
             rows.append({"kind": "overlap", **said, "share": share, "apart": float(all(apart))})

@@ -14,6 +14,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.data import load_landmarks
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.experiments import simulation as sim
+from dpmanifold.experiments.diameters import cap_diameter
 from dpmanifold.manifolds import KendallShapes
 from dpmanifold.noise.source import RandomSource
 
@@ -81,20 +82,20 @@ def aligned_mean(found: ShapeData) -> Array:
 def landmark_scales(n: int, k: int, epsilon: float) -> dict[str, float]:
     """Return the scale of planar Laplace noise for each landmark, or for all of them at once.
 
-    Turned to fit the centre, a shape within r of it differs from it by at most 2 sin(r/2), in all landmarks together
-    and in each. Not turned, a landmark of a centred configuration of size 1 is anywhere within sqrt((k-1)/k) of 0.
-    Each landmark gets epsilon/k.
+    Turned to fit the centre, shapes within r of it are a cap of a sphere: two of them differ by at most 2 sin r in all
+    landmarks together, which is attained, and so by no more in each. Not turned, a landmark of a centred configuration
+    of size 1 is anywhere within sqrt((k-1)/k) of 0. Each landmark gets epsilon/k.
 
     Examples
     --------
-    >>> {name: round(scale, 4) for name, scale in landmark_scales(100, 8, 1.0).items()}
-    {'landmarks': 0.0319, 'landmarks, not turned': 0.1497, 'landmarks at once': 0.004}
+    >>> {name: round(scale, 5) for name, scale in landmark_scales(100, 8, 1.0).items()}
+    {'landmarks': 0.03179, 'landmarks, not turned': 0.14967, 'landmarks at once': 0.00397}
     """
-    chord = 2 * math.sin(RADIUS / 2)
+    apart = cap_diameter(RADIUS)
     return {
-        "landmarks": 2 * chord / n * k / epsilon,
+        "landmarks": apart / n * k / epsilon,
         "landmarks, not turned": 2 * math.sqrt((k - 1) / k) / n * k / epsilon,
-        "landmarks at once": 2 * chord / n / epsilon,
+        "landmarks at once": apart / n / epsilon,
     }
 
 

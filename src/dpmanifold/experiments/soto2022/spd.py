@@ -47,8 +47,10 @@ Laplace's error: it is confined to the ball, while the Laplace law on the whole 
 give a smooth curve.
 
 **Ours.** The space is homogeneous, so the Riemannian Laplace needs Delta/epsilon = 2r/n only: half the error of KNG
-(0.49 to 0.57), which cannot do with less than 2 Delta/epsilon, since its normaliser depends on the data. KNG's
-sensitivity is 2r/n here with the published bound and with ours.
+(0.49 to 0.57) at 2 Delta/epsilon, the smallest scale that is proven for KNG. Less might do, but not Delta/epsilon: with
+all records at one point of the edge and one that moves to the opposite point, KNG restricted to the ball is a Laplace
+law on a half-space for large n, and no scale below 1.41 Delta/epsilon keeps the promise; our release would have about
+0.73 of KNG's error even then. KNG's sensitivity is 2r/n here with the published bound and with ours.
 """
 
     def tasks(self, quick: bool) -> list[Task]:
