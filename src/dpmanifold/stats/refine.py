@@ -122,8 +122,11 @@ class BallPlan:
         return None
 
     def radius(self, fill: float) -> float:
-        """Return the radius to expect if the data lie within `fill` times the outer radius of their mean."""
-        spread = math.hypot(fill * self.outer.radius, self.forecast.mean)
+        """Return the radius to expect if the data lie within `fill` times the outer radius of their mean.
+
+        A centre that is farther off than most is taken: errors grow faster with it than they fall.
+        """
+        spread = math.hypot(fill * self.outer.radius, float(self.forecast.quantile(0.75)))
         found = int(np.searchsorted(self.search.radii, spread * (1 - 1e-12)))
         return self._stretched(min(found, len(self.search.radii) - 1))
 
@@ -225,7 +228,9 @@ class _BallAndRest:
             noise = choose(mechanism, Ball(outer.space, outer.center, radius), n, self.rest)[2].mean
         except DPManifoldError:
             return radius, math.inf
-        return radius, noise + (self.plan.search.count_noise / n * radius / 4 if radius < outer.radius else 0.0)
+        # A count whose noise is negative leaves units out that are inside: half a scale more, on average.
+        outside = 1.5 * self.plan.search.count_noise / n
+        return radius, noise + (outside * radius / 4 if radius < outer.radius else 0.0)
 
 
 class Refinement:
