@@ -71,6 +71,7 @@ def test_the_radius_found_holds_as_many_units_as_is_said(n, share):
 
     class Careless(RadiusSearch):
         wanted = search.wanted
+        halvings = search.halvings
 
     wrong = Careless(3, n, 1.0, weaker, 0.99)
     for _ in range(400):

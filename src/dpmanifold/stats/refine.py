@@ -122,11 +122,8 @@ class BallPlan:
         return None
 
     def radius(self, fill: float) -> float:
-        """Return the radius to expect if the data lie within `fill` times the outer radius of their mean.
-
-        A centre that is farther off than most is taken: errors grow faster with it than they fall.
-        """
-        spread = math.hypot(fill * self.outer.radius, float(self.forecast.quantile(0.75)))
+        """Return the radius to expect if the data lie within `fill` times the outer radius of their mean."""
+        spread = math.hypot(fill * self.outer.radius, self.forecast.mean)
         found = int(np.searchsorted(self.search.radii, spread * (1 - 1e-12)))
         return self._stretched(min(found, len(self.search.radii) - 1))
 
@@ -216,21 +213,22 @@ class _BallAndRest:
             return str(problem).rstrip(".")
         return plan.obstacle or _BallAndRest(plan, compose(shares[:2]), shares[2])
 
-    def forecast(self, mechanism: str, fill: float) -> tuple[float, float]:
-        """Return radius and expected error if the data lie within `fill` radii of their mean; infinite if unknown.
-
-        Noise in a ball of that radius about the public centre, and the same allowance for clipping that a release
-        states, were the count right.
-        """
-        outer, n = self.plan.outer, self.plan.n
-        radius = self.plan.radius(fill)
+    def noise(self, mechanism: str, radius: float) -> float:
+        """Return the expected noise in a ball of that radius about the public centre; infinite if it has no law."""
+        outer = self.plan.outer
         try:
-            noise = choose(mechanism, Ball(outer.space, outer.center, radius), n, self.rest)[2].mean
+            return choose(mechanism, Ball(outer.space, outer.center, radius), self.plan.n, self.rest)[2].mean
         except DPManifoldError:
-            return radius, math.inf
+            return math.inf
+
+    def forecast(self, mechanism: str, fill: float) -> tuple[float, float]:
+        """Return radius and stated error to expect if the data lie within `fill` radii of their mean."""
+        radius = self.plan.radius(fill)
+        if radius == self.plan.outer.radius:
+            return radius, self.noise(mechanism, radius)
         # A count whose noise is negative leaves units out that are inside: half a scale more, on average.
-        outside = 1.5 * self.plan.search.count_noise / n
-        return radius, noise + (outside * radius / 4 if radius < outer.radius else 0.0)
+        outside = 1.5 * self.plan.search.count_noise / self.plan.n
+        return radius, self.noise(mechanism, radius) + outside * radius / 4
 
 
 class Refinement:
@@ -261,7 +259,7 @@ class Refinement:
             if isinstance(found, str):
                 reasons.append(found)
                 continue
-            small, filled = (found.forecast(mechanism, fill)[1] for fill in (SMALL_FILL, 1.0))
+            small, filled = (found.noise(mechanism, found.plan.radius(fill)) for fill in (SMALL_FILL, 1.0))
             if filled > _LARGEST_LOSS * plain:
                 reasons.append(f"data that fill the ball would be off by {filled:.3g} instead of {plain:.3g}")
             elif small > best:
