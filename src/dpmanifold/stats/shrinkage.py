@@ -55,12 +55,10 @@ class Shrinkage:
     scale: float
 
     def __call__(self, draw: Array) -> Array:
-        """Return the draw's coordinates about the centre, moved towards it."""
-        length = float(vector_norm(draw))
-        if length == 0:
-            return draw
-        t = np.array([length / self.scale])
-        return np.asarray(draw * (float(_length(self.name, t, self.dim, self.radius / self.scale)[0]) / float(t[0])))
+        """Return draws in coordinates about the centre, (..., dim), moved towards it."""
+        length = vector_norm(draw) / self.scale
+        moved = _length(self.name, length, self.dim, self.radius / self.scale)
+        return np.asarray(draw * (moved / np.where(length > 0, length, 1.0))[..., None])
 
 
 def best_shrinkage(dim: int, radius: float, scale: float, projected: bool) -> Shrinkage | None:
