@@ -12,7 +12,7 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,6 +90,16 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # -------------------------------------------------------------------- one entry at a time
+
+
+@contextlib.contextmanager
+def reading(what: str, writer: str) -> Iterator[None]:
+    """Turn whatever a record's entries break into one error that says what is damaged and what writes it."""
+    try:
+        yield
+    except (ArithmeticError, KeyError, TypeError, ValueError) as problem:
+        said = str(problem).rstrip(".")
+        raise InvalidDataError(f"{what} is damaged: {said}. Write it again with {writer}.") from problem
 
 
 def entries(record: Any, what: str, names: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:

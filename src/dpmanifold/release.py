@@ -30,6 +30,7 @@ from dpmanifold.records import (
     number,
     numbers_by_name,
     read_record,
+    reading,
     refuse_wrong_answers,
     sensitivity_from_dict,
     value_from_json,
@@ -228,11 +229,8 @@ class Release:
         """Rebuild a release from :meth:`to_dict`; what a release does not write is refused, wherever it stands."""
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise InvalidDataError(f"not a release: expected format {FORMAT!r}. Give a file written by Release.save.")
-        try:
+        with reading("the release", "Release.save"):
             return _release_from(record, depth=0)
-        except (KeyError, TypeError, ValueError, OverflowError) as problem:
-            said = str(problem).rstrip(".")
-            raise InvalidDataError(f"the release is damaged: {said}. Write it again with Release.save.") from problem
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release as JSON, whole or not at all."""

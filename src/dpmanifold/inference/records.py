@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.privacy import Promise
-from dpmanifold.records import entries, number, refuse_wrong_answers, write_record
+from dpmanifold.records import entries, number, reading, refuse_wrong_answers, write_record
 from dpmanifold.release import Release, facts_table
 
 C = TypeVar("C", bound="Conclusion")
@@ -97,13 +97,11 @@ def read_conclusion(record: Any, expected: str, make: Callable[..., C], *names: 
     """
     if not isinstance(record, dict) or record.get("format") != expected:
         raise InvalidDataError(f"not a record of format {expected!r}. Give a file written by save.")
-    known = entries(record, "the record", ("format", "level", *names), ("answers",))
-    level = number(known["level"], "level")
+    with reading("the record", "save"):
+        known = entries(record, "the record", ("format", "level", *names), ("answers",))
+        level = number(known["level"], "level")
     releases = [Release.from_dict(known[name]) for name in names]
-    try:
+    with reading("the record", "save"):
         result = make(*releases, level)
         refuse_wrong_answers(known, result)
-    except (ArithmeticError, KeyError, TypeError, ValueError) as problem:
-        said = str(problem).rstrip(".")
-        raise InvalidDataError(f"the record is damaged: {said}. Write it again with save.") from problem
     return result

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmanifold import frechet
-from dpmanifold._check import Array, fraction
+from dpmanifold._check import Array, FloatArray, fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
@@ -22,9 +22,13 @@ from dpmanifold.stats.inputs import divide, fresh_bits, prepare, spend
 
 # Fixed in advance: a tenth on the centre, a tenth on the radius, the rest on the mean.
 REFINE_SHARES = (0.1, 0.1, 0.8)
+# A ball alone: half on its centre, half on its radius.
+BALL_SHARES = (0.5, 0.5)
 # Radii that are tried: a geometric grid below the outer radius, searched with 6 counts.
 _RADII = 64
 _SMALLEST_SHARE = 1 / 256
+# How the origin of a released ball begins.
+RELEASED = "released under"
 
 
 def private_ball(
@@ -66,7 +70,7 @@ def private_ball(
     """
     coverage = fraction(coverage, "coverage")
     points, unit = prepare(X, outer, privacy, units, invalid)
-    shares = divide(privacy, 2)
+    shares = divide(privacy, BALL_SHARES)
     prepared = prepare_ball(outer, len(points), shares)  # refuses before anything is spent
     bits = fresh_bits(rng, outer)
     spend(budget, privacy, "ball")
@@ -109,12 +113,12 @@ def released_ball(
     # Clipped into the old ball: on positive curvature the new one must not reach around.
     center = outer.in_frame.pull_in(mechanism.draw(outer, calibration, mean, points, source))
     away = frame.dist(center, points)
-    radii = outer.radius * np.geomspace(_SMALLEST_SHARE, 1.0, _RADII)
+    radii = radii_tried(outer)
     found = _search(away, radii, coverage * n, plan, source)
     radius = outer.radius if found is None else float(radii[found])
     value = outer
     if radius < outer.radius:
-        said = f"released under {total} inside: {outer.origin or outer!r}"
+        said = origin_of(total, outer)
         # What was drawn may be no centre for a ball (a matrix singular to working precision): decided by the release.
         with contextlib.suppress(DPManifoldError):
             value = Ball(
@@ -138,6 +142,16 @@ def released_ball(
         timing=timing_of(mechanism, ()),
         details={"count noise": plan.count_noise, "counts": float(counts_asked()), "coverage": coverage},
     )
+
+
+def radii_tried(outer: Ball) -> FloatArray:
+    """Return the radii that the search chooses from, the outer one last."""
+    return np.asarray(outer.radius * np.geomspace(_SMALLEST_SHARE, 1.0, _RADII))
+
+
+def origin_of(total: Promise, outer: Ball) -> str:
+    """Say where a released ball comes from, and what it cost."""
+    return f"{RELEASED} {total} inside: {outer.origin or outer!r}"
 
 
 def counts_asked() -> int:
