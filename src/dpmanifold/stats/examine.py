@@ -103,17 +103,21 @@ def _against(release: Release, recipe: Recipe, shares: list[Promise]) -> Finding
     _refuse_other_details(release, recipe)
     findings = Findings()
     own = shares[recipe.before]
-    findings.require(
-        same_promise(release.share, own), f"share: its noise was calibrated to {release.share}, its recipe says {own}"
-    )
+    if same_promise(release.share, own):
+        findings.good.append(f"share of the promise: {own}")
+    else:
+        findings.wrong.append(f"share of the promise: stated {release.share}, recomputed {own}")
     calibration, far = _calibrated(release)
     findings.same("sensitivity", release.sensitivity.value, calibration.sensitivity.value)
     findings.same("scale", release.scale, calibration.scale)
     findings.same("tolerance", release.tol, frechet.default_tol(release.ball, release.n))
     _compare_words(release, recipe, calibration, findings)
     _compare_marks(release, recipe, findings)
-    for problem in (*_details_faults(release, recipe, shares), *_value_faults(release, far)):
-        findings.wrong.append(problem)
+    findings.wrong += _details_faults(release, recipe, shares)
+    faults = _value_faults(release, far)
+    findings.wrong += faults
+    if not faults:
+        findings.good.append("value: one that could have been released")
     if recipe.step is not None:
         _compare_step(release, recipe, shares, findings)
     return findings
