@@ -224,6 +224,14 @@ def ball_from_dict(record: Any) -> Ball:
     )
 
 
+def released_ball_from_dict(record: Any) -> Ball:
+    """Rebuild a ball of a release: to the last bit as the library writes it, where one made by hand may be rounded."""
+    ball = ball_from_dict(record)
+    if ball_to_dict(ball) != record:
+        raise InvalidDataError("ball is not written as the library writes it: its center is rounded, or its space")
+    return ball
+
+
 def sensitivity_from_dict(record: Any) -> Sensitivity:
     """Rebuild a bound from its names and numbers."""
     known = entries(record, "sensitivity", ("value", "statistic", "bound", "proof"))
@@ -259,7 +267,7 @@ def value_to_json(value: Any, statistic: str) -> Any:
 def value_from_json(record: Any, statistic: str, space: Manifold) -> Any:
     """Return a value of the kind that the statistic has: finite, and of the right shape."""
     if statistic == "ball":
-        return ball_from_dict(entries(record, "value", ["ball"])["ball"])
+        return released_ball_from_dict(entries(record, "value", ["ball"])["ball"])
     if statistic == "mean":
         return _array_from_json(entries(record, "value", ["point"])["point"], "value", space)
     if statistic == "second moment":

@@ -23,7 +23,6 @@ from dpmanifold.mechanisms import Calibration, Forecast, get
 from dpmanifold.privacy import Promise, promise_from_dict
 from dpmanifold.records import (
     DETAILS,
-    ball_from_dict,
     ball_to_dict,
     entries,
     flag,
@@ -32,6 +31,7 @@ from dpmanifold.records import (
     read_record,
     reading,
     refuse_wrong_answers,
+    released_ball_from_dict,
     sensitivity_from_dict,
     value_from_json,
     value_to_json,
@@ -253,7 +253,7 @@ def _release_from(record: Any, depth: int) -> Release:
         raise InvalidDataError("scale must be above 0 and n at least 2, both of a size that can be")
     if not isinstance(known["steps"], list):
         raise InvalidDataError("steps must be a list")
-    ball = ball_from_dict(known["ball"])
+    ball = released_ball_from_dict(known["ball"])
     release = Release(
         **plain,
         value=value_from_json(known["value"], plain["statistic"], ball.space),

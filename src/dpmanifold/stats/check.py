@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.stats.examine import Findings, examine
+
+R = TypeVar("R")
 
 # What no check of a file can tell, each with a name.
 CANNOT_KNOW = {
@@ -103,10 +107,10 @@ def verify(release: Release | Region | Interval | TwoSampleTest) -> Verification
     with np.errstate(all="ignore"):
         if isinstance(release, TwoSampleTest):
             for name, group in (("first group: ", release.first), ("second group: ", release.second)):
-                findings.add(_examined(group), name)
-            findings.wrong += _contradictions(release)
+                findings.add(_attempted(_as_read, group), name)
+            findings.add(_attempted(_compared, release), "")
         else:
-            findings = _examined(release if isinstance(release, Release) else release.release)
+            findings = _attempted(_as_read, release if isinstance(release, Release) else release.release)
     private = release.private is True
     if not private:
         findings.good.append(
@@ -115,29 +119,33 @@ def verify(release: Release | Region | Interval | TwoSampleTest) -> Verification
     return Verification(not findings.wrong, tuple(findings.good), tuple(findings.wrong), private=private)
 
 
-def _examined(release: Release) -> Findings:
-    """Examine a release as it reads from a file, whatever its object was made of."""
+def _attempted(check: Callable[[R], Findings], result: R) -> Findings:
+    """Return what a check finds. A stranger's numbers may fail anywhere; a check that failed found nothing good."""
     try:
-        return examine(Release.from_dict(release.to_dict()))
+        return check(result)
     except Exception as problem:
-        # A stranger's numbers may fail anywhere; a check that failed found nothing good.
         return Findings([], [f"what the release states cannot be recomputed: {problem}"])
 
 
-def _contradictions(test: TwoSampleTest) -> list[str]:
+def _as_read(release: Release) -> Findings:
+    """Examine a release as it reads from a file, whatever its object was made of."""
+    return examine(Release.from_dict(release.to_dict()))
+
+
+def _compared(test: TwoSampleTest) -> Findings:
     """Return what the groups of a test say against each other; each unit is in one of them, so promises do not add."""
-    first, second = test.first, test.second
-    found = []
-    if first.privacy != second.privacy:
-        found.append("the groups were promised different things")
-    if first.unit != second.unit:
-        found.append("the groups have different kinds of units")
-    if first.private != second.private:
-        found.append("one group is private and the other is not, though both are drawn from one source")
-    if first.neighbours != NEIGHBOURS_BY_CLASS or second.neighbours != NEIGHBOURS_BY_CLASS:
-        found.append("the groups do not say that membership is public, without which their promises add up")
-    if np.array_equal(first.value, second.value) or _same_draw(*test.means):
-        found.append("one group is a copy of the other: two draws are never equal to the last bit")
+    first, second, found = test.first, test.second, Findings()
+    found.require(first.privacy == second.privacy, "the groups were promised different things")
+    found.require(first.unit == second.unit, "the groups have different kinds of units")
+    found.require(first.private == second.private, "one group is private and the other is not: they have one source")
+    found.require(
+        first.neighbours == second.neighbours == NEIGHBOURS_BY_CLASS,
+        "the groups do not say that membership is public, without which their promises add up",
+    )
+    found.require(
+        not (np.array_equal(first.value, second.value) or _same_draw(*test.means)),
+        "one group is a copy of the other: two draws are never equal to the last bit",
+    )
     return found
 
 
@@ -146,6 +154,7 @@ def _same_draw(one: Release, two: Release) -> bool:
 
     On the ball's edge they can be equal: that is where draws far outside are moved to.
     """
+    if not np.array_equal(one.value, two.value):
+        return False
     inside = one.ball.distance_to_center(one.value) < one.ball.radius * (1 - 1e-9)
-    fine = one.scale > 1e-6 * float(np.abs(one.value).max())
-    return bool(inside) and fine and bool(np.array_equal(one.value, two.value))
+    return bool(inside) and one.scale > 1e-6 * float(np.abs(one.value).max())
