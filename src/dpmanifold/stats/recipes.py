@@ -5,7 +5,7 @@ Whoever adds a statistic, a step, a share or a detail adds it here (and names of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpmanifold._version import __version__
 from dpmanifold.inference.estimate import GAUSSIAN_MEANS
@@ -67,10 +67,8 @@ class Recipe:
         return [promise] if len(self.shares) == 1 else divide(promise, self.shares)
 
 
-def _moment(statistic: str, shares: tuple[float, ...], step: Recipe, relations: tuple[str, ...]) -> Recipe:
-    return Recipe(
-        statistic, ("gaussian",), shares, step, frozenset({"reference to centre"}), (), False, relations
-    )  # fmt: skip
+def _mean(mechanisms: tuple[str, ...]) -> Recipe:
+    return Recipe("mean", mechanisms, projected=True)
 
 
 def _variance(shares: tuple[float, ...], step: Recipe | None, corrected: bool) -> Recipe:
@@ -78,26 +76,39 @@ def _variance(shares: tuple[float, ...], step: Recipe | None, corrected: bool) -
     return Recipe("variance", _MOMENT_NOISE, shares, step, names, (), True, (NEIGHBOURS,), corrected)
 
 
+def _moment(statistic: str, shares: tuple[float, ...], step: Recipe, relations: tuple[str, ...]) -> Recipe:
+    return Recipe(statistic, ("gaussian",), shares, step, frozenset({"reference to centre"}), (), False, relations)
+
+
 def _ball(shares: tuple[float, ...]) -> Recipe:
     return Recipe("ball", _AUTOMATIC, shares, None, frozenset({"count noise", "counts", "coverage"}), (), True)
 
 
+def _in_smaller_ball(recipe: Recipe, shares: tuple[float, ...]) -> Recipe:
+    """Return the recipe with a ball found first: the last of these shares is left for it, the others are the ball's."""
+    *ball, rest = shares
+    weights = (*ball, *(rest * share / sum(recipe.shares) for share in recipe.shares))
+
+    def after(part: Recipe) -> Recipe:
+        step = _ball(tuple(ball)) if part.step is None else after(part.step)
+        return replace(part, shares=weights[: len(ball) + len(part.shares)], step=step)
+
+    return after(recipe)
+
+
 _MEAN = Recipe("mean", tuple(MECHANISMS), optional=(CLASSES, REVEALED))
-_REFINED_MEAN = Recipe("mean", tuple(MECHANISMS), REFINE_SHARES, _ball(REFINE_SHARES[:2]), optional=(CLASSES, REVEALED))
-_MEAN_OF_VARIANCE = Recipe("mean", _POINTS, projected=True)
-_GAUSSIAN_MEAN = Recipe("mean", GAUSSIAN_MEANS, projected=True)
-_INTERVAL_VARIANCE = _variance(INTERVAL_SHARES[:2], _GAUSSIAN_MEAN, corrected=False)
+_INTERVAL_VARIANCE = _variance(INTERVAL_SHARES[:2], _mean(GAUSSIAN_MEANS), corrected=False)
 
 # Every release that a user can hold; where two fit, the one whose shares agree is meant.
 RECIPES = (
     _MEAN,
-    _REFINED_MEAN,
+    _in_smaller_ball(_MEAN, REFINE_SHARES),
     _ball(BALL_SHARES),
     _ball(REFINE_SHARES[:2]),
     _variance((1.0,), None, corrected=False),
-    _variance(VARIANCE_SHARES, _MEAN_OF_VARIANCE, corrected=True),
+    _variance(VARIANCE_SHARES, _mean(_POINTS), corrected=True),
     _INTERVAL_VARIANCE,
-    _moment("second moment", REGION_SHARES, _GAUSSIAN_MEAN, _EITHER),
+    _moment("second moment", REGION_SHARES, _mean(GAUSSIAN_MEANS), _EITHER),
     _moment("fourth moment", INTERVAL_SHARES, _INTERVAL_VARIANCE, (NEIGHBOURS,)),
 )
 
