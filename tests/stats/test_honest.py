@@ -154,7 +154,7 @@ def test_draws_on_the_edge_and_far_outside_verify_in_badly_conditioned_balls(bal
             assert_honest(private_ball(X, ball, GDP(mu), rng=seed, **EACH))
 
 
-def test_a_fallback_to_the_outer_ball_verifies_only_where_the_released_one_does_not_suit():
+def test_a_fallback_to_the_outer_ball_verifies_only_where_the_released_one_does_not_suit(monkeypatch):
     ball = Ball(Euclidean(2), [0.0, 0.0], 50.0)
     X = np.random.default_rng(0).standard_normal((3000, 2))
     refined = private_mean(X, ball, GDP(1.0), refine=True, **EACH)
@@ -163,6 +163,11 @@ def test_a_fallback_to_the_outer_ball_verifies_only_where_the_released_one_does_
     plain = private_mean(X, ball, share, mechanism=refined.mechanism, **EACH)
     fallen = replace(plain, privacy=total, steps=refined.steps)
     assert verify(fallen).wrong == ("the ball is not the one that was released",)
+    kind = type(MECHANISMS["wrapped-gaussian"])
+    monkeypatch.setattr(kind, "refusal", lambda self, ball, privacy: "too small" if ball.radius < 50 else None)
+    chosen = private_mean(X, ball, GDP(1.0), refine=True, mechanism="wrapped-gaussian", **EACH)
+    assert chosen.ball == ball != chosen.steps[0].value
+    assert_honest(chosen)
 
 
 def test_means_that_meet_on_the_edge_of_the_ball_are_no_copies():

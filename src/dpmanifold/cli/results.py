@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import pathlib
@@ -49,6 +48,8 @@ def show(
         require_plots()
     found = verify(result)  # type: ignore[arg-type]
     if not found.ok:
+        if picture is not None:
+            typer.echo(f"dpm: no picture is drawn of it: {picture} is not written.", err=True)
         _show_marked(path, result, found, html, as_json)
         raise typer.Exit(PROMISE_IMPOSSIBLE)
     if picture is not None:
@@ -68,22 +69,18 @@ def _show_marked(
 
     What it states may not even be computable, so whatever fails is left out and the file speaks for itself.
     """
-    said = " ".join(["THE RELEASE IS NOT CONSISTENT:", "; ".join(found.wrong)])
-    typer.echo(f"dpm: {said}", err=True)
-    written = None
+    said = f"THE RELEASE IS NOT CONSISTENT: {'; '.join(found.wrong)}"
     if html is not None:
-        with contextlib.suppress(Exception):
+        try:
             save_report(result, html)
-            written = html
+        except Exception:
+            typer.echo(f"dpm: no report could be made of it: {html} is not written.", err=True)
     if as_json:
+        typer.echo(f"dpm: {said}", err=True)
         typer.echo(json.dumps(read_record(path), indent=2))
         return
-    screen = console()
-    screen.print(said, markup=False)
     try:
         shown = repr(result)
     except Exception:
         shown = json.dumps(read_record(path), indent=1)
-    screen.print(shown, markup=False)
-    if written is not None:
-        screen.print(f"  written      {written}", markup=False)
+    console().print(f"{said}\n{shown}", markup=False)

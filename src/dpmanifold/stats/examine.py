@@ -228,14 +228,13 @@ def _reference_faults(release: Release, recipe: Recipe) -> list[str]:
     """Return whether a moment was not taken about the mean that its steps released, on their ball."""
     away, ball = release.details["reference to centre"], release.ball
     excess = release.details.get("excess subtracted", 0.0)
-    mean = release
-    while mean.steps:
-        mean = mean.steps[0]
     found = []
     if recipe.step is None:
-        right, largest = 0 <= away <= ball.radius, ball.radius**2 / 4
-        excess_right = 0 <= excess <= largest
+        right, excess_right = 0 <= away <= ball.radius, 0 <= excess <= ball.radius**2 / 4
     else:
+        mean = release.steps[0]
+        while mean.statistic != "mean":
+            mean = mean.steps[0]
         right = abs(away - ball.locate(mean.value)[1]) <= _rounding_of(ball, mean.value)
         computed = excess_about(mean, ball) if recipe.corrected else 0.0
         excess_right = math.isclose(excess, computed, rel_tol=_QUADRATURE)
@@ -280,7 +279,7 @@ def _point_faults(release: Release, far: float) -> list[str]:
     reason = space.check(value)
     # Noise so large that points come out singular to working precision is no fault of the value.
     if reason is not None and math.isfinite(space.dist_error(ball.center, far)):
-        return [f"value: it is no point of {space!r}: {reason}"]
+        return [f"value: it is no point of {space!r}: {reason.split('. ')[0]}"]
     if not np.allclose(space.project(value), value, rtol=0, atol=_ROUNDING * float(np.abs(value).max())):
         return [f"value: it is no point of {space!r} to rounding"]
     outside = not space.dist(ball.center, value) <= ball.radius + _rounding_of(ball, value)
