@@ -81,11 +81,11 @@ def test_means_by_every_mechanism_verify(ball, mechanism):
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_every_kind_of_result_verifies_with_its_steps(ball, privacy):
     rng = np.random.default_rng(1)
-    X = in_ball(ball, 300, rng)
+    X = in_ball(ball, 1200, rng)
     narrow = ball.space.project(
-        ball.space.exp_coords(ball.center, 0.02 * ball.radius * rng.standard_normal((300, ball.space.dim)))
+        ball.space.exp_coords(ball.center, 0.02 * ball.radius * rng.standard_normal((1200, ball.space.dim)))
     )
-    person, label = np.repeat(np.arange(100), 3), np.tile([0, 1, 2], 100)
+    person, label = np.repeat(np.arange(400), 3), np.tile([0, 1, 2], 400)
     found = [
         private_mean(X, ball, privacy, refine=True, **EACH),
         private_mean(narrow, ball, privacy, refine=True, **EACH),
@@ -151,7 +151,9 @@ def test_draws_on_the_edge_and_far_outside_verify_in_badly_conditioned_balls(bal
             for project in (True, False):
                 assert_honest(private_mean(X, ball, GDP(mu), project=project, rng=seed, **EACH))
             assert_honest(private_variance(X, ball, GDP(mu), rng=seed, **EACH))
-            assert_honest(private_ball(X, ball, GDP(mu), rng=seed, **EACH))
+    many = np.repeat(ball.center[None], 1000, axis=0)
+    for seed in range(6):
+        assert_honest(private_ball(many, ball, GDP(0.5), rng=seed, **EACH))
 
 
 def test_a_fallback_to_the_outer_ball_verifies_only_where_the_released_one_does_not_suit(monkeypatch):
@@ -181,10 +183,10 @@ def test_means_that_meet_on_the_edge_of_the_ball_are_no_copies():
 
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_what_one_backend_made_every_other_one_verifies(ball):
-    X = in_ball(ball, 100, np.random.default_rng(0))
+    X = in_ball(ball, 1000, np.random.default_rng(0))
     for made in backends():
         with backend(made):
-            found = [f(X, ball, GDP(0.1), rng=1, **EACH) for f in (private_mean, private_interval, private_ball)]
+            found = [f(X, ball, GDP(0.5), rng=1, **EACH) for f in (private_mean, private_interval, private_ball)]
         for checked in backends():
             with backend(checked):
                 for result in found:

@@ -65,7 +65,7 @@ def honest(kind):
         case "kng mean":
             return private_mean(records(LINE), LINE, PureDP(1.0), mechanism="kng", **EACH)
         case "free mean":
-            return private_mean(records(TENSORS), TENSORS, GDP(0.05), project=False, rng=1, **EACH)
+            return private_mean(X, SPHERE, PureDP(0.02), project=False, rng=1, **EACH)
         case "baseline":
             return private_mean(X, SPHERE, PureDP(1.0), mechanism="extrinsic-laplace", **EACH)
         case "refined":
@@ -358,7 +358,7 @@ ALTERATIONS = [
         "outside",
     ),
     # details
-    Alteration("ball", "less noise on the counts", put("details/count noise", by(0.5)), "counts"),
+    Alteration("ball", "less noise on the counts", put("details/count noise", by(0.5)), "count noise"),
     Alteration("ball", "fewer counts", put("details/counts", 1.0), "counts"),
     Alteration("ball", "another coverage", put("details/coverage", 0.5), listed="choices"),
     Alteration("ball", "a coverage above 1", put("details/coverage", 1.5), "coverage"),

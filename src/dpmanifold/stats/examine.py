@@ -215,8 +215,10 @@ def _details_faults(release: Release, recipe: Recipe, shares: list[Promise]) -> 
         found.append("what is revealed is no distance and no share")
     if release.statistic == "ball":
         noise = count_scale(split(shares[recipe.before + 1], counts_asked())[0])
-        if not _close(numbers["count noise"], noise) or numbers["counts"] != counts_asked():
-            found.append(f"counts: {counts_asked()} of them carry noise of scale {noise:.6g} under their share")
+        if not _close(numbers["count noise"], noise):
+            found.append(f"count noise: stated {numbers['count noise']:.6g}, recomputed {noise:.6g}")
+        if numbers["counts"] != counts_asked():
+            found.append(f"counts: stated {numbers['counts']:g}, recomputed {counts_asked()}")
         if not 0 < numbers["coverage"] <= 1:
             found.append("coverage is a share above 0 and at most 1")
     if release.statistic in _MOMENTS:
