@@ -166,7 +166,7 @@ def test_a_fallback_to_the_outer_ball_verifies_only_where_the_released_one_does_
     fallen = replace(plain, privacy=total, steps=refined.steps)
     assert verify(fallen).wrong == ("the ball is not the one that was released",)
     kind = type(MECHANISMS["wrapped-gaussian"])
-    monkeypatch.setattr(kind, "refusal", lambda self, ball, privacy: "too small" if ball.radius < 50 else None)
+    monkeypatch.setattr(kind, "refusal", lambda self, ball, privacy: "elsewhere" if ball.center.any() else None)
     chosen = private_mean(X, ball, GDP(1.0), refine=True, mechanism="wrapped-gaussian", **EACH)
     assert chosen.ball == ball != chosen.steps[0].value
     assert_honest(chosen)
