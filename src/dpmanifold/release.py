@@ -6,28 +6,40 @@ anybody (`stats.verify`), and it says what nobody can check from it.
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import html
-import json
 import math
 import os
-import pathlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmanifold import manifolds
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import FloatArray
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.files import whole_file
-from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms import Calibration, Forecast, get
 from dpmanifold.privacy import Promise, promise_from_dict
+from dpmanifold.records import (
+    DETAILS,
+    ball_to_dict,
+    entries,
+    flag,
+    number,
+    numbers_by_name,
+    read_record,
+    reading,
+    refuse_wrong_answers,
+    released_ball_from_dict,
+    sensitivity_from_dict,
+    value_from_json,
+    value_to_json,
+    whole_number,
+    words,
+    write_record,
+)
 from dpmanifold.sensitivity import Sensitivity, of_mean
 
 NEIGHBOURS = "replace one unit; the number of units is public"
@@ -37,20 +49,20 @@ NEIGHBOURS_BY_CLASS = (
 DRAW_COVERED = "the draw's work does not depend on the data; clipping and solving are not covered"
 NOT_COVERED = "not covered: the draw's work depends on the data"
 FORMAT = "dpmanifold release 1"
-# A file that names a larger space, or one of another name, or nests steps deeper, is not one of ours.
-_LARGEST_SPACE = 2_000
-_LONGEST_NAME = 200
+# A file that nests steps deeper, or holds larger numbers, is not one of ours.
 _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
 # One-sided 0.999 quantiles of noise of scale 1.
 _LAPLACE_TAIL = math.log(500)
 _NORMAL_TAIL = 3.0903
-_SPACES = {"Euclidean", "Hyperbolic", "KendallShapes", "SPD", "Sphere"}
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "statistic": str, "mechanism": str, "scale": float, "rule": str, "n": int, "unit": str, "tol": float,
-    "projected": bool, "private": bool, "timing": str, "neighbours": str, "arithmetic": str, "details": dict,
-    "version": str,
+# How the plain entries of a record are read; the others are objects of their own.
+_PLAIN: dict[str, Callable[[Any, str], Any]] = {
+    "statistic": words, "mechanism": words, "scale": number, "rule": words, "n": whole_number, "unit": words,
+    "tol": number, "projected": flag, "private": flag, "timing": words, "neighbours": words, "arithmetic": words,
+    "version": words,
 }  # fmt: skip
+_OBJECTS = ("format", "value", "privacy", "share", "sensitivity", "ball", "steps", "details")
+_OPTIONAL = ("answers", "shrinkage", "raw")
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +250,7 @@ class Release:
         return {
             "format": FORMAT,
             "statistic": self.statistic,
-            "value": _value_to_json(self.value, self.statistic),
+            "value": value_to_json(self.value, self.statistic),
             "privacy": self.privacy.to_dict(),
             "share": self.share.to_dict(),
             "mechanism": self.mechanism,
@@ -257,13 +269,16 @@ class Release:
             "steps": [step.to_dict() for step in self.steps],
             "details": dict(self.details),
             "version": self.version,
-            **({"shrinkage": self.shrinkage, "raw": _value_to_json(self.raw, "mean")} if self.shrinkage else {}),
+            **({"shrinkage": self.shrinkage, "raw": value_to_json(self.raw, "mean")} if self.shrinkage else {}),
         }
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Release:
-        """Rebuild a release from :meth:`to_dict`; a damaged or hostile record is refused."""
-        return _release_from(record, depth=0)
+        """Rebuild a release from :meth:`to_dict`; what a release does not write is refused, wherever it stands."""
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise InvalidDataError(f"not a release: expected format {FORMAT!r}. Give a file written by Release.save.")
+        with reading("the release", "Release.save"):
+            return _release_from(record, depth=0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release as JSON, whole or not at all."""
@@ -305,19 +320,43 @@ class Clipping:
         return Clipping(outside, min(outside * inner.radius / 4, bound), bound)
 
 
-def write_record(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
-    """Write names and numbers as JSON, whole or not at all."""
-    text = json.dumps(record, indent=2, allow_nan=False)
-    with whole_file(path) as file:
-        file.write(text + "\n")
+def _release_from(record: Any, depth: int) -> Release:
+    known = entries(record, "the record" if depth == 0 else "a step", [*_PLAIN, *_OBJECTS], _OPTIONAL)
+    if known["format"] != FORMAT or depth > _DEEPEST:
+        raise InvalidDataError(f"a step is not of format {FORMAT!r}, or steps are nested too deep")
+    plain = {name: read(known[name], name) for name, read in _PLAIN.items()}
+    if plain["statistic"] not in DETAILS:
+        raise InvalidDataError(f"there is no statistic {plain['statistic']!r}")
+    if not (0 < plain["scale"] < _LARGEST_NUMBER and 2 <= plain["n"] < _LARGEST_NUMBER):
+        raise InvalidDataError("scale must be above 0 and n at least 2, both of a size that can be")
+    if not isinstance(known["steps"], list):
+        raise InvalidDataError("steps must be a list")
+    ball = released_ball_from_dict(known["ball"])
+    release = Release(
+        **plain,
+        value=value_from_json(known["value"], plain["statistic"], ball.space),
+        privacy=promise_from_dict(known["privacy"]),
+        share=promise_from_dict(known["share"]),
+        sensitivity=sensitivity_from_dict(known["sensitivity"]),
+        ball=ball,
+        steps=tuple(_release_from(step, depth + 1) for step in known["steps"]),
+        details=numbers_by_name(known["details"], "details", DETAILS[plain["statistic"]]),
+        **_shrunken(known, ball),
+    )
+    refuse_wrong_answers(known, release)
+    return release
 
 
-def read_record(path: str | os.PathLike[str]) -> Any:
-    """Read JSON, or say that the file holds none."""
-    try:
-        return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as problem:  # not JSON, not text, or a number that no machine reads
-        raise InvalidDataError(f"{os.fspath(path)} is not JSON: {problem}.") from problem
+def _shrunken(record: dict[str, Any], ball: Ball) -> dict[str, Any]:
+    """Return the two entries that a release has if its value was moved towards the centre, and only then."""
+    if ("shrinkage" in record) != ("raw" in record):
+        raise InvalidDataError("shrinkage and raw belong together")
+    if "raw" not in record:
+        return {}
+    if not record["shrinkage"]:
+        raise InvalidDataError("raw is there only where the value was moved")
+    raw = value_from_json(record["raw"], "mean", ball.space)
+    return {"shrinkage": words(record["shrinkage"], "shrinkage"), "raw": raw}
 
 
 def facts_table(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
@@ -325,128 +364,3 @@ def facts_table(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
     rows = "".join(f"<tr><th>{html.escape(a)}</th><td><pre>{html.escape(b)}</pre></td></tr>" for a, b in facts)
     mark = "" if private else " <b>NOT PRIVATE</b>"
     return f"<table><caption>{html.escape(title)}{mark}</caption>{rows}</table>"
-
-
-# -------------------------------------------------------------------- spaces, balls and values as JSON
-
-
-def _release_from(record: Any, depth: int) -> Release:
-    if not isinstance(record, dict) or record.get("format") != FORMAT or depth > _DEEPEST:
-        raise InvalidDataError(f"not a release: expected format {FORMAT!r}. Give a file written by Release.save.")
-    try:
-        known = {name: record[name] for name in _TYPES}
-        for name, kind in _TYPES.items():
-            if not isinstance(known[name], kind) or (kind is int and isinstance(known[name], bool)):
-                raise TypeError(f"{name} must be {kind}")
-        _refuse_impossible(known, record["sensitivity"])
-        ball = ball_from_dict(record["ball"])
-        return Release(
-            **known,
-            value=_value_from_json(record["value"], record["statistic"], ball.space),
-            privacy=promise_from_dict(record["privacy"]),
-            share=promise_from_dict(record["share"]),
-            sensitivity=Sensitivity(**record["sensitivity"]),
-            ball=ball,
-            steps=tuple(_release_from(step, depth + 1) for step in record["steps"]),
-            shrinkage=str(record.get("shrinkage", "")),
-            raw=_value_from_json(record["raw"], "mean", ball.space) if "raw" in record else None,
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise InvalidDataError(f"the release is damaged: {problem}. Write it again with Release.save.") from problem
-
-
-def space_from_text(text: str) -> Manifold:
-    """Rebuild a space from its repr, by its name and literal arguments alone: nothing is evaluated.
-
-    Examples
-    --------
-    >>> space_from_text('SPD(3, metric="riemann")')
-    SPD(3, metric="riemann")
-    """
-    call = None
-    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        call = ast.parse(text, mode="eval").body if len(text) <= _LONGEST_NAME else None
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _SPACES):
-        raise InvalidDataError(f"not a space: {text[:_LONGEST_NAME]!r}.")
-    try:
-        arguments = [ast.literal_eval(a) for a in call.args]
-        keywords = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except ValueError as problem:
-        raise InvalidDataError(f"not a space: {text!r}.") from problem
-    if any(isinstance(a, int) and a > _LARGEST_SPACE for a in [*arguments, *keywords.values()]):
-        raise InvalidDataError(f"not a space: {text!r} is larger than a release can hold.")
-    space = getattr(manifolds, call.func.id)(*arguments, **keywords)
-    if not isinstance(space, Manifold):
-        raise InvalidDataError(f"not a space: {text!r}.")
-    return space
-
-
-def ball_to_dict(ball: Ball) -> dict[str, Any]:
-    """Return a ball as names and numbers."""
-    return {
-        "space": repr(ball.space),
-        "center": _array_to_json(ball.center),
-        "radius": ball.radius,
-        "origin": ball.origin,
-        "simulated": ball.simulated,
-    }
-
-
-def ball_from_dict(record: dict[str, Any]) -> Ball:
-    """Rebuild a ball from :func:`ball_to_dict`."""
-    space = space_from_text(record["space"])
-    center = _array_from_json(record["center"], space.dtype)
-    return Ball(space, center, record["radius"], record["origin"], record["simulated"] is not False)
-
-
-def _array_to_json(array: Array) -> Any:
-    if array.dtype.kind == "c":
-        return [array.real.tolist(), array.imag.tolist()]
-    return array.tolist()
-
-
-def _array_from_json(entries: Any, dtype: np.dtype[np.generic]) -> Array:
-    if dtype.kind == "c":
-        real, imag = entries
-        result = np.empty(np.shape(real), dtype=np.complex128)
-        result.real, result.imag = real, imag
-        return result
-    return np.asarray(entries, dtype=np.float64)
-
-
-def _value_to_json(value: Any, statistic: str) -> Any:
-    if isinstance(value, Ball):
-        return {"ball": ball_to_dict(value)}
-    if isinstance(value, np.ndarray):
-        return {"matrix" if statistic == "second moment" else "point": _array_to_json(value)}
-    return {"number": float(value)}
-
-
-def _value_from_json(record: dict[str, Any], statistic: str, space: Manifold) -> Any:
-    """Return a value of the kind that the statistic has; finite, and of the right shape."""
-    if statistic == "ball":
-        return ball_from_dict(record["ball"])
-    if statistic == "mean":
-        value, shape = _array_from_json(record["point"], space.dtype), space.shape
-    elif statistic == "second moment":
-        value, shape = np.asarray(record["matrix"], dtype=np.float64), (space.dim, space.dim)
-    elif statistic in ("variance", "fourth moment"):
-        value, shape = np.asarray(record["number"], dtype=np.float64), ()
-    else:
-        raise ValueError(f"there is no statistic {statistic!r}")
-    if value.shape != shape or not np.isfinite(value).all():
-        raise ValueError(f"value must be finite and of shape {shape}, got shape {value.shape}")
-    return value if shape else float(value)
-
-
-def _refuse_impossible(known: dict[str, Any], sensitivity: dict[str, Any]) -> None:
-    """Refuse numbers that no release has."""
-    numbers = {"scale": known["scale"], "tol": known["tol"], "sensitivity": sensitivity["value"], **known["details"]}
-    for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
-            raise ValueError(f"{name} must be a finite number")
-    if not (0 < known["scale"] < _LARGEST_NUMBER and 2 <= known["n"] < _LARGEST_NUMBER):
-        raise ValueError("scale must be above 0 and n at least 2, both of a size that can be")
-    texts = [text for text in (*known.values(), *sensitivity.values()) if isinstance(text, str)]
-    if not all(text.isprintable() for text in texts):
-        raise ValueError("a text holds characters that cannot be printed")

@@ -16,7 +16,8 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
-from dpmanifold.release import Release, ball_from_dict, read_record
+from dpmanifold.records import ball_from_dict, read_record
+from dpmanifold.release import Release
 from dpmanifold.stats import EACH_RECORD
 
 SPACES: dict[str, Callable[[int], Manifold]] = {

@@ -19,7 +19,8 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import whole_file
 from dpmanifold.inference import Conclusion
 from dpmanifold.mechanisms import MECHANISMS
-from dpmanifold.release import Release, write_record
+from dpmanifold.records import write_record
+from dpmanifold.release import Release
 
 PICTURES = (".png", ".svg", ".pdf")
 

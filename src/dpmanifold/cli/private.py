@@ -26,7 +26,8 @@ from dpmanifold.cli.work import working
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import whole_file
 from dpmanifold.inference import Interval, Region, TwoSampleTest
-from dpmanifold.release import Release, ball_to_dict, write_record
+from dpmanifold.records import ball_to_dict, write_record
+from dpmanifold.release import Release
 from dpmanifold.stats import (
     compare,
     private_ball,

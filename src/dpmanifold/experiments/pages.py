@@ -9,7 +9,7 @@ from statistics import StatisticsError
 from dpmanifold.experiments.framework import Experiment
 from dpmanifold.experiments.registry import EXPERIMENTS, HEADLINES, PAPERS
 from dpmanifold.files import whole_file
-from dpmanifold.release import read_record
+from dpmanifold.records import read_record
 
 _SUMMARY = (
     "Each paper's headlines: what it prints, what its own formulas give in our code, and what we give at the "

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dpmanifold.experiments.framework import Experiment, Row, Task
 from dpmanifold.experiments.registry import EXPERIMENTS
 from dpmanifold.files import whole_file
-from dpmanifold.release import read_record
+from dpmanifold.records import read_record
 
 Job = tuple[str, Task, pathlib.Path, pathlib.Path | None]
 

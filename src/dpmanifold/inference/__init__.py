@@ -16,7 +16,8 @@ from dpmanifold.inference.interval import Interval
 from dpmanifold.inference.records import Conclusion
 from dpmanifold.inference.region import Region
 from dpmanifold.inference.two_sample import TwoSampleTest
-from dpmanifold.release import FORMAT, Release, read_record
+from dpmanifold.records import read_record
+from dpmanifold.release import FORMAT, Release
 
 _KINDS: dict[str, Callable[[dict[str, Any]], Release | Conclusion]] = {
     FORMAT: Release.from_dict,

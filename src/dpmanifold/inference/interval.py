@@ -13,8 +13,9 @@ import numpy as np
 from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference.estimate import ReleasedMean, degrees_of_freedom, mean_hessian, threshold
-from dpmanifold.inference.records import FromRelease, read_parts
-from dpmanifold.release import Release, read_record
+from dpmanifold.inference.records import FromRelease, read_conclusion
+from dpmanifold.records import read_record
+from dpmanifold.release import Release
 
 FORMAT = "dpmanifold interval 1"
 # Noise on the mean whose effect is larger than this share of the squared radius is cut by clipping: it is only bounded.
@@ -148,8 +149,7 @@ class Interval(FromRelease):
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Interval:
         """Rebuild an interval from :meth:`to_dict`."""
-        level, release = read_parts(record, FORMAT, "release")
-        return Interval(release, level)
+        return read_conclusion(record, FORMAT, Interval, "release")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Interval:

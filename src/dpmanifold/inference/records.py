@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.privacy import Promise
-from dpmanifold.release import Release, facts_table, write_record
+from dpmanifold.records import entries, number, reading, refuse_wrong_answers, write_record
+from dpmanifold.release import Release, facts_table
+
+C = TypeVar("C", bound="Conclusion")
 
 
 class Conclusion(ABC):
@@ -81,13 +85,23 @@ class FromRelease(Conclusion):
         return self.release.n
 
 
-def read_parts(record: Any, expected: str, *names: str) -> tuple[Any, ...]:
-    """Return the level and the named releases of a record, or say that it is not what was expected."""
+def read_conclusion(record: Any, expected: str, make: Callable[..., C], *names: str) -> C:
+    """Rebuild a conclusion from the level and the named releases of its record, and from nothing else in it.
+
+    Parameters
+    ----------
+    record : what `to_dict` wrote
+    expected : the format it must have
+    make : takes the releases and the level
+    names : of the releases in the record
+    """
     if not isinstance(record, dict) or record.get("format") != expected:
         raise InvalidDataError(f"not a record of format {expected!r}. Give a file written by save.")
-    try:
-        return float(record["level"]), *(Release.from_dict(record[name]) for name in names)
-    except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        if isinstance(problem, InvalidDataError):
-            raise
-        raise InvalidDataError(f"the record is damaged: {problem}. Write it again with save.") from problem
+    with reading("the record", "save"):
+        known = entries(record, "the record", ("format", "level", *names), ("answers",))
+        level = number(known["level"], "level")
+    releases = [Release.from_dict(known[name]) for name in names]
+    with reading("the record", "save"):
+        result = make(*releases, level)
+        refuse_wrong_answers(known, result)
+    return result

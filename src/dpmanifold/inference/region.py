@@ -14,12 +14,13 @@ from scipy import special
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference.estimate import Estimate, degrees_of_freedom, squared_length, threshold
-from dpmanifold.inference.records import FromRelease, read_parts
+from dpmanifold.inference.records import FromRelease, read_conclusion
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.noise.areas import farthest
-from dpmanifold.release import Release, read_record
+from dpmanifold.records import read_record
+from dpmanifold.release import Release
 
 FORMAT = "dpmanifold region 1"
 
@@ -220,8 +221,7 @@ class Region(FromRelease):
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Region:
         """Rebuild a region from :meth:`to_dict`."""
-        level, release = read_parts(record, FORMAT, "release")
-        return Region(release, level)
+        return read_conclusion(record, FORMAT, Region, "release")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Region:

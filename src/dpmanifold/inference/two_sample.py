@@ -22,10 +22,11 @@ from dpmanifold.inference.estimate import (
     squared_length,
     threshold,
 )
-from dpmanifold.inference.records import Conclusion, read_parts
+from dpmanifold.inference.records import Conclusion, read_conclusion
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
-from dpmanifold.release import Release, read_record
+from dpmanifold.records import read_record
+from dpmanifold.release import Release
 
 FORMAT = "dpmanifold two-sample test 1"
 
@@ -196,8 +197,7 @@ class TwoSampleTest(Conclusion):
     @staticmethod
     def from_dict(record: dict[str, Any]) -> TwoSampleTest:
         """Rebuild a test from :meth:`to_dict`."""
-        level, first, second = read_parts(record, FORMAT, "first", "second")
-        return TwoSampleTest(first, second, level)
+        return read_conclusion(record, FORMAT, TwoSampleTest, "first", "second")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> TwoSampleTest:

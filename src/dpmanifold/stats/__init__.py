@@ -1,6 +1,7 @@
 """The questions users ask. Everything that touches data privately is called `private_*`."""
 
-from dpmanifold.stats.check import Comparison, Verification, compare, verify
+from dpmanifold.stats.check import Verification, verify
+from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inference import private_interval, private_region, private_test
 from dpmanifold.stats.inputs import EACH_RECORD

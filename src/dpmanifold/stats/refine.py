@@ -24,13 +24,17 @@ from dpmanifold.stats.search import RadiusSearch
 
 # Fixed in advance: what the centre, the radius and the statistic get, of epsilon or of mu^2. Data that fill the ball
 # lose the first two: 1.11 times the noise for pure promises, 1.12 for the others.
-_PURE_SHARES = (0.04, 0.06, 0.9)
-_SHARES = (0.06, 0.14, 0.8)
+PURE_REFINE_SHARES = (0.04, 0.06, 0.9)
+REFINE_SHARES = (0.06, 0.14, 0.8)
+# A ball alone: half on its centre, half on its radius.
+BALL_SHARES = (0.5, 0.5)
+# How the origin of a released ball begins.
+RELEASED = "released under"
 # A refined ball should hold this share of the units, and is not used if its count says fewer than the second.
-_COVERAGE = 0.99
-_LEAST_INSIDE = 0.92
+REFINE_COVERAGE = 0.99
+LEAST_INSIDE = 0.92
 # A ball that is hardly smaller than the outer one is not worth what it clips.
-_WORTH_IT = 0.8
+WORTH_IT = 0.8
 # The centre's expected noise, as a share of the outer radius, beyond which no ball about it is small.
 _FARTHEST_CENTER = 0.5
 # Data that fill less of the ball than this are rare: where not even they would gain this much, nobody does.
@@ -82,7 +86,7 @@ def private_ball(
     """
     coverage = fraction(coverage, "coverage")
     points, unit = prepare(X, outer, privacy, units, invalid, Told(curator, confirm))
-    plan = BallPlan.make(outer, len(points), divide(privacy, 2), coverage)
+    plan = BallPlan.make(outer, len(points), divide(privacy, BALL_SHARES), coverage)
     if plan.obstacle is not None:
         raise PromiseError(f"no smaller ball can be found: {plan.obstacle}. Use more units or a weaker promise.")
     bits = fresh_bits(rng, outer)
@@ -129,7 +133,7 @@ class BallPlan:
 
     def _stretched(self, index: int) -> float:
         radius = float(self.search.radii[index]) * self.search.stretch
-        return radius if radius < _WORTH_IT * self.outer.radius else self.outer.radius
+        return radius if radius < WORTH_IT * self.outer.radius else self.outer.radius
 
     def release(
         self,
@@ -185,7 +189,7 @@ class BallPlan:
 
     def _ball(self, center: Array, radius: float, total: Promise, private: bool) -> Ball:
         outer = self.outer
-        said = f"released under {total} inside: {outer.origin or outer!r}"
+        said = origin_of(total, outer)
         # What was drawn may be no centre for a ball (a matrix singular to working precision): decided by the release.
         return sealed(
             lambda: Ball(
@@ -206,9 +210,9 @@ class _BallAndRest:
     @staticmethod
     def make(ball: Ball, n: int, privacy: Promise) -> _BallAndRest | str:
         """Return it, or why no smaller ball can be found."""
-        shares = divide(privacy, _PURE_SHARES if isinstance(privacy, PureDP) else _SHARES)
+        shares = divide(privacy, PURE_REFINE_SHARES if isinstance(privacy, PureDP) else REFINE_SHARES)
         try:
-            plan = BallPlan.make(ball, n, shares[:2], _COVERAGE)
+            plan = BallPlan.make(ball, n, shares[:2], REFINE_COVERAGE)
         except DPManifoldError as problem:
             return str(problem).rstrip(".")
         return plan.obstacle or _BallAndRest(plan, compose(shares[:2]), shares[2])
@@ -283,7 +287,7 @@ class Refinement:
         """Release the ball as the first step of a statistic; nothing, if there is no search. Never raises."""
         if self.plan is None:
             return ()
-        return (self.plan.release(points, self._cost, unit, bits, neighbours, _LEAST_INSIDE),)
+        return (self.plan.release(points, self._cost, unit, bits, neighbours, LEAST_INSIDE),)
 
     def move(self, steps: tuple[Release, ...], points: Array) -> Array:
         """Return the points in the frame of the ball that was released. Never raises."""
@@ -328,6 +332,11 @@ def level_of(promise: Promise) -> float:
     """
     (level,) = (value for name, value in promise.to_dict().items() if name != "kind")
     return float(level)
+
+
+def origin_of(total: Promise, outer: Ball) -> str:
+    """Say where a released ball comes from, and what it cost."""
+    return f"{RELEASED} {total} inside: {outer.origin or outer!r}"
 
 
 def search_of(release: Release) -> RadiusSearch:

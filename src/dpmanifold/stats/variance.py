@@ -18,7 +18,7 @@ from dpmanifold.stats.mean import release_mean
 from dpmanifold.stats.sealed import sealed
 
 # Without a point to go by, half the promise pays for the mean and half for the variance.
-_SHARES = 2
+VARIANCE_SHARES = (0.5, 0.5)
 
 
 def private_variance(
@@ -67,7 +67,7 @@ def private_variance(
         private = private and not (isinstance(about, Release) and not about.private)
         spend(budget, privacy, "variance")
         return _variance(points, ball, privacy, privacy, unit, point, excess, (source, private), ())
-    shares = divide(privacy, _SHARES)
+    shares = divide(privacy, VARIANCE_SHARES)
     chosen = choose(mechanism, ball, n, shares[0])[:2]
     if chosen[0].baseline:
         raise InvalidArgumentError(f'mechanism "{chosen[0].name}" is a baseline whose mean need not be a point.')
@@ -104,12 +104,17 @@ def _reference(about: object, ball: Ball) -> tuple[Array, float]:
         raise InvalidArgumentError(
             f"about must be the release of a mean on {ball.space!r}, got a {about.statistic} on {about.ball.space!r}."
         )
-    forecast = get(about.mechanism).forecast(about.ball, about.n, about.calibration)
-    # Moving the draw into the ball cuts noise that is large against it: no simple correction is right then.
-    small = forecast.exact and forecast.second_moment <= ball.radius**2 / 4
     # The excess is that of the draw itself, before it was moved towards the centre.
     point = about.value if about.raw is None else about.raw
-    return np.asarray(point), forecast.second_moment if small else 0.0
+    return np.asarray(point), excess_about(about, ball)
+
+
+def excess_about(mean: Release, ball: Ball) -> float:
+    """Return what noise on a released mean adds to a moment about it, where a simple correction is right."""
+    forecast = get(mean.mechanism).forecast(mean.ball, mean.n, mean.calibration)
+    # Moving the draw into the ball cuts noise that is large against it: no simple correction is right then.
+    small = forecast.exact and forecast.second_moment <= ball.radius**2 / 4
+    return forecast.second_moment if small else 0.0
 
 
 def _variance(

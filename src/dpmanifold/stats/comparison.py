@@ -1,0 +1,63 @@
+"""A release against the data it came from, where these are public. NOT PRIVATE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpmanifold import frechet
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.release import Release
+from dpmanifold.stats.inputs import checked_units
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A release against public data. NOT PRIVATE: for data that may be shown.
+
+    Attributes
+    ----------
+    error : distance of the released value from the mean of the data
+    noise : distance from the mean of the clipped data
+    clipping : distance between the mean of the clipped data and that of the data
+    clipped : share of the records outside the ball
+    private : always False
+    """
+
+    error: float
+    noise: float
+    clipping: float
+    clipped: float
+    private: bool = False
+
+
+def compare(release: Release, X: object, *, units: object = None, public: bool = False) -> Comparison:
+    """Compare a released mean with the data it came from, if these are public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.ball import Ball
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import PureDP
+    >>> from dpmanifold.stats import EACH_RECORD, private_mean
+    >>> X = np.linspace(-1.5, 1.5, 101)[:, None]
+    >>> release = private_mean(X, Ball(Euclidean(1), [0.0], 1.0), PureDP(1.0), units=EACH_RECORD)
+    >>> round(compare(release, X, public=True).clipped, 2)
+    0.34
+    """
+    if public is not True:
+        raise InvalidArgumentError(
+            "public must be True: the true error tells about the data. Compare only where the data may be shown."
+        )
+    if release.statistic != "mean":
+        raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
+    ball, space = release.ball, release.ball.space
+    ids = None if units is None else checked_units(units, len(space.as_points(X, "X", batch=True)))
+    clipped_mean = frechet.mean(X, ball, units=ids).value
+    true_mean = frechet.mean(X, space, units=ids).value
+    return Comparison(
+        error=float(space.dist(true_mean, release.value)),
+        noise=float(space.dist(clipped_mean, release.value)),
+        clipping=float(space.dist(true_mean, clipped_mean)),
+        clipped=float(1 - ball.contains(X).mean()),
+    )

@@ -1,0 +1,678 @@
+"""What is altered in a result, and who notices: reading, `verify`, or nobody, which `cannot_know` then lists."""
+
+import copy
+import json
+import math
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dpmanifold as dpm
+from dpmanifold import (
+    EACH_RECORD,
+    GDP,
+    SPD,
+    Ball,
+    Euclidean,
+    InvalidDataError,
+    PureDP,
+    Sphere,
+    private_ball,
+    private_interval,
+    private_mean,
+    private_means,
+    private_region,
+    private_test,
+    private_variance,
+    verify,
+)
+from dpmanifold.cli import app
+from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.records import refuse_wrong_answers
+from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NEIGHBOURS_BY_CLASS, NOT_COVERED
+from dpmanifold.stats.check import CANNOT_KNOW
+from dpmanifold.stats.refine import search_of
+from laws.data import in_ball
+
+EACH = {"units": EACH_RECORD}
+
+
+SPHERE = Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6)
+TENSORS = Ball(SPD(2), np.eye(2), 2.0)
+LINE = Ball(Euclidean(1), [0.0], 1.0, origin="a scale from -1 to 1")
+FAR = Ball(Euclidean(1), [0.0], 50.0)
+
+
+def records(ball, n=60):
+    return in_ball(ball, n, np.random.default_rng(0))
+
+
+@cache
+def honest(kind):
+    """An honest result of each kind."""
+    X, shared = records(SPHERE), np.repeat(np.arange(20), 3)
+    narrow = np.random.default_rng(1).normal(3.0, 0.05, (3000, 1))
+    match kind:
+        case "mean":
+            return private_mean(X, SPHERE, PureDP(1.0), **EACH)
+        case "seeded mean":
+            return private_mean(X, SPHERE, PureDP(1.0), rng=1, **EACH)
+        case "tensor":
+            return private_mean(records(TENSORS), TENSORS, GDP(1.0), **EACH)
+        case "kng mean":
+            return private_mean(records(LINE), LINE, PureDP(1.0), mechanism="kng", **EACH)
+        case "free mean":
+            return private_mean(X, SPHERE, PureDP(0.02), project=False, rng=1, **EACH)
+        case "baseline":
+            return private_mean(X, SPHERE, PureDP(1.0), mechanism="extrinsic-laplace", **EACH)
+        case "refined":
+            return private_mean(narrow, FAR, GDP(2.0), refine=True, **EACH)
+        case "seeded refined":
+            return private_mean(narrow, FAR, GDP(2.0), refine=True, rng=1, **EACH)
+        case "class":
+            return private_means(X, np.tile([0, 1, 2], 20), SPHERE, GDP(1.0), classes=[0, 1, 2], units=shared)[0]
+        case "variance":
+            return private_variance(X, SPHERE, GDP(1.0), **EACH)
+        case "variance about":
+            return private_variance(X, SPHERE, GDP(1.0), about=SPHERE.center, **EACH)
+        case "ball":
+            return private_ball(narrow, FAR, GDP(1.0), **EACH)
+        case "seeded ball":
+            return private_ball(narrow, FAR, GDP(1.0), rng=1, **EACH)
+        case "region":
+            return private_region(X, SPHERE, GDP(1.0), **EACH)
+        case "interval":
+            return private_interval(X, SPHERE, GDP(1.0), **EACH)
+        case "shrunken":
+            ball = Ball(Euclidean(3), np.zeros(3), 1.0)
+            return private_mean(records(ball, 20), ball, GDP(0.1), **EACH)
+        case "refined region":
+            return private_region(narrow, FAR, GDP(2.0), refine=True, **EACH)
+        case "refined interval":
+            return private_interval(narrow, FAR, GDP(2.0), refine=True, **EACH)
+        case "refined test":
+            return private_test(narrow, narrow[:2000], FAR, GDP(2.0), refine=True, **EACH)
+        case "test":
+            return private_test(X, records(SPHERE, 50), SPHERE, GDP(1.0), **EACH)
+    raise AssertionError(kind)
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """`change` is made to the record of a result, or a pair of texts to its file. Reading or `verify` refuses it with
+    these words; or nobody notices, and `listed` is the entry of `cannot_know` that says so."""
+
+    kind: str
+    what: str
+    change: object
+    words: str = ""
+    reading: bool = False
+    listed: str | None = None
+
+
+def at(record, path):
+    """The part of a record that a path such as "release/steps/0" leads to."""
+    for name in path.split("/") if path else []:
+        record = record[int(name) if name.isdigit() else name]
+    return record
+
+
+def put(path, value):
+    """Set an entry; a function is applied to what stands there."""
+
+    def change(record):
+        where, _, name = path.rpartition("/")
+        part = at(record, where)
+        part[name] = value(part[name]) if callable(value) else value
+
+    return change
+
+
+def drop(path):
+    def change(record):
+        where, _, name = path.rpartition("/")
+        del at(record, where)[name]
+
+    return change
+
+
+def several(*changes):
+    def change(record):
+        for one in changes:
+            one(record)
+
+    return change
+
+
+def by(factor):
+    return lambda number: number * factor
+
+
+def instead(make):
+    """Put another honest result of the library in its place, which then gets the value of this one."""
+
+    def change(record):
+        value = copy.deepcopy(record["value"])
+        record.clear()
+        record.update(make().to_dict(), value=value)
+        record.pop("answers", None)
+
+    return change
+
+
+def nearer(record):
+    """Less noise than needed about a released mean, and the bound that goes with a nearer one."""
+    record["release"]["details"]["reference to centre"] = 0.0
+    bound = dpm.sensitivity.of_second_moment(SPHERE, 60, away=0.0).value
+    record["release"]["scale"] *= bound / record["release"]["sensitivity"]["value"]
+    record["release"]["sensitivity"]["value"] = bound
+
+
+def about_nearer(record):
+    other = private_variance(records(SPHERE), SPHERE, GDP(1.0), about=records(SPHERE)[0], **EACH).to_dict()
+    record.update({name: other[name] for name in ("details", "sensitivity", "scale")})
+
+
+def without_its_ball(record):
+    """A refined mean that forgets what its ball cost."""
+    record.update(steps=[], privacy=record["share"])
+
+
+def one_class_alone(record):
+    record.update(privacy=record["share"], details={})
+
+
+def all_private(record):
+    """Take every mark of a simulation away."""
+    record["private"] = True
+    for ball in (record["ball"], record["value"].get("ball", {})):
+        ball["simulated"] = False
+    for step in record["steps"]:
+        all_private(step)
+
+
+def copied(record):
+    record["second"] = copy.deepcopy(record["first"])
+
+
+def copied_mean(record):
+    record["second"]["steps"][0]["value"] = copy.deepcopy(record["first"]["steps"][0]["value"])
+    details = record["first"]["details"]
+    bound = dpm.sensitivity.of_second_moment(SPHERE, 50, away=details["reference to centre"]).value
+    record["second"].update(
+        details=dict(details), scale=record["second"]["scale"] * bound / record["second"]["sensitivity"]["value"]
+    )
+    record["second"]["sensitivity"]["value"] = bound
+
+
+def another_radius(record):
+    """One step of the search's grid down."""
+    search = search_of(honest("ball"))
+    radii = search.radii * search.stretch
+    record["value"]["ball"]["radius"] = float(radii[np.argmin(np.abs(radii - record["value"]["ball"]["radius"])) + 1])
+
+
+def swapped(record):
+    record["first"], record["second"] = record["second"], record["first"]
+
+
+def weaker(record):
+    """More noise than the promise needs, stated as such: still not what the library would have drawn."""
+    record["scale"] *= 1.01
+
+
+def steps_left_out(record):
+    record["release"]["steps"][0]["steps"] = []
+
+
+ALTERATIONS = [
+    # the file itself
+    Alteration("mean", "a key given twice", ('"private": true', '"private": false, "private": true'), "twice", True),
+    Alteration("refined", "a key given twice in a step", ('"n": 3000', '"n": 3000, "n": 3000'), "twice", True),
+    Alteration("mean", "NaN", put("scale", math.nan), "scale must be a finite number", True),
+    Alteration("mean", "infinity", put("tol", math.inf), "tol must be a finite number", True),
+    Alteration("region", "a number beyond all doubles", ('"level": 0.95', '"level": 1e999'), "level must be", True),
+    Alteration("mean", "not JSON", ("{", "{,"), "not JSON", True),
+    # what the library does not write
+    Alteration("mean", "a note", put("note", "trust me"), "'note'", True),
+    Alteration("mean", "a note in the bound", put("sensitivity/note", 1.0), "sensitivity holds 'note'", True),
+    Alteration("mean", "a note in the ball", put("ball/note", 1.0), "ball holds 'note'", True),
+    Alteration("mean", "a note in the value", put("value/note", 1.0), "value holds 'note'", True),
+    Alteration("mean", "a note in the promise", put("privacy/note", 1.0), "note", True),
+    Alteration("mean", "a note in the share", put("share/note", 1.0), "note", True),
+    Alteration("mean", "an unknown detail", put("details/phone", 5.5), "details holds 'phone'", True),
+    Alteration("variance", "a detail of a ball", put("details/coverage", 0.9), "details holds 'coverage'", True),
+    Alteration("refined", "a note in a step", put("steps/0/note", 1.0), "a step holds 'note'", True),
+    Alteration("ball", "a note in the released ball", put("value/ball/note", 1.0), "ball holds 'note'", True),
+    Alteration("region", "a note beside the level", put("note", "99 %"), "'note'", True),
+    Alteration("test", "a third group", put("third", 1.0), "'third'", True),
+    Alteration("interval", "answers that are not its own", put("answers", {"low": 0.0, "high": 0.0}), "answers", True),
+    # numbers of another kind
+    Alteration("mean", "n with a fraction", put("n", 60.0), "n must be a whole number", True),
+    Alteration("mean", "n as a truth value", put("n", True), "n must be a whole number", True),
+    Alteration("mean", "a text for a scale", put("scale", "0.1"), "scale must be a finite number", True),
+    Alteration("mean", "texts for a point", put("value/point", ["0", "0.6", "0.8"]), "value must be a finite", True),
+    Alteration("mean", "a point with an axis more", put("value/point", [[0.0, 0.6, 0.8]]), "value must be", True),
+    Alteration("mean", "a detail in words", put("details/classes", "three"), "must be a finite number", True),
+    Alteration("region", "a level of 1", put("level", 1.0), "level must be", True),
+    Alteration("region", "a level in words", put("level", "0.95"), "level must be", True),
+    # marks
+    Alteration("seeded mean", "a seed forgotten", put("private", True), listed="source"),
+    Alteration("seeded refined", "a seed forgotten in one place", put("private", True), "rests on a simulation"),
+    Alteration("seeded refined", "a seed forgotten everywhere", all_private, listed="source"),
+    Alteration("seeded ball", "a ball that a seed found", put("value/ball/simulated", False), "of itself"),
+    Alteration("seeded ball", "a ball that a seed found, and its release", all_private, listed="source"),
+    Alteration("refined", "a step that is not private", put("steps/0/private", False), "the opposite"),
+    Alteration(
+        "mean", "something revealed", put("details", {"revealed error": 0.1, "revealed share clipped": 0.0}), "shows"
+    ),
+    Alteration("mean", "half of what is revealed", put("details", {"revealed error": 0.1}), "do not belong"),
+    # promises, shares and numbers of units
+    Alteration("mean", "a stronger promise", put("privacy/epsilon", 0.01), "share of the promise"),
+    Alteration(
+        "mean",
+        "a stronger promise and share",
+        several(put("privacy/epsilon", 0.01), put("share/epsilon", 0.01)),
+        "scale",
+    ),
+    Alteration("mean", "more units", put("n", 6060), "sensitivity"),
+    Alteration(
+        "mean",
+        "more units, a stronger promise, and a tolerance of nothing",
+        several(put("n", 6060), put("privacy/epsilon", 0.01), put("share/epsilon", 0.01), put("tol", -1.0)),
+        "tolerance",
+    ),
+    Alteration(
+        "mean",
+        "more units, a stronger promise, and all that follows",
+        instead(
+            lambda: private_mean(
+                records(SPHERE, 6060), SPHERE, PureDP(0.01), mechanism=honest("mean").mechanism, **EACH
+            )
+        ),
+        listed="numbers",
+    ),
+    Alteration("mean", "a smaller tolerance", put("tol", by(0.5)), "tolerance"),
+    Alteration("mean", "a larger tolerance", put("tol", by(2.0)), "tolerance"),
+    Alteration("mean", "a scale a little smaller", put("scale", by(1 - 5e-10)), "scale"),
+    Alteration("mean", "a scale larger than needed", weaker, "scale"),
+    Alteration("mean", "a smaller bound", put("sensitivity/value", by(1 - 1e-9)), "sensitivity"),
+    Alteration("class", "one class's share as the whole", put("privacy/mu", by(3**-0.5)), "share of the promise"),
+    Alteration("class", "fewer classes touched", put("details/classes a unit touches", 1.0), "share of the promise"),
+    Alteration("class", "more classes touched than there are", put("details/classes a unit touches", 4.0), "classes"),
+    Alteration("class", "half a class", put("details/classes a unit touches", 2.5), "classes"),
+    Alteration(
+        "class", "classes without end", put("details", {"classes": 1e300, "classes a unit touches": 1e300}), "share"
+    ),
+    Alteration("class", "more classes", put("details/classes", 5.0), listed="people"),
+    Alteration("class", "one class alone, its share as the whole", one_class_alone, listed="outside"),
+    Alteration("region", "a stronger promise", put("release/privacy/mu", 0.5), "share of the promise"),
+    Alteration("interval", "a stronger promise", put("release/privacy/mu", 0.5), "share of the promise"),
+    Alteration("test", "a stronger promise of one group", put("first/privacy/mu", 0.5), "different things"),
+    # words
+    Alteration("mean", "a rule", put("rule", "exact"), "rule"),
+    Alteration("mean", "a bound", put("sensitivity/bound", "published"), "bound"),
+    Alteration("mean", "a proof", put("sensitivity/proof", "docs/theory/variance.md"), "proof"),
+    Alteration("mean", "what the bound is of", put("sensitivity/statistic", "gradient"), "sensitivity of"),
+    Alteration("mean", "a version", put("version", "99.0"), "version"),
+    Alteration("mean", "the arithmetic", put("arithmetic", "exact"), "arithmetic"),
+    Alteration("mean", "the mechanism", put("mechanism", "wrapped-laplace"), "cannot"),
+    Alteration("tensor", "the mechanism's other name", put("mechanism", "tangent-gaussian"), "mechanism"),
+    Alteration("mean", "the statistic", put("statistic", "median"), "no statistic", True),
+    Alteration("kng mean", "timing made safe", put("timing", DRAW_COVERED), "timing"),
+    Alteration("mean", "timing made unsafe", put("timing", NOT_COVERED), "timing"),
+    Alteration("interval", "timing of a step", put("release/steps/0/timing", NOT_COVERED), "timing"),
+    Alteration("mean", "a unit that is none", put("unit", "hospital"), "unit"),
+    Alteration("mean", "a record called a unit", put("unit", "unit"), listed="people"),
+    Alteration("refined", "a record called a unit, the step's not", put("unit", "unit"), "other units"),
+    Alteration("mean", "neighbours that are none", put("neighbours", "anybody"), "neighbours"),
+    Alteration("mean", "neighbours by class", put("neighbours", NEIGHBOURS_BY_CLASS), listed="people"),
+    Alteration(
+        "variance",
+        "neighbours by class",
+        several(put("neighbours", NEIGHBOURS_BY_CLASS), put("steps/0/neighbours", NEIGHBOURS_BY_CLASS)),
+        "neighbours",
+    ),
+    Alteration("class", "neighbours of a mean by class", put("neighbours", NEIGHBOURS), "neighbours"),
+    Alteration("mean", "where the ball comes from", put("ball/origin", "an atlas"), listed="people"),
+    Alteration("mean", "a draw said not to be moved", put("projected", False), listed="choices"),
+    Alteration("free mean", "a draw said to be moved", put("projected", True), "outside the ball"),
+    Alteration("baseline", "a baseline's draw said to be moved", put("projected", True), "projected"),
+    Alteration("variance", "a variance that is not kept above 0", put("projected", False), "projected"),
+    Alteration("region", "a moment said to be moved", put("release/projected", True), "projected"),
+    Alteration("region", "a mean said not to be moved", put("release/steps/0/projected", False), "projected"),
+    # values
+    Alteration("mean", "another point of the ball", put("value/point", [0.0, 0.6, 0.8]), listed="value"),
+    Alteration("mean", "a point outside the ball", put("value/point", [0.0, 0.0, -1.0]), "outside the ball"),
+    Alteration("mean", "no point at all", put("value/point", [3.0, 4.0, 5.0]), "no point"),
+    Alteration("mean", "nearly a point", put("value/point", [0.0, 0.6, 0.8000001]), "no point"),
+    Alteration("tensor", "a negative eigenvalue", put("value/point", [[1.0, 0.0], [0.0, -1.0]]), "no point"),
+    Alteration("tensor", "a matrix that is not symmetric", put("value/point", [[1.0, 0.1], [0.2, 1.0]]), "no point"),
+    Alteration("variance", "a negative variance", put("value/number", -0.1), "never below 0"),
+    Alteration("variance", "another variance", put("value/number", 0.123), listed="value"),
+    Alteration("interval", "another fourth moment", put("release/value/number", -0.01), listed="value"),
+    Alteration("region", "another moment", put("release/value/matrix", [[0.1, 0.0], [0.0, 0.1]]), listed="value"),
+    Alteration(
+        "region", "a moment that is not symmetric", put("release/value/matrix", [[0.1, 0.2], [0.0, 0.1]]), "symmetric"
+    ),
+    Alteration(
+        "region", "another mean under the moment", put("release/steps/0/value/point", [0.0, 0.6, 0.8]), "reference"
+    ),
+    Alteration("ball", "a radius that is not tried", put("value/ball/radius", by(1.01)), "radius"),
+    Alteration("ball", "another radius that is tried", another_radius, listed="value"),
+    Alteration("ball", "a centre outside", put("value/ball/center", [70.0]), "outside the outer ball"),
+    Alteration(
+        "ball", "a cheaper origin", put("value/ball/origin", "released under GDP(mu=0.01) inside: an atlas"), "origin"
+    ),
+    Alteration(
+        "ball",
+        "another space",
+        put("value/ball", lambda b: {**b, "space": "Euclidean(2)", "center": [0.0, 0.0]}),
+        "outside",
+    ),
+    # details
+    Alteration("ball", "less noise on the counts", put("details/count noise", by(0.5)), "count noise"),
+    Alteration("ball", "a search that cost less", put("details/search share", by(0.5)), "search share"),
+    Alteration("ball", "another coverage", put("details/coverage", 0.5), "radius"),
+    Alteration("ball", "another count of the units inside", put("details/units inside", 2900.0), listed="value"),
+    Alteration("refined", "too few units inside", put("steps/0/details/units inside", 5.0), "units inside"),
+    Alteration("refined", "another coverage", put("steps/0/details/coverage", 0.9), "coverage"),
+    Alteration("mean", "refinement said to be skipped", put("details", {"refine skipped": 1.0}), listed="choices"),
+    Alteration("shrunken", "the draw left out", several(drop("raw"), drop("shrinkage")), listed="choices"),
+    Alteration("shrunken", "the draw without how it was moved", drop("shrinkage"), "belong together", True),
+    Alteration("shrunken", "another way to move it", put("shrinkage", "bold"), "shrinkage"),
+    Alteration("shrunken", "another value than the draw gives", put("value/point", [0.0, 0.0, 0.0]), "moved towards"),
+    Alteration("shrunken", "another draw", put("raw/point", [9.0, 9.0, 9.0]), "moved towards"),
+    Alteration("refined region", "another level", put("level", 0.5), listed="choices"),
+    Alteration(
+        "refined region", "a ball that cost less", put("release/steps/0/steps/0/privacy/mu", by(0.5)), "shares come"
+    ),
+    Alteration("refined test", "two balls", put("first/steps/0/steps/0/details/units inside", by(0.999)), "one ball"),
+    Alteration("refined test", "one group copied", copied, "copy"),
+    Alteration("ball", "a coverage above 1", put("details/coverage", 1.5), "coverage"),
+    Alteration("variance", "a nearer reference", put("details/reference to centre", -0.6), "away must be"),
+    Alteration("region", "a nearer reference with its bound and scale", nearer, "reference"),
+    Alteration("variance about", "another reference with its bound and scale", about_nearer, listed="reference"),
+    Alteration("variance about", "an excess", put("details/excess subtracted", 1.0), "excess"),
+    Alteration("variance", "another excess", put("details/excess subtracted", by(2.0)), "excess"),
+    Alteration("interval", "an excess", put("release/steps/0/details/excess subtracted", 0.01), "excess"),
+    Alteration("variance", "no details", put("details", {}), "missing"),
+    # steps
+    Alteration("refined", "the step left out", put("steps", []), "share of the promise"),
+    Alteration("refined", "the step left out with its cost", without_its_ball, listed="outside"),
+    Alteration("refined", "the step twice", put("steps", lambda steps: steps * 2), "from these steps"),
+    Alteration(
+        "refined",
+        "another ball than the released one",
+        put("ball", lambda _: honest("refined").to_dict()["steps"][0]["ball"]),
+        "ball is not",
+    ),
+    Alteration("refined", "a step about fewer units", put("steps/0/n", 2999), "other units"),
+    Alteration("refined", "a step that cost less", put("steps/0/privacy/mu", by(0.5)), "its shares come to"),
+    Alteration("variance", "the step left out", put("steps", []), "share of the promise"),
+    Alteration("region", "the step left out", put("release/steps", []), "second moment about", True),
+    Alteration("interval", "a step of a step left out", steps_left_out, "fourth moment after", True),
+    Alteration(
+        "region",
+        "a step from another recipe",
+        put("release/steps", lambda _: [honest("mean").to_dict()]),
+        "mean by",
+        True,
+    ),
+    Alteration("interval", "less noise in a step", put("release/steps/0/scale", by(0.5)), "step 'variance': scale"),
+    # conclusions
+    Alteration("region", "another level", put("level", 0.5), listed="choices"),
+    Alteration("interval", "another level", put("level", 0.5), listed="choices"),
+    Alteration("test", "another level", put("level", 0.5), listed="choices"),
+    Alteration("test", "the groups change places", swapped, listed="choices"),
+    Alteration("test", "one group copied", copied, "copy"),
+    Alteration("test", "one group's mean copied", copied_mean, "copy"),
+    Alteration(
+        "test",
+        "units of another kind in one group",
+        several(put("first/unit", "unit"), put("first/steps/0/unit", "unit")),
+        "different kinds",
+    ),
+    Alteration(
+        "test",
+        "membership not public",
+        several(put("first/neighbours", NEIGHBOURS), put("first/steps/0/neighbours", NEIGHBOURS)),
+        "membership",
+    ),
+    Alteration("test", "a group of another ball", put("first/ball/origin", "elsewhere"), "same ball", True),
+]
+
+
+KINDS = list(dict.fromkeys(one.kind for one in ALTERATIONS))
+
+
+def record_of(kind):
+    """The record of an honest result without the answers, which nobody has to write."""
+    record = json.loads(json.dumps(honest(kind).to_dict()))
+    record.pop("answers", None)
+    return record
+
+
+def altered(one, folder):
+    """The file of a result that was altered."""
+    record = record_of(one.kind)
+    if callable(one.change):
+        one.change(record)
+    said = json.dumps(record)
+    if not callable(one.change):
+        old, new = one.change
+        assert old in said
+        said = said.replace(old, new, 1)
+    path = folder / "altered.json"
+    path.write_text(said)
+    return path
+
+
+@pytest.mark.parametrize("one", ALTERATIONS, ids=lambda one: f"{one.kind}: {one.what}")
+def test_alterations(one, tmp_path):
+    assert verify(honest(one.kind)).ok
+    path = altered(one, tmp_path)
+    if one.reading:
+        with pytest.raises(InvalidDataError, match=one.words):
+            dpm.load(path)
+        return
+    found = verify(dpm.load(path))
+    if one.listed is None:
+        assert not found.ok
+        assert one.words in "\n".join(found.wrong), found.wrong
+    else:
+        assert found.ok, found.wrong
+        assert CANNOT_KNOW[one.listed] in found.cannot_know
+
+
+def test_what_cannot_be_known_is_what_goes_unnoticed():
+    used = {one.listed for one in ALTERATIONS if one.listed is not None}
+    assert used == set(CANNOT_KNOW)
+    assert len(ALTERATIONS) >= 40
+    assert verify(honest("mean")).cannot_know == tuple(CANNOT_KNOW.values())
+
+
+# Where a single entry can be changed and nobody notices: the ends of its path in the record, and what lists it.
+UNSEEN = {
+    r"value/(point|number|matrix)[/\d]*": "value",
+    r"value/ball/center[/\d]*|details/units inside": "value",
+    r"private|ball/simulated": "source",
+    r"ball/center[/\d]*": "numbers",
+    r"ball/origin|details/classes": "people",
+    r"level|projected|details/coverage": "choices",
+}
+
+
+def entries_of(part, path=()):
+    """Every entry of a record with other values for it; None stands for leaving it out."""
+    if isinstance(part, dict | list):
+        for name, inner in part.items() if isinstance(part, dict) else enumerate(part):
+            yield (*path, name), None
+            yield from entries_of(inner, (*path, name))
+    elif isinstance(part, bool):
+        yield path, not part
+    elif isinstance(part, str):
+        yield from ((path, other) for other in (part + " ", ""))
+    elif isinstance(part, int):
+        yield from ((path, other) for other in (2 * part, part - 1))
+    else:
+        yield from ((path, other) for other in (2 * part, part * (1 - 1e-9), -part, part + 1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_other_entry_can_be_changed_unseen(kind):
+    record = record_of(kind)
+    unseen = set()
+    for path, other in entries_of(record):
+        changed = copy.deepcopy(record)
+        part = at(changed, "/".join(map(str, path[:-1])))
+        if part[path[-1]] == other:
+            continue
+        if other is None:
+            del part[path[-1]]
+        else:
+            part[path[-1]] = other
+        try:
+            result = type(honest(kind)).from_dict(changed)
+        except InvalidDataError:
+            continue
+        if verify(result).ok:
+            unseen.add("/".join(map(str, path)))
+    assert unseen
+    for path in unseen:
+        listed = [name for pattern, name in UNSEEN.items() if re.fullmatch(f"(.*/)?({pattern})", path)]
+        assert listed, path
+        assert CANNOT_KNOW.keys() >= set(listed)
+
+
+def test_a_ball_that_a_seed_found_and_somebody_rebuilt_goes_unseen():
+    found = honest("seeded ball").value
+    narrow = np.random.default_rng(1).normal(3.0, 0.05, (3000, 1))
+    assert not private_mean(narrow, found, GDP(1.0), **EACH).private
+    rebuilt = Ball(found.space, found.center, found.radius)
+    release = private_mean(narrow, rebuilt, GDP(1.0), **EACH)
+    assert release.private
+    assert verify(release).ok
+    assert "found the ball" in CANNOT_KNOW["source"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"details": {"phone": 5.5}},
+        {"details": {1: 2.0}},
+        {"details": None},
+        {"scale": math.nan},
+        {"scale": math.inf},
+        {"scale": "small"},
+        {"n": True},
+        {"n": 60.0},
+        {"n": 10**400},
+        {"private": "yes"},
+        {"value": np.array([3.0, 4.0, 5.0])},
+        {"value": np.full(3, np.nan)},
+        {"value": np.array([0.0, 0.6, 0.8], dtype=complex)},
+        {"value": np.array([[0.0, 0.6, 0.8]])},
+        {"value": "north"},
+        {"value": None},
+        {"steps": ("a step",)},
+        {"steps": None},
+        {"ball": None},
+        {"privacy": None},
+        {"share": GDP(1.0)},
+        {"sensitivity": 1.0},
+        {"statistic": ["mean"]},
+        {"mechanism": None},
+        {"unit": "a\nunit"},
+        {"version": None},
+    ],
+    ids=lambda changes: "-".join(f"{name}={value!r}" for name, value in changes.items())[:60],
+)
+def test_objects_are_held_to_what_files_are_held_to(changes):
+    found = verify(replace(honest("mean"), **changes))
+    assert not found.ok
+    assert found.wrong
+    assert repr(found).startswith("THE RELEASE IS NOT CONSISTENT.")
+
+
+def test_a_conclusion_from_an_altered_release_is_refused():
+    region, interval = honest("region"), honest("interval")
+    less = replace(region.mean, scale=region.mean.scale / 2)
+    assert not verify(Region(replace(region.release, steps=(less,)))).ok
+    assert not verify(Interval(replace(interval.release, tol=0.0))).ok
+    test = honest("test")
+    assert not verify(TwoSampleTest(test.first, test.first)).ok
+
+
+class _Answers:
+    def __init__(self, **answers):
+        self._answers = answers
+
+    def to_dict(self):
+        return {"format": "x", "answers": self._answers}
+
+
+def test_answers_must_be_those_that_are_computed():
+    result = _Answers(p_value=0.25, rejects=False, range=[0.0, 1.0], note="none")
+    right = {"p_value": 0.25 * (1 + 1e-12), "rejects": False, "range": [0.0, 1.0], "note": "none"}
+    refuse_wrong_answers({}, result)
+    refuse_wrong_answers({"answers": right}, result)
+    for wrong in (
+        {**right, "p_value": 0.2500001},
+        {**right, "p_value": math.nan},
+        {**right, "p_value": "0.25"},
+        {**right, "p_value": True},
+        {**right, "rejects": True},
+        {**right, "rejects": 0},
+        {**right, "range": [0.0, 1.1]},
+        {**right, "range": [0.0]},
+        {**right, "more": 1.0},
+        {name: right[name] for name in ("p_value", "rejects")},
+        None,
+    ):
+        with pytest.raises(InvalidDataError, match="not what follows"):
+            refuse_wrong_answers({"answers": wrong}, result)
+
+
+# -------------------------------------------------------------------- the command line
+
+
+def command(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in ALTERATIONS if one.listed is None], ids=lambda one: f"{one.kind}: {one.what}"
+)
+def test_an_altered_file_is_shown_marked_or_refused_and_never_crashes(one, tmp_path):
+    path = altered(one, tmp_path)
+    code = 3 if one.reading else 4
+    assert command("verify", path).exit_code == code
+    shown = command("show", path)
+    assert shown.exit_code == code
+    if not one.reading:
+        assert "NOT CONSISTENT" in shown.output
+        said = json.loads(command("verify", path, "--json").stdout)
+        assert not said["ok"]
+        assert said["wrong"]
+        assert said["cannot_know"] == list(CANNOT_KNOW.values())
+
+
+@pytest.mark.parametrize("what", ["no point at all", "the mechanism", "a centre outside"])
+def test_views_of_an_altered_file_do_not_crash(what, tmp_path):
+    one = next(one for one in ALTERATIONS if one.what == what)
+    path = altered(one, tmp_path)
+    target, picture = tmp_path / "report.html", tmp_path / "picture.png"
+    assert command("show", path, "--html", target, "--picture", picture).exit_code == 4
+    assert not picture.exists()
+    assert not target.exists() or "NOT CONSISTENT" in target.read_text()
+    found = command("show", path, "--json")
+    assert found.exit_code == 4
+    assert "NOT CONSISTENT" in found.stderr
+    assert json.loads(found.stdout)["format"] == json.loads(path.read_text())["format"]
