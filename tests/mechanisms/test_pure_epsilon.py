@@ -57,7 +57,7 @@ def test_of_zcdp_is_the_largest_float_by_its_rule(rho):
 
 @given(st.floats(min_value=1e-6, max_value=100), st.floats(min_value=1e-300, max_value=0.999))
 def test_the_pure_promise_implies_the_one_asked_for(size, delta):
-    """`implies` rounds to the safe side as well, by 16 units in the last place: so much more noise than that is kept."""
+    """For GDP up to 1e-13: `implies` rounds to the safe side as well, by 16 units in the last place."""
     for promise in (PureDP(size), ApproxDP(size, delta), ZCDP(size)):
         assert PureDP(pure_epsilon(promise)).implies(promise)
     assert PureDP(pure_epsilon(GDP(size)) * (1 - 1e-13)).implies(GDP(size))

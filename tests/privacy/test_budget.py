@@ -246,7 +246,7 @@ def test_the_remedy_for_an_approximate_cap_works():
 
 @given(caps, st.lists(st.tuples(st.sampled_from([PureDP, ZCDP, GDP]), sizes), min_size=1, max_size=8))
 def test_what_was_spent_is_what_the_history_composes_to(cap, wishes):
-    """The filter charges, exactly, what the fixed list would cost in the kind of the cap, and never lets through more."""
+    """The filter charges exactly what the fixed list would cost in the kind of the cap, and lets through no more."""
     budget = Budget(cap)
     for kind, size in wishes:
         try:

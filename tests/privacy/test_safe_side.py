@@ -206,7 +206,7 @@ def test_pure_implies_gdp_and_zcdp_only_if_it_does(epsilon, nudge):
 
 @given(powers(-9, 9), ordinary)
 def test_scales_and_what_they_keep(sensitivity, size):
-    """Exact in rational arithmetic: the scale is the smallest float that will do, the promise the strongest that holds."""
+    """Exact in rational arithmetic: the smallest scale that will do, and the strongest promise that holds."""
     d, s = Fraction(sensitivity), Fraction(size)
     for scale, exact, power in (
         (laplace_scale(sensitivity, PureDP(size)), d / s, 1),

@@ -60,14 +60,14 @@ def in_plain_words(promise: Promise) -> str:
 
 
 def cautions(privacy: Promise, n: int) -> tuple[str, ...]:
-    """Say, one sentence or two each, why a promise about n units protects nobody, or next to nobody; () if it does.
+    """Say why a promise about n units protects nobody, or next to nobody: a text for each reason, or ().
 
     Only what a release may do that keeps the promise, whatever the mechanism (theory section 5):
 
     - delta: to publish each record with probability delta is (0, delta)-DP. A delta of 1/n or more lets a release
       publish somebody, and one above 1/(10 n) is called too close to that;
-    - the rest: an observer as in :func:`best_guess` can be right 99 % of the time or more, next to nobody is protected (from
-      epsilon 4.6, mu 4.65 and rho 10.8 on), or 99.99 % of it, and nobody is (9.2, 7.4 and 27.7).
+    - the rest: where an observer as in :func:`best_guess` can be right 99 % of the time (from epsilon 4.6, mu 4.65 or
+      rho 10.8 on) next to nobody is protected, and where it is 99.99 % (9.2, 7.4 or 27.7) nobody.
 
     Parameters
     ----------
