@@ -1,12 +1,13 @@
 # `make demo` and `make test` are all a newcomer needs: each makes .venv and installs what it needs.
+# Another Python gets an environment of its own: make test PYTHON=python3.12 VENV=.venv-3.12
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # One BLAS thread per test process: two processes on two cores otherwise fight over them.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo docs sanitize test test-all test-numpy test-reference lint format bench clean
+.PHONY: demo docs sanitize test test-all test-lowest test-numpy test-reference lint format bench clean
 
 $(READY): pyproject.toml hatch_build.py src/dpmanifold/linalg/native/build.py $(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +31,17 @@ test-all: $(READY)
 # The same tests without the compiled kernels.
 test-numpy: $(READY)
 	$(THREADS) $(BIN)/python -m pytest -q -n 2 --backend numpy
+
+# The lower bounds that pyproject.toml declares, and nothing newer; on the oldest Python, unless PYTHON says otherwise.
+LOWEST := .venv-lowest
+test-lowest: PYTHON = python3.11
+test-lowest:
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python tools/lower_bounds.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(LOWEST)/constraints.txt --build-constraint $(LOWEST)/constraints.txt --editable ".[dev]"
+	$(THREADS) $(LOWEST)/bin/python -m pytest -q -n 2
 
 # Address and undefined-behaviour sanitizers, then valgrind, over every kernel at every level the machine has.
 sanitize:
@@ -55,4 +67,4 @@ bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(THREADS) $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) .venv-reference .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpmanifold import frechet
+from dpmanifold.frechet.statistics import _Problem
 
 
 def largest_shift(ball, n, rng, **options):
@@ -22,22 +22,25 @@ def worst_neighbours(ball, n, rng, clusters=3, population=48, generations=60):
     d = space.dim
     size = (clusters + 2) * d + clusters
 
-    def records(candidates):
+    def places_and_numbers(candidates):
+        """Cluster positions and both versions of the replaced record, and how many records each cluster holds."""
         places = candidates[:, : (clusters + 2) * d].reshape(-1, clusters + 2, d)
         length = np.linalg.norm(places, axis=2, keepdims=True)
         places = places * np.minimum(1, 1 / np.maximum(length, 1e-300)) * ball.radius * (1 - 1e-12)
         weights = np.exp(4 * candidates[:, (clusters + 2) * d :])
         shares = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)
         which = (np.arange(n - 1)[None, :, None] / (n - 1) >= shares[:, None, :-1]).sum(axis=2)
-        common = np.take_along_axis(places, np.broadcast_to(which[:, :, None], (*which.shape, d)), axis=1)
-        first = np.concatenate([common, places[:, clusters : clusters + 1]], axis=1)
-        second = np.concatenate([common, places[:, clusters + 1 :]], axis=1)
-        return np.concatenate([first, second])
+        return places, (which[:, :, None] == np.arange(clusters)).sum(axis=1)
 
     def score(candidates):
-        c = records(candidates)
-        X = space.project(space.exp_coords(ball.center, c.reshape(-1, d)))
-        means = frechet.unit_means(X, np.repeat(np.arange(len(c)), n), ball)
+        places, numbers = places_and_numbers(candidates)
+        # Equal records count once, with their number: a mean of n records from clusters + 1 of them.
+        versions = [places[:, [*range(clusters), clusters + i]] for i in range(2)]
+        X = space.project(space.exp_coords(ball.center, np.concatenate(versions).reshape(-1, d)))
+        weights = np.tile(np.hstack([numbers, np.ones((len(candidates), 1))]), (2, 1)).ravel()
+        sets = np.repeat(np.arange(2 * len(candidates)), clusters + 1)
+        problem = _Problem.prepare(X, ball, weights, sets, None, 200)
+        means = problem.to_user(problem.points)
         return n * space.dist(means[: len(candidates)], means[len(candidates) :])
 
     people = rng.uniform(-1.5, 1.5, (population, size))
@@ -50,6 +53,8 @@ def worst_neighbours(ball, n, rng, clusters=3, population=48, generations=60):
         trial_scores = score(trial)
         better = trial_scores > scores
         people[better], scores[better] = trial[better], trial_scores[better]
-    c = records(people[[np.argmax(scores)]])
+    places, numbers = places_and_numbers(people[[np.argmax(scores)]])
+    common = np.repeat(places[0, :clusters], numbers[0], axis=0)
+    c = np.stack([np.concatenate([common, places[0, [clusters + i]]]) for i in range(2)])
     first, second = space.project(space.exp_coords(ball.center, c))
     return float(scores.max()), first, second

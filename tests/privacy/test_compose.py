@@ -1,13 +1,30 @@
 """Composition of a fixed list, and sharing a promise out (theory section 5)."""
 
 import math
+from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.privacy import GDP, ZCDP, ApproxDP, PromiseError, PureDP, compose, split, to_approx, to_gdp, to_zcdp
+from dpmanifold.privacy import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Budget,
+    PromiseError,
+    PureDP,
+    compose,
+    gdp_sufficient_for,
+    split,
+    to_approx,
+    to_gdp,
+    to_zcdp,
+)
+from dpmanifold.stats.inference import INTERVAL_SHARES, REGION_SHARES
+from dpmanifold.stats.inputs import divide
+from dpmanifold.stats.refine import REFINE_SHARES
 
 sizes = st.floats(min_value=1e-6, max_value=50)
 deltas = st.floats(min_value=1e-300, max_value=1e-3)
@@ -22,19 +39,28 @@ def parameter(promise):
     return next(value for name, value in promise.to_dict().items() if name != "kind")
 
 
+def is_rounded_up(value, exact, power=1):
+    """Whether a float is the smallest whose power is at least an exact amount: safe, and by less than one unit."""
+    return Fraction(math.nextafter(value, 0.0)) ** power < exact <= Fraction(value) ** power
+
+
+def exact_sum(values, power=1):
+    return sum(Fraction(value) ** power for value in values)
+
+
 @given(one_kind, st.lists(sizes, min_size=1, max_size=20))
 def test_one_kind_adds_up(kind, values):
     total = compose([kind(value) for value in values])
-    expected = math.sqrt(math.fsum(v * v for v in values)) if kind is GDP else math.fsum(values)
+    power = 2 if kind is GDP else 1
     assert type(total) is kind
-    assert expected * (1 - 1e-15) <= parameter(total) <= expected * (1 + 1e-15)
+    assert is_rounded_up(parameter(total), exact_sum(values, power), power)
 
 
 @given(st.lists(st.tuples(sizes, deltas), min_size=1, max_size=20))
 def test_approximate_promises_add_both(values):
     total = compose([ApproxDP(*value) for value in values])
-    assert total.epsilon == pytest.approx(math.fsum(e for e, _ in values), rel=1e-15)
-    assert total.delta == pytest.approx(math.fsum(d for _, d in values), rel=1e-15)
+    assert is_rounded_up(total.epsilon, exact_sum(e for e, _ in values))
+    assert is_rounded_up(total.delta, exact_sum(d for _, d in values))
 
 
 @given(promises)
@@ -55,12 +81,25 @@ def test_together_is_never_stronger_than_a_part(parts):
         assert not total < part
 
 
+def rho_of_gdp(mu):
+    return Fraction(mu) ** 2 / 2
+
+
+def rho_of_pure(epsilon):
+    return min(Fraction(epsilon), Fraction(epsilon) ** 2 / 2)
+
+
 @given(sizes, sizes, sizes)
+@example(1.9, 1 / 3, 1.0)  # converted first, the sum is a unit in the last place larger
 def test_mixed_kinds_meet_where_a_conversion_is_valid(a, b, c):
-    assert compose([PureDP(a), ZCDP(b)]) == compose([to_zcdp(PureDP(a)), ZCDP(b)])
+    """The exact sum, rounded up once. Converting first is as safe, but rounds up twice: never less, and may be more."""
     assert compose([PureDP(a), GDP(b)]) == compose([to_gdp(PureDP(a)), GDP(b)])
-    assert compose([ZCDP(a), GDP(b)]).rho == pytest.approx(a + b * b / 2, rel=1e-15)
-    assert compose([ZCDP(a), GDP(b), PureDP(c)]).rho == pytest.approx(a + b * b / 2 + min(c, c * c / 2), rel=1e-15)
+    assert is_rounded_up(compose([PureDP(a), ZCDP(b)]).rho, rho_of_pure(a) + Fraction(b))
+    assert is_rounded_up(compose([ZCDP(a), GDP(b)]).rho, Fraction(a) + rho_of_gdp(b))
+    assert is_rounded_up(compose([ZCDP(a), GDP(b), PureDP(c)]).rho, Fraction(a) + rho_of_gdp(b) + rho_of_pure(c))
+    for part in (PureDP(a), GDP(a)):
+        once, twice = compose([part, ZCDP(b)]), compose([to_zcdp(part), ZCDP(b)])
+        assert once.rho <= twice.rho <= math.nextafter(once.rho, math.inf)
 
 
 def test_with_an_approximate_promise_everything_becomes_approximate():
@@ -115,7 +154,25 @@ def test_shares_compose_back_to_the_promise_and_to_no_more(promise, parts):
     assert type(total) is type(promise)
     assert total <= promise
     for name, value in promise.to_dict().items():
-        assert name == "kind" or total.to_dict()[name] == pytest.approx(value, rel=1e-14)
+        assert name == "kind" or total.to_dict()[name] == pytest.approx(value, rel=1e-14, abs=0)
+
+
+@given(st.one_of(promises, st.builds(ApproxDP, sizes, deltas)), st.one_of(st.integers(1, 50), weights))
+def test_what_the_releases_divide_a_promise_into_keeps_it(promise, parts):
+    """As refine, regions and intervals do: an approximate promise by way of a Gaussian one; and shares of a share."""
+    shares = divide(promise, parts)
+    assert compose(shares) <= promise
+    nested = [*shares[:-1], *split(shares[-1], 7)]
+    assert compose(nested) <= promise
+    working = Budget(gdp_sufficient_for(promise) if isinstance(promise, ApproxDP) else promise)
+    for share in nested:
+        working.spend(share)
+
+
+@pytest.mark.parametrize("promise", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.1), GDP(0.3)], ids=repr)
+@pytest.mark.parametrize("parts", [REFINE_SHARES, REGION_SHARES, INTERVAL_SHARES, 2, 3, 10])
+def test_the_shares_in_use_keep_the_promise(promise, parts):
+    assert compose(divide(promise, parts)) <= promise
 
 
 @given(one_kind, sizes, st.lists(st.floats(min_value=0.1, max_value=10), min_size=2, max_size=6))

@@ -24,8 +24,8 @@ from dpmanifold.stats import EACH_RECORD, compare, plan_mean, private_means, pri
 
 # A larger ridge than the usual 1e-6 gives a smaller ball, and for digits nothing worth keeping is below it.
 _ETA = 1e-3
-# 0.8^2 + 0.6^2 = 1: together they are the promise.
-_TOTAL, _MEANS, _REGION = GDP(1.0), GDP(0.8), GDP(0.6)
+# 1^2 + 0.75^2 = 1.25^2, of floats as well: together they are the promise.
+_TOTAL, _MEANS, _REGION = GDP(1.25), GDP(1.0), GDP(0.75)
 
 
 @guarded

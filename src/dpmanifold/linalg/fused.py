@@ -299,7 +299,7 @@ def inspect(x: FloatArray, tolerance: float) -> tuple[Array, Array]:
     scaled = x / np.where(largest > 0, largest, 1.0)[..., None, None]
     gap = np.abs(scaled - np.swapaxes(scaled, -1, -2)).max(axis=(-1, -2), initial=0.0)
     try:
-        inverse = np.linalg.solve(np.linalg.cholesky(symmetrize(scaled)), np.eye(k))
+        inverse = np.linalg.solve(np.linalg.cholesky(symmetrize(scaled)), np.broadcast_to(np.eye(k), x.shape))
         # Smallest eigenvalue >= 1/|L^-1|^2, largest <= k.
         doubtful = ~((inverse * inverse).sum(axis=(-1, -2)) * (2 * k * k * _EPS) < 1)
     except np.linalg.LinAlgError:

@@ -378,7 +378,10 @@ def unit_direction(c: Array, length: FloatArray) -> Array:
     first = np.zeros(c.shape[-1], dtype=c.dtype)
     first[0] = 1.0
     zero = length == 0
-    return np.where(zero[..., None], first, c / np.where(zero, 1.0, length)[..., None])
+    with np.errstate(
+        over="ignore"
+    ):  # at the smallest lengths numpy 1.26 warns of numbers that it fills a block up with
+        return np.where(zero[..., None], first, c / np.where(zero, 1.0, length)[..., None])
 
 
 def complete_basis(u: Array) -> Array:

@@ -259,7 +259,8 @@ class AffineInvariantMetric(SPDMetric):
 
 def _inverse(factor: FloatArray) -> FloatArray:
     """Return the inverse of triangular factors."""
-    return np.asarray(np.linalg.solve(factor, np.eye(factor.shape[-1])), dtype=np.float64)
+    identity = np.broadcast_to(np.eye(factor.shape[-1]), factor.shape)  # numpy 1 would take one for a stack of vectors
+    return np.asarray(np.linalg.solve(factor, identity), dtype=np.float64)
 
 
 def _eigenvalues(a: FloatArray) -> FloatArray:

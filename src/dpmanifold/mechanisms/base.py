@@ -7,9 +7,11 @@ in the ball's frame, about the point it is given there; moving the draw back to 
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +23,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.noise import RadialLaw
 from dpmanifold.noise.source import RandomSource, Rng, Size
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
+from dpmanifold.privacy.promises import float_down, sqrt_down
 from dpmanifold.sensitivity import Sensitivity
 
 # Levels at which expectations of a stretched radius are bounded from above, step by step.
@@ -28,6 +31,10 @@ _LEVELS = np.concatenate([np.linspace(0, 0.99, 400), 1 - np.geomspace(0.0099, 1e
 
 # A few operations with a relative error of eps each: scales are rounded up by this factor.
 ROUND_UP = 1 + 1e-14
+
+# For the pure promise within a Gaussian one: its special functions are within 4 eps together.
+_ROUND_DOWN = 1 - 16 * sys.float_info.epsilon
+_LINEAR_BELOW, _ROOT_TWO_OVER_PI = 1e-290, math.sqrt(2 / math.pi)
 
 
 @dataclass(frozen=True)
@@ -131,20 +138,34 @@ class Mechanism(ABC):
 
 
 def pure_epsilon(privacy: Promise) -> float:
-    """Return the largest epsilon whose pure promise implies `privacy`, rounded down (theory section 5).
+    """Return an epsilon whose pure promise implies `privacy`, rounded down (theory section 5).
+
+    For GDP the largest there is, for ZCDP the largest by epsilon-DP being min(epsilon, epsilon^2/2)-zCDP, and for
+    ApproxDP its own epsilon: one that uses up delta as well would be larger by about delta.
 
     Examples
     --------
-    >>> pure_epsilon(PureDP(1.0)), round(pure_epsilon(ZCDP(0.5)), 12)
-    (1.0, 1.0)
+    >>> pure_epsilon(PureDP(1.0)), pure_epsilon(ZCDP(0.5)), round(pure_epsilon(GDP(1.0)), 6)
+    (1.0, 1.0, 0.806965)
     """
-    if isinstance(privacy, (PureDP, ApproxDP)):
-        return privacy.epsilon
-    if isinstance(privacy, ZCDP):
-        # epsilon-DP is min(epsilon, epsilon^2/2)-zCDP.
-        return max(privacy.rho, math.sqrt(2 * privacy.rho)) / ROUND_UP
-    assert isinstance(privacy, GDP)
-    # 1/(1 + e^epsilon) = Phi(-mu/2).
-    lower = float(special.log_ndtr(-privacy.mu / 2))
-    upper = float(special.log_ndtr(privacy.mu / 2))
-    return (upper - lower) * (1 - 1e-13)
+    match privacy:
+        case PureDP(epsilon) | ApproxDP(epsilon, _):
+            return epsilon
+        case ZCDP(rho):
+            return max(rho, sqrt_down(2 * Fraction(rho)))
+        case GDP(mu):
+            return _pure_of_gdp(mu)
+    raise AssertionError("a promise is one of the four kinds")
+
+
+def _pure_of_gdp(mu: float) -> float:
+    """Solve 1/(1 + e^epsilon) = Phi(-mu/2), or tanh(epsilon/2) = erf(mu/sqrt 8), rounded down."""
+    if mu < _LINEAR_BELOW:
+        # Exactly, as floats this small have few digits. What is left out of the series is above 0.
+        return float_down(Fraction(mu) * Fraction(_ROOT_TWO_OVER_PI) * Fraction(_ROUND_DOWN))
+    root = mu / math.sqrt(8)
+    if mu < 2:
+        return 2 * math.atanh(math.erf(root)) * _ROUND_DOWN
+    # log of erfc(-root)/erfc(root), where erf would round to 1: a sum of terms above 0.
+    epsilon = mu * mu / 8 - math.log(float(special.erfcx(root))) + math.log1p(math.erf(root))
+    return min(epsilon * _ROUND_DOWN, sys.float_info.max)

@@ -126,8 +126,8 @@ def rim_in_plane(spread: Spread, basis: FloatArray, count: int = 241) -> FloatAr
     >>> import dpmanifold as dpm
     >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0)
     >>> release = dpm.private_mean(np.zeros((10**6, 2)), ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
-    >>> np.linalg.norm(rim_in_plane(spread_of(release, "tangent"), np.eye(2)), axis=1).round(2).min()
-    np.float64(3.0)
+    >>> float(np.linalg.norm(rim_in_plane(spread_of(release, "tangent"), np.eye(2)), axis=1).round(2).min())
+    3.0
     """
     ball: Ball = spread.release.ball
     turn = np.linspace(0.0, 2 * np.pi, count)

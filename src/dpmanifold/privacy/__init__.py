@@ -16,7 +16,7 @@ from dpmanifold.privacy.convert import (
     zcdp_epsilon,
     zcdp_log_delta,
 )
-from dpmanifold.privacy.meaning import best_guess, in_plain_words
+from dpmanifold.privacy.meaning import best_guess, cautions, in_plain_words
 from dpmanifold.privacy.profile import Profile, calibrate_gaussian, loss_profile, tightest_mu
 from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, promise_from_dict
 
@@ -33,6 +33,7 @@ __all__ = [
     "Spend",
     "best_guess",
     "calibrate_gaussian",
+    "cautions",
     "compose",
     "gaussian_promise",
     "gaussian_scale",

@@ -36,11 +36,11 @@ from dpmanifold.privacy.promises import (
     sqrt_up,
 )
 
-# Ten spends of 0.1 are one of 1 to everybody but the machine: so much of the cap may be overdrawn by rounding.
-_TOLERANCE = Fraction(1, 10**12)
-
 # Exact, so that a million small spends add up to what they are: (epsilon,), (epsilon, delta), (rho,) or (mu^2,).
 _Cost = tuple[Fraction, ...]
+
+# A refusal by less than this share of the promise is about the last digits of floats, and the message says so.
+_LAST_DIGITS = Fraction(1, 10**9)
 
 
 @final
@@ -68,6 +68,9 @@ class Budget:
 
     A PureDP cap takes pure spends, and an ApproxDP cap pure and approximate ones. A GDP cap takes Gaussian and
     pure spends, a ZCDP cap these and zero-concentrated ones (theory section 5).
+
+    Amounts are added exactly, as the floats they are, and nothing goes beyond the cap. The float 0.1 is slightly more
+    than a tenth, so that ten of them do not fit into 1: `split` gives shares that do.
 
     Parameters
     ----------
@@ -101,7 +104,10 @@ class Budget:
 
     @property
     def spent(self) -> Promise | None:
-        """What has been spent together, rounded up; None at the start. Pure if an ApproxDP cap has lost no delta."""
+        """What has been spent together, rounded up, so never above the cap; None at the start.
+
+        Pure if an ApproxDP cap has lost no delta.
+        """
         with self._lock:
             total = self._total
         return _promise(self._privacy, total, up=True)
@@ -114,7 +120,7 @@ class Budget:
         """
         with self._lock:
             total = self._total
-        left = tuple(max(cap - used, Fraction(0)) for cap, used in zip(self._cap, total, strict=True))
+        left = tuple(cap - used for cap, used in zip(self._cap, total, strict=True))
         return _promise(self._privacy, left, up=False)
 
     @property
@@ -146,15 +152,25 @@ class Budget:
             )
         with self._lock:
             total = tuple(used + more for used, more in zip(self._total, cost, strict=True))
-            fits = all(used <= cap * (1 + _TOLERANCE) for used, cap in zip(total, self._cap, strict=True))
+            excess = [used - cap for used, cap in zip(total, self._cap, strict=True)]
+            fits = max(excess) <= 0
             if fits:
                 self._total = total
                 self._history.append(Spend(label, promise))
-        if not fits:
-            raise BudgetError(
-                f"promise {promise} is more than the budget has left, {self.remaining or 'nothing'} of "
-                f"{self._privacy}. Nothing was spent. Ask for less, or plan with a larger budget."
+        if fits:
+            return
+        if all(over <= _LAST_DIGITS * more for over, more in zip(excess, cost, strict=True)):
+            remedy = (
+                "Only the last digits do not fit: amounts are added exactly, as the floats they are, and the float "
+                "0.1, for one, is slightly more than a tenth. Ask for a slightly smaller share, or for shares that "
+                "fit: split(promise, 10) gives ten."
             )
+        else:
+            remedy = "Ask for less, or plan with a larger budget."
+        raise BudgetError(
+            f"promise {promise} is more than the budget has left, {self.remaining or 'nothing'} of {self._privacy}. "
+            f"Nothing was spent. {remedy}"
+        )
 
     def __copy__(self) -> Budget:
         return self
