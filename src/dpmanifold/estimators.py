@@ -38,7 +38,7 @@ from dpmanifold.mechanisms import get
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.release import Release
-from dpmanifold.stats.inputs import EACH_RECORD, EachRecord, checked_flag
+from dpmanifold.stats.inputs import EACH_RECORD, checked_flag, is_each_record
 from dpmanifold.stats.mean import private_mean, private_means
 
 try:
@@ -85,7 +85,7 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _owners(self, given: object) -> object:
         chosen = self.units if given is None else given
-        if isinstance(chosen, EachRecord) or (isinstance(chosen, str) and chosen == "each-record"):
+        if is_each_record(chosen):
             return EACH_RECORD
         if chosen is None:
             raise InvalidArgumentError(

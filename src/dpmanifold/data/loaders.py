@@ -64,12 +64,14 @@ def load_array(path: PathLike, key: str | None = None, columns: str | Sequence[s
     return _stored_array(path, key)
 
 
-def load_column(path: PathLike, column: str | None = None, key: str | None = None, text: bool = False) -> Array:
+def load_column(
+    path: PathLike, column: str | None = None, key: str | None = None, text: bool = False, labels: bool = False
+) -> Array:
     r"""Return one column of ids or labels, shape (n,): who owns which record, or its class.
 
     From a table it comes as int64 if every entry is a whole number (007 and +7 are text: they are not the id 7), as
-    text otherwise, without blanks around it. Entries must not be missing, since a record belongs to somebody. From
-    .npy and .npz it comes as stored; a column of shape (n, 1) becomes (n,).
+    text otherwise, without blanks around it. Entries must not be missing (empty, or NA, NaN, null, None), since a
+    record belongs to somebody. From .npy and .npz it comes as stored; a column of shape (n, 1) becomes (n,).
 
     Parameters
     ----------
@@ -77,6 +79,7 @@ def load_column(path: PathLike, column: str | None = None, key: str | None = Non
     column : name of the column of a table; not needed if there is one
     key : name of the array in an .npz file; not needed if there is one
     text : True returns text even where all entries are whole numbers; then no single entry can change the type
+    labels : True for classes, of which one may be called "none" or "NA": only empty entries are missing
 
     Examples
     --------
@@ -98,7 +101,7 @@ def load_column(path: PathLike, column: str | None = None, key: str | None = Non
             raise InvalidArgumentError(
                 f"column {shown(name)} is not in {file.name!r}, which has the columns {listed(table.names)}."
             )
-        return table.ids(name, text)
+        return table.ids(name, text, labels)
     no_option(column, "column", file, _NO_COLUMNS)
     stored = _stored_array(path, key)
     if stored.ndim == 2 and stored.shape[1] == 1:

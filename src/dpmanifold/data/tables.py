@@ -19,13 +19,12 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._extras import optional_module
+from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import bad_file, listed, unknown_format
 from dpmanifold.errors import InvalidArgumentError
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 
-# Words for "no value here", in small letters; they become NaN.
-_MISSING = {"", "na", "n/a", "nan", "null", "none"}
 _DELIMITERS = (",", ";", "\t")
 # Whole numbers that have one spelling: 007 and +7 are text, or two ids would become one. 18 digits fit in 64 bits.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -43,8 +42,19 @@ class Table(ABC):
         """Return columns (n, number of them) as float64, missing entries as NaN; None for all columns."""
 
     @abstractmethod
-    def ids(self, name: str, text: bool) -> Array:
-        """Return one column (n,) as whole numbers or text; `text` keeps numbers as text."""
+    def ids(self, name: str, text: bool, labels: bool = False) -> Array:
+        """Return one column (n,) as whole numbers or text, none missing.
+
+        `text` keeps numbers as text; `labels` takes words such as NA for what they are and refuses empty entries alone.
+        """
+
+    def _missing(self, where: str, name: str) -> Exception:
+        """Return the error about an entry that is empty or says that there is none."""
+        return bad_file(
+            self.path,
+            f"{where} has nothing, or a word such as NA or None, in column {name!r}, and a record belongs to somebody. "
+            "Fill it in, or drop the record.",
+        )
 
     def _positions(self, names: Sequence[str] | None) -> list[int]:
         """Return where the columns stand, after refusing names that mean two columns."""
@@ -91,21 +101,21 @@ class CsvTable(Table):
             values.extend(row)
         return np.frombuffer(values, dtype=np.float64).reshape(-1, len(places))
 
-    def ids(self, name: str, text: bool) -> Array:
+    def ids(self, name: str, text: bool, labels: bool = False) -> Array:
         """Read the column as text, and take it for whole numbers if every entry is one."""
         place = self._positions([name])[0]
         entries = []
         for line, cells in self._records():
             entry = cells[place].strip()
-            if not entry:
-                raise bad_file(self.path, f"line {line} has nothing in column {name!r}. Fill it in, or drop the line.")
+            if _is_missing(entry, labels):
+                raise self._missing(f"line {line}", name)
             entries.append(entry)
         whole = not text and all(_WHOLE.fullmatch(entry) for entry in entries)
         return np.array([int(entry) for entry in entries], dtype=np.int64) if whole else np.array(entries, dtype=str)
 
     def _number(self, cell: str, line: int, place: int) -> float:
         """Return the number in a cell, NaN if it is missing."""
-        if cell.strip().casefold() in _MISSING:
+        if cell.strip().casefold() in MISSING_WORDS:
             return np.nan
         try:
             return float(cell)
@@ -181,18 +191,17 @@ class ParquetTable(Table):
             parts.append(np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1))
         return np.concatenate(parts)
 
-    def ids(self, name: str, text: bool) -> Array:
+    def ids(self, name: str, text: bool, labels: bool = False) -> Array:
         """Read the column as it is; missing entries are refused."""
         kind = self._kind(self.names[self._positions([name])[0]])
         if kind not in ("whole", "text"):
             raise bad_file(self.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
         values: list[Any] = []
         for batch in self._batches([name]):
-            column = batch.column(name)
-            if column.null_count:
-                row = len(values) + column.to_pylist().index(None)
-                raise bad_file(self.path, f"row {row} has nothing in column {name!r}. Fill it in, or drop the row.")
-            values.extend(column.to_pylist())
+            for value in batch.column(name).to_pylist():
+                if value is None or (kind == "text" and _is_missing(value.strip(), labels)):
+                    raise self._missing(f"row {len(values)} (the first is 0)", name)
+                values.append(value)
         if kind == "whole" and not text:
             return np.array(values, dtype=np.int64)
         return np.array([str(value).strip() for value in values], dtype=str)
@@ -268,6 +277,11 @@ def _range(names: Sequence[str], first: str, last: str) -> list[str]:
     if first in names and last in names:
         return list(names[names.index(first) : names.index(last) + 1])
     return [name for name in (first, last) if name not in names]
+
+
+def _is_missing(entry: str, labels: bool) -> bool:
+    """Return whether an entry without blanks around it is no id; among labels, "none" may be the name of a class."""
+    return not entry if labels else entry.casefold() in MISSING_WORDS
 
 
 def _looks_like_data(names: list[str]) -> bool:

@@ -86,6 +86,11 @@ class Manifold(ABC):
 
     # ---------------------------------------------------------------- points
 
+    @property
+    def record_shapes(self) -> dict[str, tuple[int, ...]]:
+        """What one record may look like: its shape, by the kind of its numbers ("f" real, "c" complex)."""
+        return {self.dtype.kind: self.shape}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._arguments()})"
 

@@ -66,6 +66,11 @@ class KendallShapes(Manifold):
         # are then projective space with its usual base point.
         self._turn = np.conj(complete_basis(self._helmert @ self.origin).T) @ self._helmert
 
+    @property
+    def record_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Real landmarks (k, 2), or a complex pre-shape (k,)."""
+        return {"f": (self.landmarks, 2), "c": self.shape}
+
     def _arguments(self) -> str:
         return str(self.landmarks)
 
