@@ -383,7 +383,9 @@ def unit_direction(c: Array, length: FloatArray) -> Array:
     first = np.zeros(c.shape[-1], dtype=c.dtype)
     first[0] = 1.0
     zero = length == 0
-    return np.where(zero[..., None], first, c / np.where(zero, 1.0, length)[..., None])
+    # Complex vectors are divided as twice as many reals, as in vector_norm.
+    real = np.ascontiguousarray(c).view(np.float64) / np.where(zero, 1.0, length)[..., None]
+    return np.where(zero[..., None], first, real.view(c.dtype))
 
 
 def complete_basis(u: Array) -> Array:
