@@ -1,4 +1,4 @@
-"""Tables in files, CSV and Parquet: which columns there are, numbers of some of them, and one column of ids.
+"""Tables in files, CSV, TSV and Parquet: which columns there are, numbers of some of them, and one column of ids.
 
 Not a data frame library: columns are read as float64, or as ids, and nothing is computed. CSV is read line by line, so
 that memory is what the result needs.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import array
 import csv
 import fnmatch
+import gzip
 import pathlib
 import re
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,10 +22,8 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._extras import optional_module
 from dpmanifold._ids import MISSING_WORDS
-from dpmanifold.data._files import bad_file, listed, unknown_format
+from dpmanifold.data._files import TABLE_SUFFIXES, bad_file, in_words, listed, suffix_of, unknown_format
 from dpmanifold.errors import InvalidArgumentError
-
-TABLE_SUFFIXES = (".csv", ".parquet")
 
 _DELIMITERS = (",", ";", "\t")
 # Whole numbers that have one spelling: 007 and +7 are text, or two ids would become one. 18 digits fit in 64 bits.
@@ -67,21 +67,21 @@ class Table(ABC):
 
 
 def open_table(path: pathlib.Path) -> Table:
-    """Return the table in a .csv or .parquet file."""
-    suffix = path.suffix.lower()
-    if suffix == ".csv":
-        return CsvTable(path)
-    if suffix == ".parquet":
-        return ParquetTable(path)
-    raise unknown_format(path, ".csv and .parquet")
+    """Return the table in a file, by its suffix."""
+    suffix = suffix_of(path)
+    if suffix not in TABLE_SUFFIXES:
+        raise unknown_format(path, in_words(TABLE_SUFFIXES))
+    return ParquetTable(path) if suffix == ".parquet" else CsvTable(path)
 
 
 class CsvTable(Table):
-    """A CSV file with a line of names; commas, semicolons or tabs between entries, UTF-8."""
+    """A CSV file with a line of names; commas, semicolons or tabs between entries (tabs in TSV), UTF-8."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
-        self._delimiter = ","
+        suffix = suffix_of(path)
+        self._open = gzip.open if suffix.endswith(".gz") else open
+        self._delimiters = ("\t",) if suffix.startswith(".tsv") else _DELIMITERS
         self.names = next(self._lines(), (0, []))[1]
         if not self.names:
             raise bad_file(path, "it is empty. Give a line with the names of the columns, and the records below.")
@@ -150,18 +150,19 @@ class CsvTable(Table):
         """Yield line numbers and entries, the names first."""
         line = 0
         try:
-            with self.path.open(newline="", encoding="utf-8-sig") as stream:
-                first = stream.readline()
-                self._delimiter = max(_DELIMITERS, key=first.count)
+            with self._open(self.path, "rt", newline="", encoding="utf-8-sig") as stream:
+                delimiter = max(self._delimiters, key=stream.readline().count)
                 stream.seek(0)
-                reader = csv.reader(stream, delimiter=self._delimiter, strict=True)
+                reader = csv.reader(stream, delimiter=delimiter, strict=True)
                 for cells in reader:
                     line = reader.line_num
                     yield line, [cell.strip() for cell in cells] if line == 1 else cells
         except UnicodeDecodeError:
             raise bad_file(self.path, f"after line {line} it is not UTF-8. Save it as CSV UTF-8.") from None
-        except (csv.Error, OSError):
+        except csv.Error:
             raise bad_file(self.path, f"after line {line} it is not CSV. Look for quotes that do not close.") from None
+        except (OSError, EOFError, zlib.error):
+            raise bad_file(self.path, f"after line {line} it cannot be read. Copy or compress it again.") from None
 
 
 class ParquetTable(Table):
@@ -249,6 +250,11 @@ def select_columns(names: Sequence[str], columns: object, path: pathlib.Path) ->
     if twice:
         raise InvalidArgumentError(f"columns: {listed(twice)} is meant twice. Name every column once.")
     return list(dict.fromkeys(chosen))
+
+
+def is_pattern(entry: str, names: Sequence[str]) -> bool:
+    """Return whether an entry of `columns` is a pattern, and not the name of a column."""
+    return entry not in names
 
 
 def _matching(names: Sequence[str], entry: str, path: pathlib.Path) -> list[str]:

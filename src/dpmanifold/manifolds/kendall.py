@@ -201,7 +201,7 @@ class KendallShapes(Manifold):
         moved = self._moved(p, q)
         length = vector_norm(moved[..., 1:])
         angle = np.arctan2(length, moved[..., 0].real)
-        return _as_real(unit_direction(moved[..., 1:], length)) * angle[..., None]
+        return np.asarray(_as_real(unit_direction(moved[..., 1:], length)) * angle[..., None])
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the horizontal great circle."""
