@@ -101,7 +101,7 @@ def _from_degrees(values: Array) -> FloatArray:
         )
     around, up = np.radians(values[:, 0]), np.radians(values[:, 1])
     points = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
-    points[steep] = np.nan
+    points[steep | ~np.isfinite(values).all(axis=1)] = np.nan
     return points
 
 
