@@ -276,7 +276,9 @@ def test_every_statistic_counts_people_and_not_spellings():
         )
 
 
-@pytest.mark.parametrize("second", [["101", "8"], [101.0, 8.0], [b"101", b"8"], [" 101", "8"]], ids=str)
+@pytest.mark.parametrize(
+    "second", [["101", "8"], [101.0, 8.0], [b"101", b"8"], [" 101", "8"], ["0101", "8"], ["x", "101.0"]], ids=str
+)
 def test_one_person_in_both_groups_is_found_across_kinds(second):
     X = np.zeros((2, 1))
     with pytest.raises(InvalidArgumentError, match="overlap"):

@@ -39,12 +39,16 @@ class UnitIds:
     names: Sequence[int] | Sequence[str]
 
     def shares_a_unit(self, other: UnitIds) -> bool:
-        """Return whether somebody is among both; as text, because 101 in one file and "101" in another are one person.
+        """Return whether somebody is among both. Where one has numbers and the other text, text that is a number is it.
 
-        >>> unit_ids([101], 1).shares_a_unit(unit_ids(["101 "], 1))
-        True
+        What was 007 in one file is 7 in another that a spreadsheet has touched, or 7.0.
+
+        >>> unit_ids([7], 1).shares_a_unit(unit_ids(["007"], 1)), unit_ids(["7"], 1).shares_a_unit(unit_ids(["007"], 1))
+        (True, False)
         """
-        return not {str(name) for name in self.names}.isdisjoint(str(name) for name in other.names)
+        if len({type(name) for name in (*self.names[:1], *other.names[:1])}) < 2:
+            return not set(self.names).isdisjoint(other.names)
+        return not set(map(_as_number, self.names)).isdisjoint(map(_as_number, other.names))
 
 
 def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
@@ -191,6 +195,17 @@ def _numbers(ids: list[Any], name: str) -> list[int]:
         values[floats] = [ids[i] for i in floats]
         _whole_array(values, name, min(map(_exact_below, kinds)))
     return [int(entry) for entry in ids]
+
+
+def _as_number(name: int | str) -> int | str:
+    """Return the whole number that an id spells, or the id."""
+    for read in (int, float):
+        try:
+            if (number := read(name)) == int(number):
+                return int(number)
+        except (ValueError, OverflowError):
+            continue
+    return name
 
 
 def _exact_below(kind: type) -> float:

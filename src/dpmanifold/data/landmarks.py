@@ -94,9 +94,17 @@ def load_landmarks(
     if points.ndim == 2 and points.shape[1] % 2 == 0 and points.dtype.kind == "f":
         points = points.reshape(len(points), points.shape[1] // 2, 2)
     if points.ndim != 3 or points.shape[2] != 2 or points.dtype.kind != "f":
-        raise bad_file(file, f"landmarks are real (n, k, 2) or (n, 2k), this is {points.dtype} {points.shape}.")
+        raise bad_file(
+            file,
+            f"landmarks are real (n, k, 2) or (n, 2k), this is {points.dtype} {points.shape}. "
+            "Save x and y as the last axis.",
+        )
     if wanted is not None and points.shape[1] != wanted:
-        raise bad_file(file, f"it has {points.shape[1]} landmarks per specimen, and landmarks={wanted} was asked for.")
+        raise bad_file(
+            file,
+            f"it has {points.shape[1]} landmarks per specimen, and landmarks={wanted} was asked "
+            "for. Give that number, or choose columns.",
+        )
     return points, np.arange(len(points)) if ids is None else ids
 
 

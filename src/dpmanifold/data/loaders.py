@@ -36,8 +36,9 @@ _NO_KEY = "It is for .npz."
 def load_array(path: PathLike, key: str | None = None, columns: str | Sequence[str] | None = None) -> Array:
     r"""Return the numbers in an array's file (.npy, .npz) or a table's (.csv, .tsv, .csv.gz, .tsv.gz, .parquet).
 
-    - .npy, and .npz saved by `np.savez`: a read-only memory map (`np.memmap`) of the stored dtype and shape, so files
-      may be larger than memory. .npz saved by `np.savez_compressed` is read. Pickled objects are always refused.
+    - .npy, and .npz saved by `np.savez`: a read-only memory map (`np.memmap`) of the stored dtype and shape; what a
+      release needs on top is said on the page of this module. .npz saved by `np.savez_compressed` is read. Pickled
+      objects are always refused.
     - Tables: float64 of shape (n, number of columns). Empty entries, NA, NaN and null become NaN. A CSV file has a
       first line of names, commas, semicolons or tabs between entries (tabs in .tsv), a decimal point, and is UTF-8.
 
