@@ -18,9 +18,8 @@ from dpmanifold.privacy import Budget, Promise, PromiseError, PureDP, compose, g
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import Told, divide, fresh_bits, is_each_record, prepare, spend
+from dpmanifold.stats.inputs import Told, divide, fresh_bits, is_each_record, number_of_records, prepare, spend
 from dpmanifold.stats.mean import release_mean
-from dpmanifold.stats.records import number_of_records
 from dpmanifold.stats.variance import release_variance
 
 # Fixed in advance, as shares of mu^2 (or rho): the mean and the second moment of a region or a test; the mean, the

@@ -19,6 +19,7 @@ from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
 from dpmanifold.stats.curator import Curator, Tally, checked_curator
 from dpmanifold.stats.records import checked_records as checked_records
+from dpmanifold.stats.records import number_of_records as number_of_records
 
 # Numbers in the records that are checked, clipped and moved at a time (1 MiB of them), and the fewest records.
 _BLOCK = 131_072
