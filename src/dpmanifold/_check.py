@@ -73,6 +73,9 @@ def numeric_array(value: object, name: str) -> Array:
         raise InvalidDataError(
             f"{name} must be an array of numbers of one shape, got a ragged sequence. Stack records of equal shape."
         ) from problem
+    except Exception:
+        # Whatever a foreign object raises; its message may quote data.
+        raise InvalidDataError(f"{name} cannot be read as an array of numbers. Make it one with np.array.") from None
     if array.dtype.kind == "c":
         return array.astype(np.complex128, copy=False)
     if array.dtype.kind not in "fiu":

@@ -38,7 +38,7 @@ from dpmanifold.mechanisms import get
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.release import Release
-from dpmanifold.stats.inputs import EACH_RECORD, EachRecord, checked_flag
+from dpmanifold.stats.inputs import EACH_RECORD, checked_flag, is_each_record
 from dpmanifold.stats.mean import private_mean, private_means
 
 try:
@@ -60,6 +60,7 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     ball: Ball
     mechanism: str
+    invalid: str
     units: object
     budget: Budget | None
     public_data: bool
@@ -85,7 +86,7 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _owners(self, given: object) -> object:
         chosen = self.units if given is None else given
-        if isinstance(chosen, EachRecord) or (isinstance(chosen, str) and chosen == "each-record"):
+        if is_each_record(chosen):
             return EACH_RECORD
         if chosen is None:
             raise InvalidArgumentError(
@@ -110,8 +111,13 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _records(self, X: Any, space: Manifold | None, *, y: object = "no_validation", fitting: bool) -> Any:
         """Return X (and y, if given) as arrays of the width seen before; whether they are points is the space's to say.
 
-        NaN and infinite entries pass here: the space names the record, or `invalid="center"` replaces it.
+        NaN and infinite entries pass here: the space names the record, or `invalid="center"` replaces it. With the
+        latter lists pass as they are: scikit-learn would refuse all of one for the sake of one bad record.
         """
+        objects = isinstance(X, (list, tuple)) or (isinstance(X, np.ndarray) and X.dtype.kind == "O")
+        if space is not None and fitting and self.invalid == "center" and objects:
+            validate_data(self, space.origin[None], skip_check_array=True, reset=True)
+            return X if isinstance(y, str) else (X, validate_data(self, y=y, reset=False))
         if space is not None and space.dtype.kind == "c" and np.iscomplexobj(X):
             # scikit-learn refuses complex numbers, and pre-shapes are complex: only the width is checked.
             X = validate_data(self, np.asarray(X), skip_check_array=True, reset=fitting)

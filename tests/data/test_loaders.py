@@ -678,7 +678,23 @@ def test_wide_landmarks_are_put_in_order_even_where_all_x_come_first(tmp_path):
     path = write(tmp_path, "x.csv", text)
     for columns in (None, "x1..y4", ["y*", "x*"]):
         np.testing.assert_array_equal(data.load_landmarks(path, columns=columns)[0], POINTS)
-    np.testing.assert_array_equal(data.load_landmarks(path, columns=["x2", "y2", "x1", "y1"])[0], POINTS[:, :2])
+
+
+def test_landmarks_listed_by_name_are_taken_as_listed(tmp_path):
+    names = [f"{axis}{i}" for i in range(1, 5) for axis in "xy"]
+    path = write(tmp_path, "x.csv", wide(names))
+    listed = data.load_landmarks(path, columns=["x2", "y2", "x1", "y1", "x4", "y4"])[0]
+    np.testing.assert_array_equal(listed, POINTS[:, [1, 0, 3]])
+    mirrored = data.load_landmarks(path, columns=["y1", "x1", "y2", "x2", "y3", "x3"])[0]
+    np.testing.assert_array_equal(mirrored, POINTS[:, :3, ::-1])
+    # All x first would make landmarks of two x each, in silence.
+    refused(
+        InvalidArgumentError,
+        data.load_landmarks,
+        path,
+        columns=["x1", "x2", "y1", "y2"],
+        says=["'x1' and 'x2'", "x*,y*"],
+    )
 
 
 def test_wide_landmarks_with_other_names_need_columns(tmp_path):

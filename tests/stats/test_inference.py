@@ -206,7 +206,7 @@ def test_refusals_name_the_remedy_and_spend_nothing():
         private_interval([[0.0], [1.0]], Ball(Euclidean(1), [0.0], 1e50), GDP(1e-20), units=EACH_RECORD, budget=budget)
     with pytest.raises(InvalidArgumentError, match="EACH_RECORD or a pair"):
         private_test(X, X, ball, GDP(1.0), units=ids, budget=budget)
-    with pytest.raises(InvalidArgumentError, match="units must have shape"):
+    with pytest.raises(InvalidArgumentError, match="units of Y must have shape"):
         private_test(X, X, ball, GDP(1.0), units=(ids, ids[:7] + 100), budget=budget)
     assert budget.remaining == GDP(1.0)
     assert verify(private_test(X, X, ball, GDP(1.0), units=(ids, ids + 100))).ok

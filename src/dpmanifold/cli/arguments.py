@@ -13,6 +13,8 @@ import numpy as np
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
+from dpmanifold.data._files import NIFTI_SUFFIXES, TABLE_SUFFIXES, suffix_of
+from dpmanifold.data.coordinates import angle_columns
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
@@ -29,7 +31,6 @@ SPACES: dict[str, Callable[[int], Manifold]] = {
     "spd-riemann": lambda k: SPD(k, metric="riemann"),
 }
 EACH = "each-record"
-_WITH_COLUMNS = (".csv", ".parquet", ".npz")
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _MOST_CLASSES = 10_000
 
@@ -137,25 +138,45 @@ def read_ball(path: str) -> Ball:
 
 
 def records_of(
-    path: str, key: str | None, columns: str | None, name: str, size: int | None, normalize: bool = False
+    path: str,
+    key: str | None,
+    columns: str | None,
+    name: str,
+    size: int | None,
+    normalize: bool = False,
+    order: str | None = None,
+    coordinates: str | None = None,
+    mask: str | None = None,
 ) -> tuple[Array, Manifold]:
     """Return records of a file in the shape of their space, and the space. Arrays on disk stay there.
 
-    Landmarks of a table are paired by the names of their columns. With `normalize` nearly valid records are moved onto
-    the space, each by itself.
+    Landmarks of a table are paired by the names of their columns, and directions in degrees are known by theirs. With
+    `normalize` nearly valid records are moved onto the space, each by itself.
     """
     wanted = None if columns is None else [part.strip() for part in columns.split(",")]
-    if name == "kendall" and pathlib.Path(path).suffix.lower() in (".csv", ".parquet", ".tps"):
-        array = data.load_landmarks(path, columns=wanted)[0]
-    else:
-        array = data.load_array(path, key=key, columns=wanted)
-    if array.ndim < 2:
-        raise InvalidDataError(f"{path} must hold one record per row, got an array with {array.ndim} axes.")
-    space = space_of(name, size, array.shape[1:])
+    suffix = suffix_of(path)
+    if mask is not None and suffix not in NIFTI_SUFFIXES:
+        raise InvalidArgumentError(f"--mask means nothing for {path}: it is for images of tensors, .nii and .nii.gz.")
+    if coordinates is not None and name != ("hyperbolic" if coordinates == "poincare" else "sphere"):
+        raise InvalidArgumentError(f"--coordinates {coordinates} means nothing for --space {name}. Leave it out.")
     try:
-        records = data.as_records(array, space)
+        if name == "kendall" and suffix in (*TABLE_SUFFIXES, ".tps"):
+            array = data.load_landmarks(path, columns=wanted)[0]
+        elif suffix in NIFTI_SUFFIXES:
+            array, order = data.load_tensors(path, mask, order), None
+        else:
+            if name == "sphere" and suffix in TABLE_SUFFIXES and coordinates is None:
+                wanted, coordinates = angle_columns(path, wanted)
+            array = data.load_array(path, key=key, columns=wanted)
+        if coordinates is not None:
+            array = data.from_coordinates(array, coordinates)
+        if array.ndim < 2:
+            raise InvalidDataError(f"it must hold one record per row, got an array with {array.ndim} axes.")
+        space = space_of(name, size, array.shape[1:])
+        records = data.as_records(array, space, order)
     except InvalidDataError as problem:
-        raise InvalidDataError(f"{path}: {str(problem).replace('columns=', '--columns')}") from None
+        words = str(problem).replace("columns=", "--columns").replace("order=", "--order ")
+        raise InvalidDataError(words if words.startswith(pathlib.Path(path).name) else f"{path}: {words}") from None
     return (np.asarray(space.project(records)) if normalize else records), space
 
 
@@ -165,19 +186,27 @@ def units_of(text: str, path: str, n: int) -> Any:
 
 
 def column_of(text: str, path: str, n: int, option: str) -> Array:
-    """Return one value per record: a column or key of the data file, or of another one (FILE or FILE:COLUMN)."""
+    """Return one value per record: a column or key of the data file, or of another one (FILE or FILE:COLUMN).
+
+    Of a table with a row per landmark, one value per specimen.
+    """
     file, _, column = text.rpartition(":")
-    if pathlib.Path(path).suffix.lower() in _WITH_COLUMNS:
+    labels = option == "--labels"
+    if suffix_of(path) in (*TABLE_SUFFIXES, ".npz"):
         try:
-            return _one_each(_column(path, text), text, n, option)
+            found = _column(path, text, labels)
+            if len(found) != n and suffix_of(path) in TABLE_SUFFIXES:
+                by_specimen = data.specimen_column(path, text, labels)
+                found = found if by_specimen is None else by_specimen
+            return _one_each(found, text, n, option)
         except InvalidArgumentError:
             # No such column: then it must be a file, or the message says which columns there are.
             if not (pathlib.Path(text).is_file() or (file and pathlib.Path(file).is_file())):
                 raise
     if file and pathlib.Path(file).is_file():
-        return _one_each(_column(file, column), text, n, option)
+        return _one_each(_column(file, column, labels), text, n, option)
     if pathlib.Path(text).is_file():
-        return _one_each(data.load_column(text), text, n, option)
+        return _one_each(data.load_column(text, labels=labels), text, n, option)
     raise InvalidArgumentError(
         f"{option} {text}: there is no such file, and {path} has no columns. Give a file with one id per record, "
         f"or {EACH} for units of one record each."
@@ -190,11 +219,11 @@ def _one_each(found: Array, text: str, n: int, option: str) -> Array:
     return found
 
 
-def _column(path: str, name: str) -> Array:
+def _column(path: str, name: str, labels: bool) -> Array:
     """Return a column of a table, or an array of an .npz file."""
-    if pathlib.Path(path).suffix.lower() == ".npz":
+    if suffix_of(path) == ".npz":
         return data.load_column(path, key=name)
-    return data.load_column(path, name)
+    return data.load_column(path, name, labels=labels)
 
 
 def class_words(text: str) -> list[str]:

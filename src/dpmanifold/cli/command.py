@@ -33,6 +33,9 @@ def _shared(
     out: options.Out,
     key: options.Key = None,
     columns: options.Columns = None,
+    order: options.Order = None,
+    coordinates: options.Coordinates = None,
+    mask: options.Mask = None,
     normalize: options.Normalize = False,
     size: options.Size = None,
     radius: options.Radius = None,
@@ -83,6 +86,7 @@ class Asked:
 
 def _read(words: dict[str, Any]) -> Question:
     data = {name: words[name] for name in ("path", "key", "columns", "space", "size", "units", "normalize")}
+    data |= {name: words[name] for name in ("order", "coordinates", "mask")}
     ball = (words["radius"], words["center"], words["source"], words["ball"])
     promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
     return Question.read(**data, ball=ball, promise=promise)

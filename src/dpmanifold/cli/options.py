@@ -11,11 +11,32 @@ from dpmanifold.cli.arguments import SPACES
 
 _BALL, _PROMISE, _OUT = "The public ball", "The promise (one kind)", "What to write"
 
-Data = Annotated[str, typer.Argument(help="Records: .npy, .npz (with --key), .csv or .parquet (with --columns).")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="Records: .npy, .npz (with --key), tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, with --columns), "
+        "landmarks (.tps) or tensors (.nii, .nii.gz, with --mask)."
+    ),
+]
 Key = Annotated[str | None, typer.Option(help="Array inside an .npz file.")]
 Columns = Annotated[
     str | None, typer.Option(help="Columns of a table: a,b,c or x*; matrices as xx,xy,xz,yy,yz,zz (upper triangle).")
 ]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        help="Six numbers of a tensor: row or fsl (xx,xy,xz,yy,yz,zz), dipy (xx,xy,yy,xz,yz,zz), "
+        "mrtrix (xx,yy,zz,xy,xz,yz)."
+    ),
+]
+Coordinates = Annotated[
+    str | None,
+    typer.Option(
+        help="lonlat or decinc (degrees, for a sphere; columns of these names are known by them) or poincare (points "
+        "of the unit ball, for hyperbolic space)."
+    ),
+]
+Mask = Annotated[str | None, typer.Option(help="An image that is above 0 in the voxels to take, with .nii or .nii.gz.")]
 Space = Annotated[str, typer.Option(help="One of: " + ", ".join(SPACES) + ".")]
 Size = Annotated[int | None, typer.Option(help="Dimension, landmarks or matrix size; from the records if left out.")]
 Units = Annotated[

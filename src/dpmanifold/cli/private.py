@@ -73,6 +73,9 @@ def means(
     eta: Annotated[float, typer.Option(help="Ridge of the descriptors.")] = 1e-6,
     key: options.Key = None,
     columns: options.Columns = None,
+    order: options.Order = None,
+    coordinates: options.Coordinates = None,
+    mask: options.Mask = None,
     normalize: options.Normalize = False,
     size: options.Size = None,
     radius: options.Radius = None,
@@ -93,10 +96,10 @@ def means(
     """Release one private mean per class. Labels, and who is in which class, are public."""
     if images == (space is not None):
         raise InvalidArgumentError("give either --space, or --images for descriptors of images.")
-    if images and (radius, size, columns, center, source) != (None, None, None, None, ""):
+    if images and (radius, size, columns, order, coordinates, mask, center, source) != (*[None] * 7, ""):
         raise InvalidArgumentError(
-            "--images brings its own space and ball: leave out --radius, --size, --columns, --center and --source, or "
-            "give another ball with --ball."
+            "--images brings its own space and ball: leave out --radius, --size, --columns, --order, --coordinates, "
+            "--mask, --center and --source, or give another ball with --ball."
         )
     if out.exists() and not out.is_dir():
         raise InvalidArgumentError(f"--out {out} is a file. Give a folder.")
@@ -109,8 +112,9 @@ def means(
         asked = image_question(path, key, eta, units, ball, promise)
     else:
         asked = Question.read(
-            path, key, columns, str(space), size, units, (radius, center, source, ball), promise, normalize
-        )
+            path, key, columns, str(space), size, units, (radius, center, source, ball), promise, normalize,
+            order=order, coordinates=coordinates, mask=mask,
+        )  # fmt: skip
     which = column_of(labels, path, len(asked.records), "--labels")
     names = classes_of(words, which)
     with working("clipping and solving"):
@@ -215,6 +219,9 @@ def ball(
     public: Annotated[bool, typer.Option("--public", help="The records are public: no promise, no noise.")] = False,
     key: options.Key = None,
     columns: options.Columns = None,
+    order: options.Order = None,
+    coordinates: options.Coordinates = None,
+    mask: options.Mask = None,
     normalize: options.Normalize = False,
     size: options.Size = None,
     radius: options.Radius = None,
@@ -234,7 +241,7 @@ def ball(
     if public:
         if units is not None or any(value is not None for value in (radius, epsilon, delta, mu, rho, seed)):
             raise InvalidArgumentError("--public needs no units, radius, promise or seed: leave them out.")
-        records, where = records_of(path, key, columns, space, size, normalize)
+        records, where = records_of(path, key, columns, space, size, normalize, order, coordinates, mask)
         found = Ball.from_public(where, np.asarray(records), coverage)
         write_record(out, ball_to_dict(found))
         if as_json:
@@ -245,8 +252,9 @@ def ball(
     if units is None:
         raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")
     asked = Question.read(
-        path, key, columns, space, size, units, (radius, center, source, None), (epsilon, delta, mu, rho), normalize
-    )
+        path, key, columns, space, size, units, (radius, center, source, None), (epsilon, delta, mu, rho), normalize,
+        order=order, coordinates=coordinates, mask=mask,
+    )  # fmt: skip
     with working("searching"):
         release = private_ball(
             asked.records, asked.ball, asked.privacy, units=asked.units, coverage=coverage, invalid=invalid, rng=seed

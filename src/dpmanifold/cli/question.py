@@ -35,10 +35,11 @@ class Question:
         ball: tuple[float | None, str | None, str, str | None],
         promise: PromiseWords,
         normalize: bool = False,
+        **how: str | None,
     ) -> Question:
-        """Read and check everything that was said on the command line."""
+        """Read and check everything that was said on the command line; `how` is what else `records_of` takes."""
         privacy = promise_of(*promise)
-        records, where = records_of(path, key, columns, space, size, normalize)
+        records, where = records_of(path, key, columns, space, size, normalize, **how)
         return Question(records, ball_of(where, *ball), privacy, units_of(units, path, len(records)))
 
 

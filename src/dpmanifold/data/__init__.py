@@ -1,12 +1,14 @@
 """From files and raw data to points of a space, and the public balls that hold them whatever the data are."""
 
 from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
+from dpmanifold.data.coordinates import from_coordinates
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
 from dpmanifold.data.images import load_images, load_labels
-from dpmanifold.data.landmarks import load_landmarks
+from dpmanifold.data.landmarks import load_landmarks, specimen_column
 from dpmanifold.data.loaders import as_records, load_array, load_column
+from dpmanifold.data.nifti import load_tensors
 
 __all__ = [
     "as_records",
@@ -16,11 +18,14 @@ __all__ = [
     "drop_reference",
     "eeg_ball",
     "eeg_covariances",
+    "from_coordinates",
     "iter_blocks",
     "load_array",
     "load_column",
     "load_images",
     "load_labels",
     "load_landmarks",
+    "load_tensors",
     "remove_average_reference",
+    "specimen_column",
 ]

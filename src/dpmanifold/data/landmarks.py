@@ -1,4 +1,4 @@
-"""Landmarks in the plane from CSV, Parquet, TPS and numpy files: (n, k, 2) arrays for :class:`KendallShapes`."""
+"""Landmarks in the plane from tables, TPS and numpy files: (n, k, 2) arrays for :class:`KendallShapes`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
-from dpmanifold.data._files import PathLike, bad_file, checked_file, listed, no_option, unknown_format
+from dpmanifold.data._files import (
+    STORED_SUFFIXES,
+    TABLE_SUFFIXES,
+    PathLike,
+    bad_file,
+    checked_file,
+    in_words,
+    listed,
+    no_option,
+    suffix_of,
+    unknown_format,
+)
 from dpmanifold.data.archives import read_npy, read_npz
-from dpmanifold.data.tables import TABLE_SUFFIXES, Table, open_table, select_columns
+from dpmanifold.data.tables import Table, is_pattern, open_table, select_columns
 from dpmanifold.data.tps import read_tps
 from dpmanifold.errors import InvalidArgumentError
 
@@ -33,10 +44,12 @@ def load_landmarks(
 ) -> tuple[FloatArray, Array]:
     r"""Return landmarks (n, k, 2) and the ids (n,) of the specimens; missing coordinates are NaN.
 
-    - .csv and .parquet, wide: a row per specimen. Columns named like x1, y1, x2, y2 (or x_1, lm1_x, 1_x ...) are found
-      and put in order; columns with other names are given by `columns`, in the order x1, y1, x2, y2, ...
-    - .csv and .parquet, long: a row per landmark, with columns `id`, `landmark`, `x`, `y`. Every specimen has every
-      landmark once; specimens stand in the order of their first rows, landmarks in the order of their numbers or names.
+    - Tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet), wide: a row per specimen. Columns named like x1, y1, x2, y2 (or
+      x_1, lm1_x, 1_x ...) are found and put in the order of their numbers, and so are those that patterns match;
+      columns listed by name are taken as listed, in the order x, y, x, y, ...
+    - Tables, long: a row per landmark, with columns `id`, `landmark`, `x`, `y`. Every specimen has every landmark once;
+      specimens stand in the order of their first rows, landmarks in the order of their numbers or names.
+      :func:`specimen_column` gives another column of such a table, a value per specimen.
     - .tps: "LM=8" and eight lines "x y" per specimen, then ID=, IMAGE= or SCALE= if wanted; coordinates times SCALE.
     - .npy and .npz: (n, k, 2), or (n, 2k) with x1, y1, x2, y2, ...
 
@@ -63,10 +76,10 @@ def load_landmarks(
     """
     file = checked_file(path)
     wanted = None if landmarks is None else positive_int(landmarks, "landmarks")
-    suffix = file.suffix.lower()
+    suffix = suffix_of(file)
     if suffix not in TABLE_SUFFIXES:
-        no_option(columns, "columns", file, "It is for .csv and .parquet.")
-        no_option(id_column, "id_column", file, "It is for .csv and .parquet.")
+        no_option(columns, "columns", file, "It is for tables.")
+        no_option(id_column, "id_column", file, "It is for tables.")
     if suffix != ".npz":
         no_option(key, "key", file, "It is for .npz.")
     ids: Array | None = None
@@ -74,16 +87,24 @@ def load_landmarks(
         points, ids = _from_table(open_table(file), columns, id_column)
     elif suffix == ".tps":
         points, ids = read_tps(file)
-    elif suffix in (".npy", ".npz"):
+    elif suffix in STORED_SUFFIXES:
         points = numeric_array(read_npy(file) if suffix == ".npy" else read_npz(file, key), f"the array in {file.name}")
     else:
-        raise unknown_format(file, ".csv, .parquet, .tps, .npy and .npz")
+        raise unknown_format(file, in_words((*TABLE_SUFFIXES, ".tps", *STORED_SUFFIXES)))
     if points.ndim == 2 and points.shape[1] % 2 == 0 and points.dtype.kind == "f":
         points = points.reshape(len(points), points.shape[1] // 2, 2)
     if points.ndim != 3 or points.shape[2] != 2 or points.dtype.kind != "f":
-        raise bad_file(file, f"landmarks are real (n, k, 2) or (n, 2k), this is {points.dtype} {points.shape}.")
+        raise bad_file(
+            file,
+            f"landmarks are real (n, k, 2) or (n, 2k), this is {points.dtype} {points.shape}. "
+            "Save x and y as the last axis.",
+        )
     if wanted is not None and points.shape[1] != wanted:
-        raise bad_file(file, f"it has {points.shape[1]} landmarks per specimen, and landmarks={wanted} was asked for.")
+        raise bad_file(
+            file,
+            f"it has {points.shape[1]} landmarks per specimen, and landmarks={wanted} was asked "
+            "for. Give that number, or choose columns.",
+        )
     return points, np.arange(len(points)) if ids is None else ids
 
 
@@ -111,13 +132,28 @@ def _from_table(
                 f"{listed(table.names)}."
             )
     else:
-        given = select_columns(table.names, columns, table.path)
-        chosen = _in_pairs(given) or given
-        if len(chosen) % 2:
-            raise InvalidArgumentError(
-                f"columns means {len(chosen)} columns; landmarks have an x and a y each, so their number is even."
-            )
+        chosen = _chosen(table, columns)
     return table.numbers(chosen), None if owner is None else table.ids(owner, text=False)
+
+
+def _chosen(table: Table, columns: str | Sequence[str]) -> list[str]:
+    """Return the columns that were asked for: as listed, or paired by their names where patterns say which."""
+    given = select_columns(table.names, columns, table.path)
+    if len(given) % 2:
+        raise InvalidArgumentError(
+            f"columns means {len(given)} columns; landmarks have an x and a y each, so their number is even."
+        )
+    if any(is_pattern(entry, table.names) for entry in ([columns] if isinstance(columns, str) else columns)):
+        return _in_pairs(given) or given
+    for x, y in zip(given[::2], given[1::2], strict=True):
+        places = [_COORDINATE.fullmatch(name) for name in (x, y)]
+        numbers = {int(place["number"] or place["number2"]) for place in places if place}
+        if all(places) and len(numbers) == 2:
+            raise InvalidArgumentError(
+                f"columns lists {x!r} and {y!r} as the x and the y of one landmark. List x1, y1, x2, y2, ..., or give "
+                "patterns such as x*,y*, which are paired by their names."
+            )
+    return given
 
 
 def _named(names: Sequence[str], known: Sequence[str]) -> str | None:
@@ -139,6 +175,48 @@ def _in_pairs(names: Sequence[str]) -> list[str] | None:
     order = sorted(found)
     complete = [number for number, axis in order if axis == "x"] == [number for number, axis in order if axis == "y"]
     return [found[place] for place in order] if complete else None
+
+
+def specimen_column(path: PathLike, column: str, labels: bool = False) -> Array | None:
+    r"""Return a column of a long table of landmarks, one value per specimen in the order of `load_landmarks`.
+
+    That column says who owns a specimen, or its class, and has one value for all landmarks of a specimen. None where
+    the file is not a long table, in which every row is a specimen.
+
+    Parameters
+    ----------
+    path : a table with a row per landmark
+    column : the name of the column
+    labels : as in :func:`load_column`
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "long.csv")
+    ...     _ = path.write_text("id,person,landmark,x,y\nB,7,1,0,0\nB,7,2,1,0\nA,3,1,0,0\nA,3,2,2,0\n")
+    ...     specimen_column(path, "person")
+    array([7, 3])
+    """
+    table = open_table(checked_file(path))
+    owner = _named(table.names, _ID_NAMES)
+    if owner is None or not all(_named(table.names, names) for names in (_MARK_NAMES, ("x",), ("y",))):
+        return None
+    if column not in table.names:
+        raise InvalidArgumentError(
+            f"column {column!r} is not in {table.path.name!r}, which has the columns {listed(table.names)}."
+        )
+    values = table.ids(column, text=False, labels=labels)
+    _, first_row, owner_of_row = np.unique(table.ids(owner, text=False), return_index=True, return_inverse=True)
+    several = values != values[first_row][owner_of_row]
+    if several.any():
+        row = int(first_row[owner_of_row[several]].min())
+        raise bad_file(
+            table.path,
+            f"the specimen that begins at record {row} (the first record is 0) has several values in column "
+            f"{column!r}. A specimen belongs to one of them: repair it.",
+        )
+    return np.asarray(values[np.sort(first_row)])
 
 
 def _from_long(table: Table, owner: str, mark: str, axes: list[str]) -> tuple[FloatArray, Array]:
@@ -179,4 +257,4 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(len(digits[i]), digits[i]) if i % 2 else (0, part) for i, part in enumerate(parts)]
 
 
-__all__ = ["load_landmarks"]
+__all__ = ["load_landmarks", "specimen_column"]

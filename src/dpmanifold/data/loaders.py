@@ -9,27 +9,38 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
-from dpmanifold._check import Array, FloatArray, numeric_array, shown
-from dpmanifold.data._files import PathLike, bad_file, checked_file, listed, no_option, unknown_format
+from dpmanifold._check import Array, numeric_array, shown
+from dpmanifold.data._files import (
+    NIFTI_SUFFIXES,
+    STORED_SUFFIXES,
+    TABLE_SUFFIXES,
+    PathLike,
+    bad_file,
+    checked_file,
+    in_words,
+    listed,
+    no_option,
+    suffix_of,
+    unknown_format,
+)
 from dpmanifold.data.archives import read_npy, read_npz
-from dpmanifold.data.tables import TABLE_SUFFIXES, open_table, select_columns
+from dpmanifold.data.tables import open_table, select_columns
+from dpmanifold.data.triangles import from_triangles
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import SPD, KendallShapes, Manifold
 
-_KNOWN = ".npy, .npz, .csv and .parquet"
-_NO_COLUMNS = "It is for .csv and .parquet."
+_NO_COLUMNS = f"It is for tables: {in_words(TABLE_SUFFIXES)}."
 _NO_KEY = "It is for .npz."
 
 
 def load_array(path: PathLike, key: str | None = None, columns: str | Sequence[str] | None = None) -> Array:
-    r"""Return the numbers in a .npy, .npz, .csv or .parquet file.
+    r"""Return the numbers in an array's file (.npy, .npz) or a table's (.csv, .tsv, .csv.gz, .tsv.gz, .parquet).
 
-    - .npy, and .npz saved by `np.savez`: a read-only memory map (`np.memmap`) of the stored dtype and shape, so files
-      may be larger than memory. .npz saved by `np.savez_compressed` is read. Pickled objects are always refused.
-    - .csv and .parquet: float64 of shape (n, number of columns). Empty entries, NA, NaN and null become NaN. A CSV file
-      has a first line of names, commas, semicolons or tabs between entries, a decimal point, and is UTF-8.
+    - .npy, and .npz saved by `np.savez`: a read-only memory map (`np.memmap`) of the stored dtype and shape; what a
+      release needs on top is said on the page of this module. .npz saved by `np.savez_compressed` is read. Pickled
+      objects are always refused.
+    - Tables: float64 of shape (n, number of columns). Empty entries, NA, NaN and null become NaN. A CSV file has a
+      first line of names, commas, semicolons or tabs between entries (tabs in .tsv), a decimal point, and is UTF-8.
 
     Parameters
     ----------
@@ -55,8 +66,7 @@ def load_array(path: PathLike, key: str | None = None, columns: str | Sequence[s
            [3. , nan, 4. ]])
     """
     file = checked_file(path)
-    suffix = file.suffix.lower()
-    if suffix in TABLE_SUFFIXES:
+    if suffix_of(file) in TABLE_SUFFIXES:
         no_option(key, "key", file, _NO_KEY)
         table = open_table(file)
         return table.numbers(None if columns is None else select_columns(table.names, columns, file))
@@ -64,19 +74,22 @@ def load_array(path: PathLike, key: str | None = None, columns: str | Sequence[s
     return _stored_array(path, key)
 
 
-def load_column(path: PathLike, column: str | None = None, key: str | None = None, text: bool = False) -> Array:
+def load_column(
+    path: PathLike, column: str | None = None, key: str | None = None, text: bool = False, labels: bool = False
+) -> Array:
     r"""Return one column of ids or labels, shape (n,): who owns which record, or its class.
 
     From a table it comes as int64 if every entry is a whole number (007 and +7 are text: they are not the id 7), as
-    text otherwise, without blanks around it. Entries must not be missing, since a record belongs to somebody. From
-    .npy and .npz it comes as stored; a column of shape (n, 1) becomes (n,).
+    text otherwise, without blanks around it. Entries must not be missing (empty, or NA, NaN, null, None), since a
+    record belongs to somebody. From .npy and .npz it comes as stored; a column of shape (n, 1) becomes (n,).
 
     Parameters
     ----------
-    path : .csv, .parquet, .npy or .npz
+    path : a table, .npy or .npz
     column : name of the column of a table; not needed if there is one
     key : name of the array in an .npz file; not needed if there is one
     text : True returns text even where all entries are whole numbers; then no single entry can change the type
+    labels : True for classes, of which one may be called "none" or "NA": only empty entries are missing
 
     Examples
     --------
@@ -88,7 +101,7 @@ def load_column(path: PathLike, column: str | None = None, key: str | None = Non
     array([12, 12,  7])
     """
     file = checked_file(path)
-    if file.suffix.lower() in TABLE_SUFFIXES:
+    if suffix_of(file) in TABLE_SUFFIXES:
         no_option(key, "key", file, _NO_KEY)
         table = open_table(file)
         if column is None and len(table.names) != 1:
@@ -98,7 +111,7 @@ def load_column(path: PathLike, column: str | None = None, key: str | None = Non
             raise InvalidArgumentError(
                 f"column {shown(name)} is not in {file.name!r}, which has the columns {listed(table.names)}."
             )
-        return table.ids(name, text)
+        return table.ids(name, text, labels)
     no_option(column, "column", file, _NO_COLUMNS)
     stored = _stored_array(path, key)
     if stored.ndim == 2 and stored.shape[1] == 1:
@@ -108,65 +121,70 @@ def load_column(path: PathLike, column: str | None = None, key: str | None = Non
     return stored.astype(str) if text else stored
 
 
-def as_records(array: object, space: Manifold) -> Array:
+def as_records(array: object, space: Manifold, order: str | None = None) -> Array:
     """Return records in the shape that `space` wants, (n, *shape), from flat columns or from what has it already.
 
-    - SPD(k): k*k columns, row by row; or k(k+1)/2 columns, the upper triangle row by row, that is (1,1), (1,2), ...,
-      (1,k), (2,2), ..., (k,k), which for k = 3 is xx, xy, xz, yy, yz, zz. A lower triangle listed *column by column*
-      is the same list; one listed row by row (xx, xy, yy, ...) is not: put its columns in this order.
+    - SPD(k): k*k columns, row by row; or k(k+1)/2 columns, one triangle in the given order.
     - KendallShapes(k): 2k columns x1, y1, x2, y2, ... become (n, k, 2).
     - Other spaces: n rows of as many numbers as a point has.
 
-    Whether they are points of the space (symmetric, of unit length, ...) is checked by whatever takes them.
+    Whether they are points of the space (symmetric, of unit length, ...) is checked by whatever takes them. Other
+    coordinates (degrees, the Poincaré ball) go through :func:`from_coordinates` first.
+
+    Parameters
+    ----------
+    array : the columns, or records
+    space : the space they are to be points of
+    order : which entries the columns of a triangle are, for matrices of size 3: "row" xx, xy, xz, yy, yz, zz, the upper
+        triangle row by row, and "fsl" (`dtifit --save_tensor`) is the same; "dipy" xx, xy, yy, xz, yz, zz, the lower
+        triangle row by row; "mrtrix" xx, yy, zz, xy, xz, yz (`dwi2tensor`). If left out it is "row", refused where
+        most matrices would be positive definite in another order only
 
     Examples
     --------
     >>> as_records([[2.0, 0.5, 1.0]], SPD(2))
     array([[[2. , 0.5],
             [0.5, 1. ]]])
-    >>> as_records(np.zeros((5, 8)), KendallShapes(4)).shape
-    (5, 4, 2)
+    >>> as_records([[1.0, 2.0, 3.0, 0.1, 0.2, 0.3]], SPD(3), order="mrtrix")[0]
+    array([[1. , 0.1, 0.2],
+           [0.1, 2. , 0.3],
+           [0.2, 0.3, 3. ]])
+    >>> as_records([[0.0, 0.0, 1.0, 0.0, 0.0, 1.0]], KendallShapes(3)).shape
+    (1, 3, 2)
     """
     if not isinstance(space, Manifold):
         raise InvalidArgumentError(f"space must be a space such as SPD(3) or KendallShapes(8), got {shown(space)}.")
     values = numeric_array(array, "array")
-    shapes = [space.shape]
-    if isinstance(space, KendallShapes):
-        # Complex pre-shapes are (n, k); real landmarks have an axis for x and y.
-        shapes = [space.shape] if values.dtype.kind == "c" else [(space.landmarks, 2)]
-    if values.ndim >= 2 and values.shape[1:] in shapes:
+    shape = space.record_shapes.get(values.dtype.kind, space.shape)
+    if isinstance(space, SPD) and values.ndim == 2 and values.shape[1] == space.size * (space.size + 1) // 2:
+        return from_triangles(values, space, order)
+    if order is not None:
+        raise InvalidArgumentError(
+            f"order means nothing for {space!r} and an array of shape {values.shape}: it is for the columns of a "
+            "triangle of SPD matrices. Leave it out."
+        )
+    if values.ndim >= 2 and values.shape[1:] == shape:
         return values
-    if values.ndim == 2:
-        width = values.shape[1]
-        if width == math.prod(shapes[0]):
-            return values.reshape(len(values), *shapes[0])
-        if isinstance(space, SPD) and width == space.size * (space.size + 1) // 2:
-            return _from_triangle(values, space.size)
+    if values.ndim == 2 and values.shape[1] == math.prod(shape):
+        return values.reshape(len(values), *shape)
     raise InvalidDataError(
         f"array must hold records of {space!r}: {_wanted(space)}; got shape {values.shape}. "
-        + ("One record is array[None]." if values.shape in shapes else "Choose the columns with columns=.")
+        + ("One record is array[None]." if values.shape == shape else "Choose the columns with columns=.")
     )
 
 
 def _stored_array(path: PathLike, key: str | None) -> Array:
     """Return the array of a .npy or .npz file."""
     file = checked_file(path)
-    suffix = file.suffix.lower()
+    suffix = suffix_of(file)
     if suffix == ".npy":
         no_option(key, "key", file, _NO_KEY)
         return read_npy(file)
     if suffix == ".npz":
         return read_npz(file, key)
-    raise unknown_format(file, _KNOWN)
-
-
-def _from_triangle(values: FloatArray, size: int) -> FloatArray:
-    """Fill symmetric matrices from their upper triangles, row by row."""
-    rows, columns = np.triu_indices(size)
-    result = np.empty((len(values), size, size))
-    result[:, rows, columns] = values
-    result[:, columns, rows] = values
-    return result
+    if suffix in NIFTI_SUFFIXES:
+        raise InvalidArgumentError(f"path: {file.name!r} is an image of voxels. Read its tensors with load_tensors.")
+    raise unknown_format(file, in_words((*STORED_SUFFIXES, *TABLE_SUFFIXES)))
 
 
 def _wanted(space: Manifold) -> str:

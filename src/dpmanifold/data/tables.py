@@ -1,4 +1,4 @@
-"""Tables in files, CSV and Parquet: which columns there are, numbers of some of them, and one column of ids.
+"""Tables in files, CSV, TSV and Parquet: which columns there are, numbers of some of them, and one column of ids.
 
 Not a data frame library: columns are read as float64, or as ids, and nothing is computed. CSV is read line by line, so
 that memory is what the result needs.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import array
 import csv
 import fnmatch
+import gzip
 import pathlib
 import re
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,13 +21,10 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._extras import optional_module
-from dpmanifold.data._files import bad_file, listed, unknown_format
+from dpmanifold._ids import MISSING_WORDS
+from dpmanifold.data._files import TABLE_SUFFIXES, bad_file, in_words, listed, suffix_of, unknown_format
 from dpmanifold.errors import InvalidArgumentError
 
-TABLE_SUFFIXES = (".csv", ".parquet")
-
-# Words for "no value here", in small letters; they become NaN.
-_MISSING = {"", "na", "n/a", "nan", "null", "none"}
 _DELIMITERS = (",", ";", "\t")
 # Whole numbers that have one spelling: 007 and +7 are text, or two ids would become one. 18 digits fit in 64 bits.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -43,8 +42,19 @@ class Table(ABC):
         """Return columns (n, number of them) as float64, missing entries as NaN; None for all columns."""
 
     @abstractmethod
-    def ids(self, name: str, text: bool) -> Array:
-        """Return one column (n,) as whole numbers or text; `text` keeps numbers as text."""
+    def ids(self, name: str, text: bool, labels: bool = False) -> Array:
+        """Return one column (n,) as whole numbers or text, none missing.
+
+        `text` keeps numbers as text; `labels` takes words such as NA for what they are and refuses empty entries alone.
+        """
+
+    def _missing(self, where: str, name: str) -> Exception:
+        """Return the error about an entry that is empty or says that there is none."""
+        return bad_file(
+            self.path,
+            f"{where} has nothing, or a word such as NA or None, in column {name!r}, and a record belongs to somebody. "
+            "Fill it in, or drop the record.",
+        )
 
     def _positions(self, names: Sequence[str] | None) -> list[int]:
         """Return where the columns stand, after refusing names that mean two columns."""
@@ -57,21 +67,21 @@ class Table(ABC):
 
 
 def open_table(path: pathlib.Path) -> Table:
-    """Return the table in a .csv or .parquet file."""
-    suffix = path.suffix.lower()
-    if suffix == ".csv":
-        return CsvTable(path)
-    if suffix == ".parquet":
-        return ParquetTable(path)
-    raise unknown_format(path, ".csv and .parquet")
+    """Return the table in a file, by its suffix."""
+    suffix = suffix_of(path)
+    if suffix not in TABLE_SUFFIXES:
+        raise unknown_format(path, in_words(TABLE_SUFFIXES))
+    return ParquetTable(path) if suffix == ".parquet" else CsvTable(path)
 
 
 class CsvTable(Table):
-    """A CSV file with a line of names; commas, semicolons or tabs between entries, UTF-8."""
+    """A CSV file with a line of names; commas, semicolons or tabs between entries (tabs in TSV), UTF-8."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
-        self._delimiter = ","
+        suffix = suffix_of(path)
+        self._open = gzip.open if suffix.endswith(".gz") else open
+        self._delimiters = ("\t",) if suffix.startswith(".tsv") else _DELIMITERS
         self.names = next(self._lines(), (0, []))[1]
         if not self.names:
             raise bad_file(path, "it is empty. Give a line with the names of the columns, and the records below.")
@@ -91,21 +101,21 @@ class CsvTable(Table):
             values.extend(row)
         return np.frombuffer(values, dtype=np.float64).reshape(-1, len(places))
 
-    def ids(self, name: str, text: bool) -> Array:
+    def ids(self, name: str, text: bool, labels: bool = False) -> Array:
         """Read the column as text, and take it for whole numbers if every entry is one."""
         place = self._positions([name])[0]
         entries = []
         for line, cells in self._records():
             entry = cells[place].strip()
-            if not entry:
-                raise bad_file(self.path, f"line {line} has nothing in column {name!r}. Fill it in, or drop the line.")
+            if _is_missing(entry, labels):
+                raise self._missing(f"line {line}", name)
             entries.append(entry)
         whole = not text and all(_WHOLE.fullmatch(entry) for entry in entries)
         return np.array([int(entry) for entry in entries], dtype=np.int64) if whole else np.array(entries, dtype=str)
 
     def _number(self, cell: str, line: int, place: int) -> float:
         """Return the number in a cell, NaN if it is missing."""
-        if cell.strip().casefold() in _MISSING:
+        if cell.strip().casefold() in MISSING_WORDS:
             return np.nan
         try:
             return float(cell)
@@ -140,18 +150,19 @@ class CsvTable(Table):
         """Yield line numbers and entries, the names first."""
         line = 0
         try:
-            with self.path.open(newline="", encoding="utf-8-sig") as stream:
-                first = stream.readline()
-                self._delimiter = max(_DELIMITERS, key=first.count)
+            with self._open(self.path, "rt", newline="", encoding="utf-8-sig") as stream:
+                delimiter = max(self._delimiters, key=stream.readline().count)
                 stream.seek(0)
-                reader = csv.reader(stream, delimiter=self._delimiter, strict=True)
+                reader = csv.reader(stream, delimiter=delimiter, strict=True)
                 for cells in reader:
                     line = reader.line_num
                     yield line, [cell.strip() for cell in cells] if line == 1 else cells
         except UnicodeDecodeError:
             raise bad_file(self.path, f"after line {line} it is not UTF-8. Save it as CSV UTF-8.") from None
-        except (csv.Error, OSError):
+        except csv.Error:
             raise bad_file(self.path, f"after line {line} it is not CSV. Look for quotes that do not close.") from None
+        except (OSError, EOFError, zlib.error):
+            raise bad_file(self.path, f"after line {line} it cannot be read. Copy or compress it again.") from None
 
 
 class ParquetTable(Table):
@@ -181,18 +192,17 @@ class ParquetTable(Table):
             parts.append(np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1))
         return np.concatenate(parts)
 
-    def ids(self, name: str, text: bool) -> Array:
+    def ids(self, name: str, text: bool, labels: bool = False) -> Array:
         """Read the column as it is; missing entries are refused."""
         kind = self._kind(self.names[self._positions([name])[0]])
         if kind not in ("whole", "text"):
             raise bad_file(self.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
         values: list[Any] = []
         for batch in self._batches([name]):
-            column = batch.column(name)
-            if column.null_count:
-                row = len(values) + column.to_pylist().index(None)
-                raise bad_file(self.path, f"row {row} has nothing in column {name!r}. Fill it in, or drop the row.")
-            values.extend(column.to_pylist())
+            for value in batch.column(name).to_pylist():
+                if value is None or (kind == "text" and _is_missing(value.strip(), labels)):
+                    raise self._missing(f"row {len(values)} (the first is 0)", name)
+                values.append(value)
         if kind == "whole" and not text:
             return np.array(values, dtype=np.int64)
         return np.array([str(value).strip() for value in values], dtype=str)
@@ -242,6 +252,11 @@ def select_columns(names: Sequence[str], columns: object, path: pathlib.Path) ->
     return list(dict.fromkeys(chosen))
 
 
+def is_pattern(entry: str, names: Sequence[str]) -> bool:
+    """Return whether an entry of `columns` is a pattern, and not the name of a column."""
+    return entry not in names
+
+
 def _matching(names: Sequence[str], entry: str, path: pathlib.Path) -> list[str]:
     """Return the names that one name or pattern means, at least one."""
     found = [entry] if entry in names else []
@@ -268,6 +283,11 @@ def _range(names: Sequence[str], first: str, last: str) -> list[str]:
     if first in names and last in names:
         return list(names[names.index(first) : names.index(last) + 1])
     return [name for name in (first, last) if name not in names]
+
+
+def _is_missing(entry: str, labels: bool) -> bool:
+    """Return whether an entry without blanks around it is no id; among labels, "none" may be the name of a class."""
+    return not entry if labels else entry.casefold() in MISSING_WORDS
 
 
 def _looks_like_data(names: list[str]) -> bool:

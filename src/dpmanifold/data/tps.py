@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import bad_file
 
 _REFUSED = {
@@ -119,6 +120,10 @@ def _take_word(path: pathlib.Path, found: list[_Specimen], line: str, number: in
             raise bad_file(path, f"line {number} has no number above 0 after SCALE=. Repair it.")
         found[-1].scale = scale
     elif name in ("ID", "IMAGE"):
+        if value and value.casefold() in MISSING_WORDS:
+            raise bad_file(
+                path, f"line {number} has a word such as NA after {name}=. Write a name, or remove the line."
+            )
         found[-1].said[name] = value
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, index_text, positive_float, positive_int, shown
+from dpmanifold._check import Array, FloatArray, positive_float, positive_int, shown
+from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, solve_groups
@@ -63,7 +64,7 @@ def mean(
     where : a Ball, or a space
     weights : n numbers of at least 0, not all 0; equal by default, and sensitivities hold for equal ones only. With
         units, they weigh records within a unit, and a unit counts with the sum of its weights
-    units : n ids; records of one unit are averaged first, and each unit then counts once
+    units : n ids, all whole numbers or all text; records of one unit are averaged first, and each unit then counts once
     tol : bound on the gradient's norm; `default_tol(ball, n)` with a ball, 1e-10 with a space
     max_iter : limit without a ball (with one, the limit follows from the ball)
 
@@ -291,28 +292,18 @@ def _average_units(
     frame: Manifold, ball: Ball | None, points: Array, units: object, weights: object, max_iter: int
 ) -> tuple[Array, FloatArray]:
     """Replace the points by one average per unit, and the weights by each unit's share."""
-    ids = np.asarray(units)
-    if ids.shape != (len(points),):
-        raise InvalidArgumentError(f"units must have shape ({len(points)},), one id per record, got {ids.shape}.")
-    missing = np.array([i is None or i != i for i in ids.tolist()], dtype=bool)
-    if missing.any():
-        raise InvalidArgumentError(
-            f"units has a missing id{index_text(missing)}. Give every record the id of its unit."
-        )
-    try:
-        names, group = np.unique(ids, return_inverse=True)
-    except TypeError as problem:
-        raise InvalidArgumentError("units must be ids of one kind, all numbers or all text.") from problem
+    ids = unit_ids(units, len(points))
+    group, count = ids.group, len(ids.names)
     inside = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
-    total = np.bincount(group, inside, len(names))
+    total = np.bincount(group, inside, count)
     if (total == 0).any():
         raise InvalidArgumentError("weights must leave every unit with something: some unit's weights are all 0.")
     share = inside / total[group]
     # A unit's average is a per-unit map: how exactly it is solved plays no part in any sensitivity. Its tolerance
     # must not depend on other units (not even on how many records they have), and failure must not show.
     tol = 1e-10 if ball is None else max(1e-10 * ball.radius, lowest_tol(ball, 1))
-    solved = solve_groups(frame, ball, points, share, group, len(names), tol, max_iter, strict=ball is None)
+    solved = solve_groups(frame, ball, points, share, group, count, tol, max_iter, strict=ball is None)
     averages = solved.points
     if ball is not None:
         averages = ball.in_frame.clip(averages)
-    return averages, _normalised(None if weights is None else total, len(names))
+    return averages, _normalised(None if weights is None else total, count)

@@ -86,6 +86,11 @@ class Manifold(ABC):
 
     # ---------------------------------------------------------------- points
 
+    @property
+    def record_shapes(self) -> dict[str, tuple[int, ...]]:
+        """What one record may look like: its shape, by the kind of its numbers ("f" real, "c" complex)."""
+        return {self.dtype.kind: self.shape}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._arguments()})"
 
@@ -378,10 +383,11 @@ def unit_direction(c: Array, length: FloatArray) -> Array:
     first = np.zeros(c.shape[-1], dtype=c.dtype)
     first[0] = 1.0
     zero = length == 0
-    with np.errstate(
-        over="ignore"
-    ):  # at the smallest lengths numpy 1.26 warns of numbers that it fills a block up with
-        return np.where(zero[..., None], first, c / np.where(zero, 1.0, length)[..., None])
+    # Complex vectors are divided as twice as many reals, as in vector_norm. At the smallest lengths numpy 1.26 warns of
+    # numbers that it fills a block up with.
+    with np.errstate(over="ignore"):
+        real = np.ascontiguousarray(c).view(np.float64) / np.where(zero, 1.0, length)[..., None]
+    return np.where(zero[..., None], first, real.view(c.dtype))
 
 
 def complete_basis(u: Array) -> Array:

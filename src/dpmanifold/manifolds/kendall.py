@@ -4,6 +4,9 @@ A configuration is a complex vector z of k landmarks; centred and of unit norm i
 shape is a pre-shape up to a unit complex factor. The space is the complex projective space CP^(k-2) with
 curvature between 1 and 4. Any representative stands for its shape; distances, coordinates and Hessians do
 not depend on which.
+
+Complex numbers are multiplied and divided by their real and imaginary parts, never as complex arrays: numpy's complex
+loops round in one of two ways, by where an entry lies in memory, and a record's image would depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -65,6 +68,11 @@ class KendallShapes(Manifold):
         # A unitary map that takes the origin's Helmert coordinates to the first basis vector: the shapes
         # are then projective space with its usual base point.
         self._turn = np.conj(complete_basis(self._helmert @ self.origin).T) @ self._helmert
+
+    @property
+    def record_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Real landmarks (k, 2), or a complex pre-shape (k,)."""
+        return {"f": (self.landmarks, 2), "c": self.shape}
 
     def _arguments(self) -> str:
         return str(self.landmarks)
@@ -149,8 +157,8 @@ class KendallShapes(Manifold):
         """
         z = self._array(p)
         # The sum of squares of a shape turns twice as fast as the shape: halving its angle finds the long axis.
-        moment = (z * z).sum(axis=-1, keepdims=True)
-        level = z / np.sqrt(_phase(moment))
+        moment = _product(z, z).sum(axis=-1, keepdims=True)
+        level = _product(z, np.conj(np.sqrt(_phase(moment))))
         return np.stack([level.real, level.imag], axis=-1)
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -170,7 +178,6 @@ class KendallShapes(Manifold):
     def dist(self, p: Array, q: Array) -> FloatArray:
         """Geodesic distance in [0, pi/2], from both legs of the triangle: exact for close shapes."""
         p, q = self._array(p), self._array(q, "q")
-        # Real arithmetic throughout, so that a distance does not depend on the batch (see vector_norm).
         real = (p.real * q.real + p.imag * q.imag).sum(axis=-1)
         imag = (p.real * q.imag - p.imag * q.real).sum(axis=-1)
         across_real = q.real - (real[..., None] * p.real - imag[..., None] * p.imag)
@@ -184,27 +191,28 @@ class KendallShapes(Manifold):
 
     def _moved(self, p: Array, q: Array) -> Array:
         x, y = self._turned(p), self._turned(q, "q")
-        overlap = (np.conj(x) * y).sum(axis=-1, keepdims=True)
-        aligned = y / _phase(overlap)
-        return np.concatenate([np.abs(overlap) + 0j, _to_frame(x, aligned - x)], axis=-1)
+        overlap = _product(np.conj(x), y).sum(axis=-1, keepdims=True)
+        aligned = _product(y, np.conj(_phase(overlap)))
+        return np.concatenate([_size(overlap) + 0j, _to_frame(x, aligned - x)], axis=-1)
 
     def from_origin(self, p: Array, q: Array) -> Array:
         """Apply the unitary map that takes the origin to p."""
         x, y = self._turned(p), self._turned(q, "q")
-        return self._unturned(y[..., :1] * x + _from_frame(x, y[..., 1:]))
+        return self._unturned(_product(y[..., :1], x) + _from_frame(x, y[..., 1:]))
 
     def log_coords(self, p: Array, q: Array) -> FloatArray:
         """Normal coordinates: real parts, then imaginary parts."""
         moved = self._moved(p, q)
         length = vector_norm(moved[..., 1:])
         angle = np.arctan2(length, moved[..., 0].real)
-        return _as_real(unit_direction(moved[..., 1:], length) * angle[..., None])
+        return np.asarray(_as_real(unit_direction(moved[..., 1:], length)) * angle[..., None])
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the horizontal great circle."""
         x, u = self._turned(p), _as_pairs(self._coordinates(c))
         angle = vector_norm(u)[..., None]
-        return self.project(self._unturned(np.cos(angle) * x + _from_frame(x, np.sinc(angle / np.pi) * u)))
+        across = _from_frame(x, _scaled(u, np.sinc(angle / np.pi)))
+        return self.project(self._unturned(_scaled(x, np.cos(angle)) + across))
 
     def coords(self, p: Array, v: Array) -> FloatArray:
         """Coordinates in the frame at the shape (turning p and v together leaves them unchanged)."""
@@ -278,10 +286,32 @@ def _helmert(k: int) -> FloatArray:
     return np.asarray(rows / np.sqrt(steps * (steps + 1))[:, None])
 
 
+def _product(a: Array, b: Array) -> Array:
+    """Multiply complex arrays, batches broadcast, in real arithmetic (the module's docstring says why)."""
+    real = a.real * b.real - a.imag * b.imag
+    result = np.empty(real.shape, dtype=np.complex128)
+    result.real = real
+    result.imag = a.real * b.imag + a.imag * b.real
+    return result
+
+
+def _scaled(z: Array, factor: FloatArray) -> Array:
+    """Multiply complex vectors by real numbers (..., 1)."""
+    return np.asarray((np.ascontiguousarray(z).view(np.float64) * factor).view(np.complex128))
+
+
+def _size(z: Array) -> FloatArray:
+    return np.asarray(np.hypot(z.real, z.imag))
+
+
 def _phase(z: Array) -> Array:
     """Return z/|z|, and 1 where z = 0."""
-    size = np.abs(z)
-    return np.where(size > 0, z / np.where(size > 0, size, 1.0), 1.0)
+    size = _size(z)
+    divisor = np.where(size > 0, size, 1.0)
+    result = np.empty(z.shape, dtype=np.complex128)
+    result.real = np.where(size > 0, z.real / divisor, 1.0)
+    result.imag = np.where(size > 0, z.imag / divisor, 0.0)
+    return result
 
 
 def _as_real(c: Array) -> FloatArray:
@@ -298,15 +328,17 @@ def _to_frame(x: Array, v: Array) -> Array:
 
     With the phase of x_0 divided out of both, the frame is b_j = e_j - w conj(x_j)/(1 + x_0), w = x + e_0.
     """
-    phase = _phase(x[..., :1])
-    x, v = x / phase, v / phase
-    weight = ((np.conj(x) * v).sum(axis=-1, keepdims=True) + v[..., :1]) / (1 + x[..., :1].real)
-    return np.asarray(v[..., 1:] - x[..., 1:] * weight)
+    turn = np.conj(_phase(x[..., :1]))
+    x, v = _product(x, turn), _product(v, turn)
+    overlap = _product(np.conj(x), v).sum(axis=-1, keepdims=True) + v[..., :1]
+    return np.asarray(v[..., 1:] - _product(x[..., 1:], _scaled(overlap, 1 / (1 + x[..., :1].real))))
 
 
 def _from_frame(x: Array, c: Array) -> Array:
     """Return the vector with complex coordinates c in the same frame."""
     phase = _phase(x[..., :1])
-    x = x / phase
-    weight = (np.conj(x[..., 1:]) * c).sum(axis=-1, keepdims=True) / (1 + x[..., :1].real)
-    return np.concatenate([-(x[..., :1] + 1) * weight, c - x[..., 1:] * weight], axis=-1) * phase
+    x = _product(x, np.conj(phase))
+    overlap = _product(np.conj(x[..., 1:]), c).sum(axis=-1, keepdims=True)
+    weight = _scaled(overlap, 1 / (1 + x[..., :1].real))
+    first = -_product(x[..., :1] + 1, weight)
+    return _product(np.concatenate([first, c - _product(x[..., 1:], weight)], axis=-1), phase)

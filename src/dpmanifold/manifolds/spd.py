@@ -66,8 +66,8 @@ class SPD(Manifold):
             (
                 singular,
                 "the matrix{where} is not positive definite to working precision (smallest eigenvalue "
-                f"{smallest:.3g}). Use more observations per matrix, add a ridge, drop dependent channels or mask "
-                "empty voxels.",
+                f"{smallest:.3g}). Use more observations per matrix, add a ridge, drop dependent channels, mask "
+                "empty voxels, or check the order of the columns (data.as_records, order=).",
             ),
         ]
 

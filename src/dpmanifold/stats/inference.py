@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import Array, FloatArray, open_fraction
+from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
@@ -20,7 +21,7 @@ from dpmanifold.privacy import Budget, Promise, PromiseError, PureDP, compose, g
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import EachRecord, Told, checked_units, divide, fresh_bits, prepare, spend
+from dpmanifold.stats.inputs import Told, divide, fresh_bits, is_each_record, number_of_records, prepare, spend
 from dpmanifold.stats.mean import release_mean
 from dpmanifold.stats.refine import Refinement
 from dpmanifold.stats.sealed import sealed
@@ -372,31 +373,24 @@ def _mean_name(ball: Ball) -> str:
 
 def _paired_units(units: object, X: object, Y: object) -> tuple[object, object]:
     """Return the units of each group; a unit in both would not be protected by each group's promise alone."""
-    if isinstance(units, EachRecord) or units is None:
+    if is_each_record(units) or units is None:
         return units, units
     if not (isinstance(units, (tuple, list)) and len(units) == 2):
         raise InvalidArgumentError(
             "units must be EACH_RECORD or a pair: one id per record of X, one id per record of Y."
         )
-    first = checked_units(units[0], len(np.asarray(X)))
-    second = checked_units(units[1], len(np.asarray(Y)))
-    if first is None or second is None:
+    if any(is_each_record(part) or part is None for part in units):
         raise InvalidArgumentError(
             "units must be ids for both groups, or EACH_RECORD alone: one kind of unit for both."
         )
-    # As text, because 101 in one file and "101" in another are one person.
-    if not {_as_text(unit) for unit in first.tolist()}.isdisjoint(_as_text(unit) for unit in second.tolist()):
+    first = unit_ids(units[0], number_of_records(X), "units of X")
+    second = unit_ids(units[1], number_of_records(Y), "units of Y")
+    if first.shares_a_unit(second):
         raise InvalidArgumentError(
             "units of X and Y overlap: a unit in both groups would be counted once where it is touched twice. "
             "Leave such units out of one group."
         )
-    return units[0], units[1]
-
-
-def _as_text(unit: object) -> str:
-    if isinstance(unit, bytes):
-        return unit.decode("utf-8", "replace")
-    return str(int(unit)) if isinstance(unit, float) and unit.is_integer() else str(unit)
+    return first.group, second.group
 
 
 def _refuse_overflow(*scales: float) -> None:

@@ -11,12 +11,15 @@ import numpy as np
 
 from dpmanifold import frechet
 from dpmanifold._check import Array, shown
+from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import weighted_sum
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
 from dpmanifold.stats.curator import Curator, Tally, checked_curator
+from dpmanifold.stats.records import checked_records as checked_records
+from dpmanifold.stats.records import number_of_records as number_of_records
 
 # Numbers in the records that are checked, clipped and moved at a time (1 MiB of them), and the fewest records.
 _BLOCK = 131_072
@@ -32,7 +35,12 @@ class EachRecord:
 
 
 EACH_RECORD: Final = EachRecord()
-"""Give this as `units=` to say that every record is a unit of its own: nobody owns two."""
+"""Give this as `units=` to say that every record is a unit of its own: nobody owns two. "each-record" says the same."""
+
+
+def is_each_record(units: object) -> bool:
+    """Return whether `units` says that nobody owns two records."""
+    return isinstance(units, EachRecord) or (isinstance(units, str) and units == "each-record")
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ def checked_number(n: int) -> int:
 
 def comes_in_blocks(X: object, ball: Ball, units: object) -> TypeGuard[Array]:
     """Return whether records can be taken a block at a time: an array of which every record is a unit."""
-    return isinstance(units, EachRecord) and isinstance(X, np.ndarray) and len(X.shape) > len(ball.space.shape)
+    return is_each_record(units) and isinstance(X, np.ndarray) and len(X.shape) > len(ball.space.shape)
 
 
 def mean_in_one_pass(X: Array, ball: Ball, invalid: str, told: Told) -> FlatMean:
@@ -125,42 +133,16 @@ def _blocks(X: Array, ball: Ball, invalid: str, tally: Tally) -> Iterator[tuple[
         yield block, moved
 
 
-def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tuple[Array, int]:
-    """Return the records as points; with `invalid="center"`, bad ones replaced by the centre, and how many.
-
-    `first` is the index of the first record, in messages.
-    """
-    if invalid not in ("raise", "center"):
-        raise InvalidArgumentError(f'invalid must be "raise" or "center", got {shown(invalid)}.')
-    space = ball.space
-    # A warning of numpy would tell about a single record, and where warnings are errors it would stop the release.
-    with np.errstate(all="ignore"):
-        if invalid == "raise":
-            return space.as_points(X, "X", batch=True, first=first), 0
-        good = space.valid(X)
-        if good.ndim != 1:
-            raise InvalidDataError(f"X must be a batch of records, one axis in front, got {good.ndim} axes.")
-        records = np.broadcast_to(ball.center, (len(good), *space.shape)).copy()
-        records[good] = space.project(np.asarray(X)[good])
-        # Projecting rounds: what is no longer valid afterwards counts as the centre as well, and nothing shows.
-        lost = ~space.valid(records)
-        records[lost] = ball.center
-        return records, int((~good | lost).sum())
-
-
 def checked_units(units: object, n: int) -> Array | None:
-    """Return ids, or None for EACH_RECORD; refuse a missing or wrong argument."""
-    if isinstance(units, EachRecord):
+    """Return the number of each record's unit, or None for EACH_RECORD; refuse a missing or wrong argument."""
+    if is_each_record(units):
         return None
     if units is None:
         raise InvalidArgumentError(
             "units must say who owns each record: one id per record, or EACH_RECORD if nobody owns two. "
             "Protecting a single record of a person with many protects nobody."
         )
-    ids = np.asarray(units)
-    if ids.shape != (n,):
-        raise InvalidArgumentError(f"units must have shape ({n},), one id per record, got {ids.shape}.")
-    return ids
+    return unit_ids(units, n).group
 
 
 def divide(privacy: Promise, parts: int | Sequence[float]) -> list[Promise]:

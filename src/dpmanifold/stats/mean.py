@@ -64,7 +64,7 @@ def private_mean(
     X : records, shape (n, *space.shape)
     ball : public knowledge about where they lie
     privacy : PureDP, ApproxDP, ZCDP or GDP
-    units : one id per record, or EACH_RECORD; required
+    units : one id per record, all whole numbers or all text, or EACH_RECORD ("each-record"); required
     mechanism : "auto" (the smallest expected noise that keeps the promise) or a name
     invalid : "raise" (the error describes data: for the curator) or "center" (a bad record counts as the centre)
     curator : a function that is told, before anything is spent, how many records were clipped or replaced (a
@@ -311,7 +311,7 @@ def private_means(
     ids = checked_units(units, len(records))
     names = list(classes)
     which = _class_numbers(labels, names, len(records))
-    owners = np.arange(len(records)) if ids is None else np.unique(ids, return_inverse=True)[1]
+    owners = np.arange(len(records)) if ids is None else ids
     pairs = np.unique(np.stack([owners, which]), axis=1)
     spans = int(np.bincount(pairs[0]).max()) if pairs.size else 1
     shares = [privacy] if spans == 1 else divide(privacy, spans)

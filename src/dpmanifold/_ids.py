@@ -1,0 +1,242 @@
+"""Who owns which record: from what a user gives as `units` to a number for each unit. A leaf.
+
+A unit that is split in two is protected half, and nothing in a release shows it. So ids are grouped by equality alone,
+and whatever leaves doubt about who is who is refused: missing ids, ids of several kinds, text that differs only in
+blanks. The verdict is the same for lists, arrays, pandas and pyarrow. Messages give an index and never an id.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmanifold._check import Array, index_text, shown
+from dpmanifold.errors import InvalidArgumentError
+
+# What stands for "nothing here" in text, in small letters, without blanks around it.
+MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
+
+_FILL_IN = "Give every record the id of its unit, or leave the record out."
+_KINDS = "Ids are whole numbers or text, all of one kind: str(id) makes text of anything."
+
+
+@dataclass(frozen=True)
+class UnitIds:
+    """Units by number. NOT PRIVATE.
+
+    Attributes
+    ----------
+    group : (n,), the number of each record's unit, from 0
+    names : the ids by that number, sorted: all int, or all str without blanks around them
+    """
+
+    group: npt.NDArray[np.intp]
+    names: Sequence[int] | Sequence[str]
+
+    def shares_a_unit(self, other: UnitIds) -> bool:
+        """Return whether somebody is among both. Where one has numbers and the other text, text that is a number is it.
+
+        What was 007 in one file is 7 in another that a spreadsheet has touched, or 7.0.
+
+        >>> unit_ids([7], 1).shares_a_unit(unit_ids(["007"], 1)), unit_ids(["7"], 1).shares_a_unit(unit_ids(["007"], 1))
+        (True, False)
+        """
+        if len({type(name) for name in (*self.names[:1], *other.names[:1])}) < 2:
+            return not set(self.names).isdisjoint(other.names)
+        return not set(map(_as_number, self.names)).isdisjoint(map(_as_number, other.names))
+
+
+def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
+    """Return the unit of each of n records, or say what is wrong with the ids.
+
+    Whole numbers (Python's, numpy's; floats such as 3.0, which pandas makes of a column that once had gaps) or text
+    (bytes are read as UTF-8), in a list, tuple, array, pandas Series, Index or Categorical, or pyarrow array.
+
+    Parameters
+    ----------
+    units : n ids
+    n : the number of records
+    name : what to call the argument in messages
+
+    Examples
+    --------
+    >>> found = unit_ids(["bob", "ann", "bob"], 3)
+    >>> found.names, found.group
+    (['ann', 'bob'], array([1, 0, 1]))
+    >>> unit_ids(["bob", None, "bob"], 3)
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: units has a missing id at index 1. Give every record the id of its unit, or
+    leave the record out.
+    """
+    ids = _as_sequence(units, name)
+    shape = np.shape(ids) if isinstance(ids, np.ndarray) else (len(ids),)
+    if shape != (n,):
+        raise InvalidArgumentError(f"{name} must have shape ({n},), one id per record, got {shape}.")
+    if isinstance(ids, list):
+        return _grouped(_texts(ids, name) if _are_text(ids, name) else _numbers(ids, name))
+    if ids.dtype.kind == "f":
+        ids = _whole_array(ids, name)
+    found, group = np.unique(ids, return_inverse=True)
+    return UnitIds(np.asarray(group, dtype=np.intp), found.tolist())
+
+
+def _as_sequence(units: object, name: str) -> list[Any] | Array:
+    """Return ids as an array of numbers, or as a list of what they are: numpy would make text of numbers next to it."""
+    if not hasattr(units, "__array__"):
+        if isinstance(units, (str, bytes, Set, Mapping)) or not isinstance(units, Collection):
+            raise InvalidArgumentError(f"{name} must be one id per record, in a list or an array, got {shown(units)}.")
+        return list(units)
+    if np.ma.isMaskedArray(units):
+        _refuse_missing(np.ma.getmaskarray(units), name)
+    try:
+        array = np.asarray(units)
+    except Exception:
+        # Whatever a foreign container raises; its message may quote data.
+        raise InvalidArgumentError(f"{name} cannot be read as an array, got {shown(units)}. Give a list.") from None
+    if array.dtype.kind in "iuf" or array.ndim != 1:
+        return array
+    if array.dtype.kind in "OUST":
+        return list(array.tolist())
+    raise InvalidArgumentError(f"{name} must be whole numbers or text, got dtype {array.dtype}. {_KINDS}")
+
+
+def _are_text(ids: list[Any], name: str) -> bool:
+    """Return whether all ids are text (True) or all numbers (False); refuse everything else."""
+    kinds = set(map(type, ids))
+    sorts = {kind: _sort(kind) for kind in kinds}
+    if "neither" in sorts.values():
+        _refuse_missing(np.array([_is_missing(entry) for entry in ids], dtype=bool), name)
+        where = next(i for i, entry in enumerate(ids) if sorts[type(entry)] == "neither")
+        raise InvalidArgumentError(f"{name} holds {_a(type(ids[where]))} at index {where}. {_KINDS}")
+    if len(set(sorts.values())) > 1:
+        # A missing entry among text is a float in pandas: that is the better message.
+        _refuse_missing(np.array([_is_missing(entry) for entry in ids], dtype=bool), name)
+        first = sorts[type(ids[0])]
+        where = next(i for i, entry in enumerate(ids) if sorts[type(entry)] != first)
+        raise InvalidArgumentError(
+            f"{name} must be ids of one kind: {first} at index 0, {sorts[type(ids[where])]} at index {where}, and 7 "
+            f'and "07" may be one person or two. {_KINDS}'
+        )
+    return "number" not in sorts.values()
+
+
+def _sort(kind: type) -> str:
+    """Return "text", "bytes", "number" or "neither"."""
+    if issubclass(kind, str):
+        return "text"
+    if issubclass(kind, bytes):
+        return "bytes"
+    number = issubclass(kind, (int, np.integer, float, np.floating)) and not issubclass(kind, bool)
+    # Durations count themselves among numpy's integers.
+    return "number" if number and not issubclass(kind, np.timedelta64) else "neither"
+
+
+def _is_missing(entry: object) -> bool:
+    """Return whether an entry says that there is none: None, NaN, NaT, pd.NA, which is not equal to itself."""
+    if entry is None:
+        return True
+    try:
+        return bool(entry != entry)
+    except Exception:  # pd.NA has no truth value; so have arrays, which are refused for what they are
+        return type(entry).__name__ == "NAType"
+
+
+def _texts(ids: list[Any], name: str) -> list[str]:
+    """Return text without blanks around it and composed (é is one character), after refusing what then coincides."""
+    if set(map(type, ids)) - {str}:
+        ids = [_decoded(entry, i, name) for i, entry in enumerate(ids)]
+    spelt = list(set(ids))
+    plain = [_plain(entry) for entry in spelt]
+    missing = {entry for entry, text in zip(spelt, plain, strict=True) if text.casefold() in MISSING_WORDS}
+    if missing:
+        _refuse_missing(np.array([entry in missing for entry in ids], dtype=bool), name)
+    if plain == spelt:
+        return ids
+    becomes = dict(zip(spelt, plain, strict=True))
+    if len(set(plain)) < len(plain):
+        earlier: dict[str, str] = {}
+        where = next(i for i, entry in enumerate(ids) if earlier.setdefault(becomes[entry], entry) != entry)
+        raise InvalidArgumentError(
+            f"{name} has an id at index {where} that differs from an earlier one only in blanks around it or in how "
+            "its accents are stored. Write the ids of one unit in one way; [id.strip() for id in ids] removes blanks."
+        )
+    return [becomes[entry] for entry in ids]
+
+
+def _plain(entry: str) -> str:
+    text = str.__str__(entry).strip()
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _decoded(entry: str | bytes, index: int, name: str) -> str:
+    if isinstance(entry, str):
+        return str.__str__(entry)
+    try:
+        return bytes(entry).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(
+            f"{name} holds bytes at index {index} that are not UTF-8. Decode them: id.decode(encoding)."
+        ) from None
+
+
+def _numbers(ids: list[Any], name: str) -> list[int]:
+    """Return whole numbers, of any size."""
+    kinds = set(map(type, ids))
+    if any(issubclass(kind, (float, np.floating)) for kind in kinds):
+        floats = [i for i, entry in enumerate(ids) if isinstance(entry, (float, np.floating))]
+        # Of all entries, so that an index in a message is that of the record.
+        values = np.zeros(len(ids), dtype=np.longdouble)
+        values[floats] = [ids[i] for i in floats]
+        _whole_array(values, name, min(map(_exact_below, kinds)))
+    return [int(entry) for entry in ids]
+
+
+def _as_number(name: int | str) -> int | str:
+    """Return the whole number that an id spells, or the id."""
+    for read in (int, float):
+        try:
+            if (number := read(name)) == int(number):
+                return int(number)
+        except (ValueError, OverflowError):
+            continue
+    return name
+
+
+def _exact_below(kind: type) -> float:
+    """Return the number up to which every whole number has a float of its own."""
+    digits = int(np.finfo(kind).nmant) if issubclass(kind, np.floating) else 52
+    return 2.0 ** (min(digits, 52) + 1)
+
+
+def _whole_array(ids: Array, name: str, limit: float | None = None) -> Array:
+    """Return floats as whole numbers, or refuse NaN, fractions, and numbers so large that two may have become one."""
+    _refuse_missing(np.isnan(ids), name)
+    limit = _exact_below(ids.dtype.type) if limit is None else limit
+    wrong = ~(np.abs(ids) < limit) | (ids != np.trunc(ids))
+    if wrong.any():
+        raise InvalidArgumentError(
+            f"{name} holds a number at index {int(np.argmax(wrong))} that is not whole, or too large to be exact as a "
+            "float. Give ids as integers or text."
+        )
+    return ids.astype(np.int64)
+
+
+def _refuse_missing(missing: Array, name: str) -> None:
+    if missing.any():
+        raise InvalidArgumentError(f"{name} has a missing id{index_text(missing)}. {_FILL_IN}")
+
+
+def _a(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"
+
+
+def _grouped(ids: list[str] | list[int]) -> UnitIds:
+    names: list[Any] = sorted(set(ids))
+    number = {name: i for i, name in enumerate(names)}
+    return UnitIds(np.fromiter(map(number.__getitem__, ids), dtype=np.intp, count=len(ids)), names)

@@ -1,0 +1,72 @@
+"""What is computed of a record is a function of that record alone, bit for bit: not of its batch, nor its place in it.
+
+The sensitivity of everything rests on it: were one record's image to depend on another's, one unit would move two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, KendallShapes, Sphere
+
+SIZES = (1, 2, 3, 7, 32)
+SPACES = [
+    Euclidean(1), Euclidean(3), Sphere(1), Sphere(2), Sphere(10), Hyperbolic(1), Hyperbolic(2), Hyperbolic(5),
+    KendallShapes(3), KendallShapes(4), KendallShapes(9), SPD(1), SPD(2), SPD(3), SPD(6),
+    SPD(2, metric="riemann"), SPD(3, metric="riemann"), SPD(6, metric="riemann"),
+]  # fmt: skip
+
+
+def maps_of(ball):
+    """What happens to a batch of records on its way to a statistic."""
+    space, center = ball.space, ball.center
+    return {
+        "valid": space.valid,
+        "project": space.project,
+        "into_frame": ball.into_frame,
+        "clip": ball.clip,
+        "dist": lambda X: space.dist(center, X),
+        "log_coords": lambda X: space.log_coords(center, X),
+        "to_origin": lambda X: space.to_origin(center, X),
+        "from_origin": lambda X: space.from_origin(center, X),
+    }
+
+
+def depends_on_its_batch(map_of, X):
+    """Return whether some record's image differs between the whole batch and a part of it, or another order of it."""
+    whole = np.asarray(map_of(X))
+    for size in SIZES:
+        for start in range(0, len(X) - size + 1, size):
+            part = np.asarray(map_of(X[start : start + size]))
+            if part.tobytes() != whole[start : start + size].tobytes():
+                return True
+    others = (np.asarray(map_of(X[::-1]))[::-1], np.asarray(map_of(np.asfortranarray(X))))
+    strided = np.asarray(map_of(X[1::3]))
+    return any(other.tobytes() != whole.tobytes() for other in others) or strided.tobytes() != whole[1::3].tobytes()
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_a_record_is_mapped_alone(space):
+    ball = Ball(space, space.random_point(rng=2), min(0.9 * space.radius_limit, 1.0))
+    # Where the space has few coordinates, rounding differs for few records.
+    X = space.random_point(500 if isinstance(space, KendallShapes) else 100, rng=1)
+    for name, map_of in maps_of(ball).items():
+        assert not depends_on_its_batch(map_of, X), name
+    if isinstance(space, KendallShapes):
+        landmarks = np.random.default_rng(3).standard_normal((200, space.landmarks, 2))
+        assert not depends_on_its_batch(space.project, landmarks)
+        assert not depends_on_its_batch(ball.to_frame, landmarks)
+
+
+def test_the_comparison_sees_one_bit_in_one_place():
+    """A map that rounds the last record of each batch otherwise, as loops with a tail do."""
+
+    def with_a_tail(X):
+        result = 0.1 * X
+        result[-1] = np.nextafter(result[-1], 1.0)
+        return result
+
+    X = Sphere(2).random_point(100, rng=0)
+    assert depends_on_its_batch(with_a_tail, X)
+    assert not depends_on_its_batch(lambda X: 0.1 * X, X)
