@@ -125,10 +125,20 @@ class Word(str):
         return id(self)
 
 
+class Number(int):
+    """A number that does not say which."""
+
+    def __int__(self):
+        raise RuntimeError(SECRET)
+
+    __index__ = __float__ = __eq__ = __hash__ = __int__
+
+
 def test_numbers_of_any_size_and_subclasses_are_grouped_by_value():
     assert list(unit_ids([2**70, 1, 2**70], 3).names) == [1, 2**70]
     assert list(unit_ids([Answer.FIRST, 1, Answer.SECOND], 3).names) == [1, 2]
     assert list(unit_ids([Word("a"), Word("a"), "b"], 3).names) == ["a", "b"]
+    assert list(unit_ids([Number(7), Number(7), 3], 3).names) == [3, 7]
     assert list(unit_ids(np.array([2**63, 1, 2**63], dtype=np.uint64), 3).names) == [1, 2**63]
     assert list(unit_ids([-0.0, 0, 1.0], 3).names) == [0, 1]
 

@@ -88,17 +88,18 @@ def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
 
 def _as_sequence(units: object, name: str) -> list[Any] | Array:
     """Return ids as an array of numbers, or as a list of what they are: numpy would make text of numbers next to it."""
-    if not hasattr(units, "__array__"):
-        if isinstance(units, (str, bytes, Set, Mapping)) or not isinstance(units, Collection):
-            raise InvalidArgumentError(f"{name} must be one id per record, in a list or an array, got {shown(units)}.")
-        return list(units)
+    ordered = isinstance(units, Collection) and not isinstance(units, (str, bytes, Set, Mapping))
+    if not ordered and not hasattr(units, "__array__"):
+        raise InvalidArgumentError(f"{name} must be one id per record, in a list or an array, got {shown(units)}.")
     if np.ma.isMaskedArray(units):
         _refuse_missing(np.ma.getmaskarray(units), name)
     try:
+        if not hasattr(units, "__array__"):
+            return list(units)  # type: ignore[call-overload, no-any-return]
         array = np.asarray(units)
     except Exception:
         # Whatever a foreign container raises; its message may quote data.
-        raise InvalidArgumentError(f"{name} cannot be read as an array, got {shown(units)}. Give a list.") from None
+        raise InvalidArgumentError(f"{name} cannot be read, got {shown(units)}. Give a list.") from None
     if array.dtype.kind in "iuf" or array.ndim != 1:
         return array
     if array.dtype.kind in "OUST":
@@ -178,7 +179,7 @@ def _decoded(entry: str | bytes, index: int, name: str) -> str:
     if isinstance(entry, str):
         return str.__str__(entry)
     try:
-        return bytes(entry).decode("utf-8")
+        return bytes.decode(entry, "utf-8")
     except UnicodeDecodeError:
         raise InvalidArgumentError(
             f"{name} holds bytes at index {index} that are not UTF-8. Decode them: id.decode(encoding)."
@@ -194,7 +195,14 @@ def _numbers(ids: list[Any], name: str) -> list[int]:
         values = np.zeros(len(ids), dtype=np.longdouble)
         values[floats] = [ids[i] for i in floats]
         _whole_array(values, name, min(map(_exact_below, kinds)))
-    return [int(entry) for entry in ids]
+    return ids if kinds == {int} else [_whole(entry) for entry in ids]
+
+
+def _whole(entry: Any) -> int:
+    """Return a number as Python's own, whatever a subclass makes of itself."""
+    if isinstance(entry, int):
+        return int.__index__(entry)
+    return int(float.__float__(entry)) if isinstance(entry, float) else int(entry)
 
 
 def _as_number(name: int | str) -> int | str:
