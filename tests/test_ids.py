@@ -208,7 +208,7 @@ def test_gaps_in_arrow_arrays_are_refused():
         (["rené", "x", "rene\u0301", "x"], "index 2 that differs from an earlier one only in blanks"),
         ([b"a", b"\xff", b"c", b"d"], "index 1 that are not UTF-8"),
     ],
-    ids=str,
+    ids=lambda entry: entry if isinstance(entry, str) else "ids",
 )
 def test_ids_that_leave_doubt_are_refused(container, ids, says):
     refused(PLAIN[container](ids), n=4, says=says)

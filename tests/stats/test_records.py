@@ -145,7 +145,9 @@ def test_landmarks_and_pre_shapes_may_stand_side_by_side():
 
 
 @pytest.mark.parametrize(
-    "X", ["text", {1: 2}, {1}, 3.0, None, np.zeros((4, 7)), np.zeros((2, 2, 3)), iter([1])], ids=str
+    "X",
+    ["text", {1: 2}, {1}, 3.0, None, np.zeros((4, 7)), np.zeros((2, 2, 3)), iter([1])],
+    ids=lambda entry: type(entry).__name__,
 )
 def test_what_is_no_batch_at_all_is_refused(X):
     """Its type and the shape of an array are those of all records together, and no single record's."""
