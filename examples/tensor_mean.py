@@ -21,14 +21,16 @@ def main() -> None:
     people = 400
     tensors, person = simulated_tensors(people, 5, np.random.default_rng(7))
     ball = dpm.Ball(dpm.SPD(3), center=0.7 * np.eye(3), radius=2.5, origin="textbook diffusivities, 1e-3 mm^2/s")
-    privacy = dpm.ApproxDP(epsilon=1.0, delta=1e-6)
+    privacy = dpm.GDP(1.0)
     console.print(f"{len(tensors)} simulated diffusion tensors of {people} people.\n")
-    plan = dpm.plan_mean(people, ball, privacy)
+    plan = dpm.plan_mean(people, ball, privacy, refine=True, fill=0.3)
     console.print(plan.table())
-    console.print(plan.verdict + "\n")
+    console.print("\n".join(plan.sentences()) + "\n", highlight=False)
+    mean = dpm.frechet.mean(tensors, ball.space, units=person).value
+    console.print(f"Returning the ball's centre would be off by {ball.space.dist(ball.center, mean):.3f}.\n")
     for refine in (False, True):
         release = dpm.private_mean(tensors, ball, privacy, units=person, refine=refine)
-        console.rule("with a ball found privately" if refine else "with the public ball")
+        console.rule("with a ball found privately" if release.clipping else "with the public ball")
         console.print(release, highlight=False)
         truth = dpm.compare(release, tensors, units=person, public=True)
         console.print(f"  true error   {truth.error:.3f} (the data are simulated: on real data nobody may look)\n")
