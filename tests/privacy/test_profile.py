@@ -244,7 +244,7 @@ def test_simulation_agrees(space, law, scale, distance):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("space", "scale", "distance"), SIMULATED)
 def test_long_simulation_agrees(space, law, scale, distance):
-    check_against_simulation(space, law, scale, distance, 3_000_000)
+    check_against_simulation(space, law, scale, distance, 1_000_000)
 
 
 def test_simulation_rejects_wrong_profiles():
