@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 from dpmanifold import GDP, SPD, Ball, Euclidean, Hyperbolic, KendallShapes, Sphere, private_region
-from dpmanifold.inference.estimate import (
-    Estimate,
-    degrees_of_freedom,
-    exceedance,
-    mean_hessian,
-    squared_length,
-    threshold,
-)
+from dpmanifold.inference.estimate import Estimate, mean_hessian
+from dpmanifold.inference.hotelling import degrees_of_freedom, exceedance, squared_length, threshold
 from dpmanifold.stats import EACH_RECORD
 from laws.data import in_ball
 
@@ -77,9 +71,9 @@ def test_degrees_of_freedom_and_thresholds_agree_with_hotelling():
     assert degrees_of_freedom([(S, 30)], S + 100 * np.eye(4)) > 1000
     assert degrees_of_freedom([(0 * S, 30)], S) == np.inf
     for free in (12.0, 1e3, 1e9, np.inf):
-        assert np.isclose(exceedance(threshold(0.9, 4, free), 4, free), 0.1)
-    assert threshold(0.95, 3, 20.0) > threshold(0.95, 3, np.inf)
-    assert np.isclose(threshold(0.95, 3, 1.1e7), threshold(0.95, 3, 0.9e7), rtol=1e-5)
+        assert np.isclose(exceedance(threshold(0.1, 4, free), 4, free), 0.1)
+    assert threshold(0.05, 3, 20.0) > threshold(0.05, 3, np.inf)
+    assert np.isclose(threshold(0.05, 3, 1.1e7), threshold(0.05, 3, 0.9e7), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("d", "n"), [(2, 5), (6, 8), (6, 10), (6, 40)])
@@ -95,7 +89,7 @@ def test_few_units_do_not_make_the_test_liberal(d, n):
         total = S + noise
         free = degrees_of_freedom([(S, n)], total)
         apart = X.mean(axis=0) + np.sqrt(0.01 / n) * rng.standard_normal(d)
-        rejected += squared_length(total, apart) > threshold(0.95, d, free)
+        rejected += squared_length(total, apart) > threshold(0.05, d, free)
     assert rejected / 3000 < 0.07
 
 

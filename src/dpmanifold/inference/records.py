@@ -4,12 +4,44 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release, facts_table, write_record
+
+
+class Parts(NamedTuple):
+    """What a squared width is made of, as shares that add up to 1.
+
+    Parameters
+    ----------
+    noise : the noise on what is estimated; its size is public
+    sampling : sampling, as much of it as cannot be noise
+    allowance : the rest: the spread was released with noise too, and more of it than was seen is allowed for
+    """
+
+    noise: float
+    sampling: float
+    allowance: float
+
+    @staticmethod
+    def of(noise: float, sampling: float, total: float) -> Parts:
+        """Return the shares that two parts have in a total, the rest of which is allowance.
+
+        Examples
+        --------
+        >>> Parts.of(1.0, 2.0, 4.0)
+        Parts(noise=0.25, sampling=0.5, allowance=0.25)
+        """
+        first = min(1.0, noise / total)
+        second = min(1.0 - first, sampling / total)
+        return Parts(first, second, 1.0 - first - second)
+
+    def __str__(self) -> str:
+        noise, sampling = round(100 * self.noise), round(100 * self.sampling)
+        return f"{noise} % noise, {sampling} % sampling, {100 - noise - sampling} % allowance for the noisy spread"
 
 
 class Conclusion(ABC):
@@ -22,8 +54,16 @@ class Conclusion(ABC):
 
     @property
     @abstractmethod
+    def parts(self) -> Parts:
+        """What its squared width is made of: noise, sampling, and an allowance for the noise on the spread."""
+
+    @property
     def privacy_share(self) -> float:
-        """Share of the variance that is there for privacy and not for sampling, in [0, 1]."""
+        """Share of the squared width that is there for privacy, in [0, 1]: noise and allowance.
+
+        Sampling that the noise hides counts with it, so it is the most that privacy can be blamed for.
+        """
+        return 1.0 - self.parts.sampling
 
     @property
     def dominated_by(self) -> str:
