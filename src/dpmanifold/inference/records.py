@@ -39,9 +39,15 @@ class Parts(NamedTuple):
         second = min(1.0 - first, sampling / total)
         return Parts(first, second, 1.0 - first - second)
 
+    @property
+    def percent(self) -> tuple[int, int, int]:
+        """The shares in whole per cent, which add up to 100 as well."""
+        noise, until = round(100 * self.noise), round(100 * (self.noise + self.sampling))
+        return noise, until - noise, 100 - until
+
     def __str__(self) -> str:
-        noise, sampling = round(100 * self.noise), round(100 * self.sampling)
-        return f"{noise} % noise, {sampling} % sampling, {100 - noise - sampling} % allowance for the noisy spread"
+        noise, sampling, allowance = self.percent
+        return f"{noise} % noise, {sampling} % sampling, {allowance} % allowance for the noisy spread"
 
 
 class Conclusion(ABC):
