@@ -37,6 +37,25 @@ def test_the_second_moment_bounds_the_mean_hessian(space):
             assert gap[-1] <= 0.35 * max(1 - low, high - 1) + 1e-12
 
 
+def test_what_the_bound_of_the_hessian_gives_away_on_a_sphere():
+    """The figures of the theory page: all records at one distance, in one direction or in all of a plane."""
+    space = Sphere(2)
+    for reach, most, hessian in ((0.7, 0.00143, 0.916), (0.9, 0.00411, 0.858)):
+        gaps, values = [], []
+        for length in np.linspace(0.01, reach, 200):
+            values.append(space.hessian_spectrum(np.array([length, 0.0]))[0].min())
+            moment = np.diag([length**2, 0.0])
+            gaps.append(values[-1] - np.linalg.eigvalsh(mean_hessian(space, moment, moment, reach))[0])
+        worst = int(np.argmax(gaps))
+        assert np.isclose(gaps[worst], most, rtol=0.005)
+        assert np.isclose(values[worst], hessian, rtol=0.005)
+        assert np.isclose(gaps[worst], reach**4 / 180, rtol=0.2)
+        # In all directions of the plane half the records are along any axis, where the Hessian and its bound are 1.
+        moment = np.eye(2) * np.linspace(0.01, reach, 200)[worst] ** 2 / 2
+        even = (1 + values[worst]) / 2 - mean_hessian(space, moment, moment, reach)[0, 0]
+        assert np.isclose(even, most / 2, rtol=0.005)
+
+
 @pytest.mark.parametrize("space", [s for s in SPACES if not s.is_flat and s.dim > 1], ids=repr)
 def test_the_bound_would_fail_with_a_wrong_coefficient(space):
     """Wrong variant: the curvature operator twice as large on positive, and doubled gain on negative curvature."""
