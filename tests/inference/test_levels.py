@@ -5,7 +5,8 @@ draw from (one test compares the two), because a miss in a thousand needs more o
 variants: the allowance of 95 % at every level, none at all, n instead of n - 1, the region's size as its error.
 
 False alarms: ratios are means over independent draws with standard errors of at most 6 %; their expectations, from a
-simulation of eigenvalues alone, are 0.92 to 1.06, and the bounds 1/1.3 and 1.3. Below one in 1000 for each.
+simulation of eigenvalues alone, are 0.92 to 1.06, and the bounds 1/1.3 and 1.3. Below one in 1000 for each; where a
+test says otherwise, its own figures hold.
 """
 
 import math
@@ -47,10 +48,10 @@ def allow_as_for_95(monkeypatch):
 
 
 def test_regions_hold_999_in_a_thousand_and_the_allowance_of_95_does_not(monkeypatch):
-    right = excess_misses(NormalData(2, 10.0, 0.25, 1), (0.999,), 700)
+    right = excess_misses(NormalData(2, 10.0, 0.25, 1), (0.999,), 500)
     assert 1 / WITHIN < right < WITHIN
     allow_as_for_95(monkeypatch)
-    assert excess_misses(NormalData(2, 10.0, 0.25, 1), (0.999,), 700) > WITHIN
+    assert excess_misses(NormalData(2, 10.0, 0.25, 1), (0.999,), 500) > WITHIN
 
 
 @pytest.mark.slow
@@ -104,10 +105,10 @@ def test_drawn_releases_are_those_of_the_public_call():
 
 
 def test_small_p_values_are_as_rare_as_they_say(monkeypatch):
-    """Standard error 9 %, expectation 0.95; the wrong variant rejects 1.8 times as often as it says."""
-    assert excess_rejections(NormalData(1, 10.0, 0.4, 2), (1e-3,), 1200, 3.0) < WITHIN
+    """Standard error 0.13, expectation 0.85: false alarms one in 1000. The wrong variant rejects twice too often."""
+    assert excess_rejections(NormalData(2, 10.0, 0.4, 2), (1e-3,), 800, 2.4) < WITHIN
     allow_as_for_95(monkeypatch)
-    assert excess_rejections(NormalData(1, 10.0, 0.4, 2), (1e-3,), 1200, 3.0) > WITHIN
+    assert excess_rejections(NormalData(2, 10.0, 0.4, 2), (1e-3,), 800, 2.4) > WITHIN
 
 
 @pytest.mark.slow
@@ -161,17 +162,17 @@ def test_p_values_never_raise(n, mu):
 
 @pytest.mark.parametrize("right", [True, False])
 def test_the_covariance_of_few_units_is_unbiased(right, monkeypatch):
-    """Five units: by n it would be a fifth too small. Standard error 2 %, so 8 % is four of them: one in 10,000."""
+    """Five units: by n it would be a fifth too small. Standard error 3 %, so 12 % is four of them: one in 10,000."""
     n, truth = 5, 2 * 0.1**2 / 5
     if not right:
         monkeypatch.setattr(estimate.Estimate, "_sandwich", lambda self, moment, count: moment / n)
     ball = Ball(Euclidean(2), np.zeros(2), 1.0)
     traces = []
-    for seed in range(600):
+    for seed in range(300):
         X = 0.1 * np.random.default_rng(seed).standard_normal((n, 2))
         release = private_region(X, ball, GDP(1e5), units=EACH_RECORD, rng=seed).release
         traces.append(np.trace(estimate.Estimate(release).sampling))
-    assert (abs(np.mean(traces) / truth - 1) < 0.08) == right
+    assert (abs(np.mean(traces) / truth - 1) < 0.12) == right
 
 
 @pytest.mark.slow

@@ -9,8 +9,7 @@ from scipy import special
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Interval
-from dpmanifold.inference.records import Parts
+from dpmanifold.inference import Interval, Parts
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import NOISE_LEVEL

@@ -13,9 +13,8 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import Parts, Region
 from dpmanifold.inference.estimate import Estimate
-from dpmanifold.inference.records import Parts
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import get
 from dpmanifold.noise.areas import farthest
