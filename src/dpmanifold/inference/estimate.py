@@ -19,6 +19,8 @@ from dpmanifold.release import Release
 
 # Central differences: the error is of order step^2 and eps/step, both far below what a covariance needs.
 _STEP = 1e-5
+# Standard deviations from which on a noisy variance counts: so many balance stating too much error and too little.
+_STANDS_OUT = 1.2
 
 
 def mean_hessian(space: Manifold, low: FloatArray, high: FloatArray, reach: float) -> FloatArray:
@@ -157,11 +159,11 @@ class Estimate:
     def expected_error(self) -> tuple[float, float]:
         """Squared distance to expect between the released mean and the population's: of sampling, and of the noise.
 
-        Sampling counts from one standard deviation of its own noise on: what is smaller would be seen without any.
+        Sampling counts only where it stands out of its own noise: less than that would be seen without any.
         """
         stretch = np.linalg.matrix_power(np.linalg.inv(self.hessian), 2)
         found = float((stretch * np.asarray(self.release.value)).sum())
-        seen = found if found > self.release.scale * float(np.linalg.norm(stretch)) else 0.0
+        seen = found if found > _STANDS_OUT * self.release.scale * float(np.linalg.norm(stretch)) else 0.0
         return seen / (self.release.n - 1), float(np.trace(self.mean.noise))
 
     @cached_property
