@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from dpmanifold.experiments import coverage, jiang2025
+from dpmanifold.experiments import coverage, jiang2025, levels
 
 
 def paper_tables(repetitions: int) -> None:
@@ -53,9 +53,23 @@ def two_sample(repetitions: int) -> None:
             print(f"  mu = {mu:<18g}", *(f"{rate:7.3f}" for rate in rates), flush=True)
 
 
+def every_level(repetitions: int) -> None:
+    print("\nMisses and rejections over what the level allows, where noise on the covariance counts most; n = 1000")
+    print("                              ", *(f"{level:7g}" for level in levels.LEVELS))
+    sizes = [1 - level for level in levels.LEVELS]
+    for d, relative, stretch in ((1, 0.25, 2.6), (2, 0.25, 1.8), (6, 0.15, 1.5)):
+        for mu in (1.0, 10.0):
+            data = levels.NormalData(d, mu, relative, 1)
+            missed = levels.excess_misses(data, levels.LEVELS, repetitions)
+            print(f"regions, d = {d}, mu = {mu:<12g}", *(f"{x:7.2f}" for x in missed), flush=True)
+            rejected = levels.excess_rejections(data, sizes, 4 * repetitions, stretch)
+            print(f"p-values, d = {d}, mu = {mu:<11g}", *(f"{x:7.2f}" for x in rejected), flush=True)
+
+
 if __name__ == "__main__":
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     np.set_printoptions(precision=4, suppress=True)
     paper_tables(wanted)
     harder_cases(wanted)
     two_sample(wanted)
+    every_level(wanted)

@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 from dpmanifold import GDP, SPD, Ball, Euclidean, Hyperbolic, KendallShapes, Sphere, private_region
-from dpmanifold.inference.estimate import (
-    Estimate,
-    degrees_of_freedom,
-    exceedance,
-    mean_hessian,
-    squared_length,
-    threshold,
-)
+from dpmanifold.inference.estimate import Estimate, mean_hessian
+from dpmanifold.inference.hotelling import degrees_of_freedom, exceedance, squared_length, threshold
 from dpmanifold.stats import EACH_RECORD
 from laws.data import in_ball
 
@@ -41,6 +35,25 @@ def test_the_second_moment_bounds_the_mean_hessian(space):
             # It is close: far closer than the bound from the curvature alone.
             low, high = space.hessian_bounds(reach)
             assert gap[-1] <= 0.35 * max(1 - low, high - 1) + 1e-12
+
+
+def test_what_the_bound_of_the_hessian_gives_away_on_a_sphere():
+    """The figures of the theory page: all records at one distance, in one direction or in all of a plane."""
+    space = Sphere(2)
+    for reach, most, hessian in ((0.7, 0.00143, 0.916), (0.9, 0.00411, 0.858)):
+        gaps, values = [], []
+        for length in np.linspace(0.01, reach, 200):
+            values.append(space.hessian_spectrum(np.array([length, 0.0]))[0].min())
+            moment = np.diag([length**2, 0.0])
+            gaps.append(values[-1] - np.linalg.eigvalsh(mean_hessian(space, moment, moment, reach))[0])
+        worst = int(np.argmax(gaps))
+        assert np.isclose(gaps[worst], most, rtol=0.005)
+        assert np.isclose(values[worst], hessian, rtol=0.005)
+        assert np.isclose(gaps[worst], reach**4 / 180, rtol=0.2)
+        # In all directions of the plane half the records are along any axis, where the Hessian and its bound are 1.
+        moment = np.eye(2) * np.linspace(0.01, reach, 200)[worst] ** 2 / 2
+        even = (1 + values[worst]) / 2 - mean_hessian(space, moment, moment, reach)[0, 0]
+        assert np.isclose(even, most / 2, rtol=0.005)
 
 
 @pytest.mark.parametrize("space", [s for s in SPACES if not s.is_flat and s.dim > 1], ids=repr)
@@ -77,9 +90,9 @@ def test_degrees_of_freedom_and_thresholds_agree_with_hotelling():
     assert degrees_of_freedom([(S, 30)], S + 100 * np.eye(4)) > 1000
     assert degrees_of_freedom([(0 * S, 30)], S) == np.inf
     for free in (12.0, 1e3, 1e9, np.inf):
-        assert np.isclose(exceedance(threshold(0.9, 4, free), 4, free), 0.1)
-    assert threshold(0.95, 3, 20.0) > threshold(0.95, 3, np.inf)
-    assert np.isclose(threshold(0.95, 3, 1.1e7), threshold(0.95, 3, 0.9e7), rtol=1e-5)
+        assert np.isclose(exceedance(threshold(0.1, 4, free), 4, free), 0.1)
+    assert threshold(0.05, 3, 20.0) > threshold(0.05, 3, np.inf)
+    assert np.isclose(threshold(0.05, 3, 1.1e7), threshold(0.05, 3, 0.9e7), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("d", "n"), [(2, 5), (6, 8), (6, 10), (6, 40)])
@@ -95,7 +108,7 @@ def test_few_units_do_not_make_the_test_liberal(d, n):
         total = S + noise
         free = degrees_of_freedom([(S, n)], total)
         apart = X.mean(axis=0) + np.sqrt(0.01 / n) * rng.standard_normal(d)
-        rejected += squared_length(total, apart) > threshold(0.95, d, free)
+        rejected += squared_length(total, apart) > threshold(0.05, d, free)
     assert rejected / 3000 < 0.07
 
 

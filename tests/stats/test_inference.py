@@ -37,7 +37,8 @@ from dpmanifold import (
     sensitivity,
     verify,
 )
-from dpmanifold.inference.estimate import Estimate, safe_covariance
+from dpmanifold.inference.estimate import Estimate
+from dpmanifold.inference.hotelling import safe_variances
 from dpmanifold.linalg import to_vecd
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.privacy import compose
@@ -429,9 +430,12 @@ def test_noise_is_drawn_for_every_part():
 
 def test_safe_covariances_replace_what_noise_swamps():
     x = np.linspace(0, 50, 40)
-    safe = np.linalg.eigvalsh(safe_covariance(np.diag(x), 1.0))
-    assert (safe >= np.sort(x)).all()
-    assert (safe >= 0.8).all()
+    for tail in (0.5, 0.05, 1e-3, 1e-300, 0.0):
+        safe = safe_variances(x, 0.1, tail)
+        assert (np.diff(safe) > 0).all()
+        assert (safe >= x).all()
+        assert (safe >= 0.8).all()
+        assert np.isfinite(safe).all()
 
 
 def test_interval_corrects_for_noise_on_the_mean():

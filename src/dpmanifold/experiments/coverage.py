@@ -13,7 +13,7 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.inference.estimate import exceedance
+from dpmanifold.inference.hotelling import exceedance
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.privacy import GDP
 from dpmanifold.stats.inference import private_region, private_test

@@ -13,7 +13,7 @@ from typing import Any
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.inference import interval, region, two_sample
 from dpmanifold.inference.interval import Interval
-from dpmanifold.inference.records import Conclusion
+from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.region import Region
 from dpmanifold.inference.two_sample import TwoSampleTest
 from dpmanifold.records import read_record
@@ -48,4 +48,4 @@ def load(path: str | os.PathLike[str]) -> Release | Conclusion:
     return _KINDS[kind](record)
 
 
-__all__ = ["Conclusion", "Interval", "Region", "TwoSampleTest", "load"]
+__all__ = ["Conclusion", "Interval", "Parts", "Region", "TwoSampleTest", "load"]

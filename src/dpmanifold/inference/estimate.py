@@ -7,65 +7,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
 from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, spectral_noise
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
-from dpmanifold.manifolds.base import vector_norm
 from dpmanifold.release import Release
 
 # Central differences: the error is of order step^2 and eps/step, both far below what a covariance needs.
 _STEP = 1e-5
-# From here on the F distribution is a chi-square to all digits that matter.
-_MANY = 1e7
-
-
-def spectral_noise(scale: float, dim: int) -> float:
-    """Return the operator norm to allow for in symmetric noise of standard deviation `scale` on vecd.
-
-    Its expectation (the semicircle's edge, less its first correction for a finite dimension), and in low dimension at
-    least what keeps the coverage where noise is small (theory section 7, region).
-
-    Examples
-    --------
-    >>> round(spectral_noise(1.0, 2), 3), round(spectral_noise(1.0, 45), 3)
-    (1.413, 9.036)
-    """
-    edge = math.sqrt(2 * dim) - 0.85 / math.pow(dim, 1 / 6)
-    return scale * max(edge, math.sqrt(_second_order(dim)))
-
-
-def _second_order(dim: int) -> float:
-    """Return (d + c)/4, c the 95 % quantile of chi-square: what small noise of variance 1 must add, over x."""
-    return (dim + float(special.chdtri(dim, 0.05))) / 4
-
-
-def safe_covariance(covariance: FloatArray, noise: float) -> FloatArray:
-    """Return a covariance that was estimated with noise, enlarged so that dividing by it is safe.
-
-    An eigenvalue x becomes x + a noise^2/(x + a noise), a <= 1 a number of the dimension. Where noise swamps it, the
-    noise's own size takes its place; where it is small, what is added is of second order, as much as keeps the coverage
-    (theory section 7, region).
-
-    Parameters
-    ----------
-    covariance : estimated, (d, d)
-    noise : its allowance as :func:`spectral_noise` gives it
-
-    Examples
-    --------
-    >>> safe_covariance(np.diag([0.0, 1.0, 99.0]), 1.0).round(3).diagonal()
-    array([ 1.   ,  1.471, 99.009])
-    """
-    dim = len(covariance)
-    share = _second_order(dim) / spectral_noise(1.0, dim) ** 2
-    values, vectors = np.linalg.eigh(covariance)
-    values = np.maximum(values, 0.0)
-    return symmetrize((vectors * (values + share * noise**2 / (values + share * noise))) @ vectors.T)
+# Standard deviations from which on a noisy variance counts: so many balance stating too much error and too little.
+_STANDS_OUT = 1.2
 
 
 def mean_hessian(space: Manifold, low: FloatArray, high: FloatArray, reach: float) -> FloatArray:
@@ -189,8 +144,27 @@ class Estimate:
 
     @cached_property
     def covariance(self) -> FloatArray:
-        """Covariance of the released mean about the population's, in the frame at the released mean."""
-        return safe_covariance(self.sampling + self.mean.noise, self.sampling_noise)
+        """Covariance of the released mean about the population's as released, in the frame at the released mean."""
+        return self.sampling + self.mean.noise
+
+    @cached_property
+    def error(self) -> NoisyCovariance:
+        """The same with its own noise; with too few units to tell, the largest that public numbers allow."""
+        free = degrees_of_freedom([(self.sampling, self.release.n)], self.covariance)
+        if free > len(self.covariance) + 1:
+            return NoisyCovariance(self.covariance, self.sampling_noise, free)
+        return NoisyCovariance(self.sampling_at_most + self.mean.noise, 0.0, math.inf)
+
+    @cached_property
+    def expected_error(self) -> tuple[float, float]:
+        """Squared distance to expect between the released mean and the population's: of sampling, and of the noise.
+
+        Sampling counts only where it stands out of its own noise: less than that would be seen without any.
+        """
+        stretch = np.linalg.matrix_power(np.linalg.inv(self.hessian), 2)
+        found = float((stretch * np.asarray(self.release.value)).sum())
+        seen = found if found > _STANDS_OUT * self.release.scale * float(np.linalg.norm(stretch)) else 0.0
+        return seen / (self.release.n - 1), float(np.trace(self.mean.noise))
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:
@@ -215,86 +189,25 @@ class Estimate:
     def sampling(self) -> FloatArray:
         """Covariance of the sample mean about the population's as released, in the frame at the released mean."""
         values, vectors = self._spectrum
-        return self._sandwich((vectors * values) @ vectors.T)
+        return self._sandwich((vectors * values) @ vectors.T, self.release.n - 1)
 
     @cached_property
     def sampling_noise(self) -> float:
-        """Allowance for the noise in `sampling`, as an eigenvalue."""
+        """Standard deviation of the noise in `sampling`, on vecd."""
         stretch = 1 / float(np.linalg.eigvalsh(self.hessian)[0]) ** 2
-        return spectral_noise(self.release.scale, len(self.hessian)) * stretch / self.release.n
+        return self.release.scale * stretch / (self.release.n - 1)
 
     @cached_property
     def sampling_at_most(self) -> FloatArray:
         """The same from public numbers alone: for too few units to tell."""
-        return self._sandwich(self.mean.reach**2 * np.eye(self.release.ball.frame.dim))
+        return self._sandwich(self.mean.reach**2 * np.eye(self.release.ball.frame.dim), self.release.n)
 
     @cached_property
     def sampling_surely(self) -> FloatArray:
         """The part of it that cannot be the noise of the second moment: what is due to sampling for sure."""
-        return self._sandwich(self.moment_bounds[0])
+        return self._sandwich(self.moment_bounds[0], self.release.n - 1)
 
-    def _sandwich(self, moment: FloatArray) -> FloatArray:
+    def _sandwich(self, moment: FloatArray, count: int) -> FloatArray:
+        """Covariance of a mean of `count` units; one less than there are where the moment is the sample's own."""
         inverse = np.linalg.inv(self.hessian)
-        return symmetrize(inverse @ moment @ inverse) / self.release.n
-
-
-def threshold(level: float, d: int, free: float) -> float:
-    """Return what Hotelling's statistic in d dimensions stays below with probability `level`.
-
-    Examples
-    --------
-    >>> round(threshold(0.95, 2, math.inf), 3), round(threshold(0.95, 2, 20.0), 3)
-    (5.991, 7.415)
-    """
-    if free > _MANY:
-        return float(special.chdtri(d, 1 - level))
-    return float(free * d / (free - d + 1) * special.fdtri(d, free - d + 1, level))
-
-
-def exceedance(statistic: float, d: int, free: float) -> float:
-    """Return the probability that Hotelling's statistic is larger: undoes :func:`threshold`.
-
-    Examples
-    --------
-    >>> round(exceedance(5.991, 2, math.inf), 4), round(exceedance(7.415, 2, 20.0), 4)
-    (0.05, 0.05)
-    """
-    if free > _MANY:
-        return float(special.chdtrc(d, statistic))
-    return float(special.fdtrc(d, free - d + 1, statistic * (free - d + 1) / (free * d)))
-
-
-def degrees_of_freedom(sampling: list[tuple[FloatArray, int]], total: FloatArray) -> float:
-    """Return the degrees of freedom of a covariance of which parts were estimated (after Krishnamoorthy and Yu 2004).
-
-    n - 1 for a single group without noise; noise of a known variance counts as known, so that more of it means more
-    degrees of freedom. What exceeds the smallest n - 1 is shortened by (d/(n - 1))^2, because with few units small
-    eigenvalues look as if they were noise (theory section 7, region).
-
-    Parameters
-    ----------
-    sampling : covariance and number of units of each group
-    total : the covariance of everything, noise included
-
-    Examples
-    --------
-    >>> round(degrees_of_freedom([(np.eye(3), 25)], np.eye(3)), 9)
-    24.0
-    """
-    d = len(total)
-    inverse = np.linalg.inv(total)
-    used = 0.0
-    for covariance, n in sampling:
-        share = inverse @ covariance
-        used += (float((share * share.T).sum()) + float(np.trace(share)) ** 2) / (n - 1)
-    if used == 0:
-        return math.inf
-    fewest = min(n for _, n in sampling) - 1
-    return fewest + max(0.0, 1 - (d / fewest) ** 2) * ((d + d * d) / used - fewest)
-
-
-def squared_length(covariance: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return v' covariance^-1 v for vectors (..., d)."""
-    factor = np.linalg.cholesky(covariance)
-    flat = np.linalg.solve(factor, vectors.reshape(-1, vectors.shape[-1]).T)
-    return np.asarray((vector_norm(flat.T) ** 2).reshape(vectors.shape[:-1]))
+        return symmetrize(inverse @ moment @ inverse) / count

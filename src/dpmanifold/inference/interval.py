@@ -12,8 +12,9 @@ import numpy as np
 
 from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference.estimate import ReleasedMean, degrees_of_freedom, mean_hessian, threshold
-from dpmanifold.inference.records import FromRelease, read_conclusion
+from dpmanifold.inference.estimate import ReleasedMean, mean_hessian
+from dpmanifold.inference.hotelling import degrees_of_freedom, safe_variances, threshold
+from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
 from dpmanifold.records import read_record
 from dpmanifold.release import Release
 
@@ -80,28 +81,38 @@ class Interval(FromRelease):
         return float(np.trace(effect)), math.sqrt(2 * float((effect * effect.T).sum()))
 
     @cached_property
-    def _numbers(self) -> tuple[float, float, float, float]:
-        """Value, lower and upper end, and the share of the squared width that is there for privacy."""
-        moment, n = float(self.variance.value), self.n
-        reach = self._mean.reach
-        spread = min(max(float(self.release.value) - moment**2, 0.0), reach**4 / 4)
-        excess, excess_noise = self._excess
-        known = self.variance.scale**2 + excess_noise**2
-        # Noise swamping the fourth moment must not shrink the interval: its own standard deviation is added.
+    def _squared_error(self) -> tuple[float, float, Parts]:
+        """Variance of the estimate at the level, its degrees of freedom and what it is made of (theory section 6)."""
+        moment, n, scale = float(self.variance.value), self.n, self.release.scale
+        widest = self._mean.reach**4 / 4  # no squared distance below reach^2 varies more
+        spread = min(max(float(self.release.value) - moment**2, 0.0), widest)
+        known = self.variance.scale**2 + self._excess[1] ** 2
         # The last term is what the sample mean's own error does, which counts where all distances are alike.
-        sampling = (min(spread + self.release.scale, reach**4 / 4) + 2 * moment**2 / n) / n
-        free = degrees_of_freedom([(np.array([[sampling]]), n)], np.array([[sampling + known]]))
-        if free <= 2:
-            sampling, free = reach**4 / 4 / n, math.inf
-        sure = max(spread - self.release.scale, 0.0) / n  # what cannot be noise of the fourth moment
-        half = math.sqrt(threshold(self.level, 1, free) * (sampling + known))
-        plain, correction = moment - excess, n / (n - 1)
+        sampling = (spread + 2 * moment**2 / n) / n
+        # A spread that noise has hidden is no known one: for the degrees of freedom it counts as large as the noise.
+        seen = sampling + scale / n
+        free = degrees_of_freedom([(np.array([[seen]]), n)], np.array([[seen + known]]))
+        if free > 2:
+            safe = float(safe_variances(np.array([sampling + known]), scale / n, 1 - self.level)[0])
+            total = min(safe, known + (widest + 2 * moment**2 / n) / n)
+        else:
+            total, free = known + widest / n, math.inf
+        sure = max(spread - scale, 0.0) / n  # what cannot be noise of the fourth moment
+        return total, free, Parts.of(known, sure, total)
+
+    @cached_property
+    def _numbers(self) -> tuple[float, float, float]:
+        """Value, lower and upper end."""
+        total, free, _ = self._squared_error
+        half = math.sqrt(threshold(1 - self.level, 1, free) * total)
+        moment, excess = float(self.variance.value), self._excess[0]
+        plain, correction = moment - excess, self.n / (self.n - 1)
         small = excess <= _SMALL_NOISE * self.ball.radius**2
         highest = (plain if small else moment) * correction
         # A variance that came out too small goes with a width that is too small: the upper end is stretched for it.
         stretch = math.exp(half / (2 * max(plain, half)))
         ends = np.clip([plain * correction, plain - half, highest + stretch * half], 0.0, self.ball.effective_radius**2)
-        return *(float(x) for x in ends), 1 - sure / (sampling + known)  # type: ignore[return-value]
+        return float(ends[0]), float(ends[1]), float(ends[2])
 
     @property
     def value(self) -> float:
@@ -119,9 +130,9 @@ class Interval(FromRelease):
         return self._numbers[2]
 
     @property
-    def privacy_share(self) -> float:
-        """Share of the squared width that is there for privacy and not for sampling, in [0, 1]."""
-        return self._numbers[3]
+    def parts(self) -> Parts:
+        """What its squared width is made of: noise, sampling, and the allowance for the noise on the fourth moment."""
+        return self._squared_error[2]
 
     def contains(self, variance: float) -> bool:
         """Return whether a variance lies in the interval."""
@@ -133,7 +144,7 @@ class Interval(FromRelease):
         return [
             ("variance", f"{self.value:.5g}, between {self.low:.5g} and {self.high:.5g}"),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
-            ("width", f"{100 * self.privacy_share:.0f} % of its square is there for privacy"),
+            ("width", f"squared: {self.parts}"),
             ("ball", repr(self.ball)),
         ]
 

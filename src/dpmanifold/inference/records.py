@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
@@ -14,6 +14,44 @@ from dpmanifold.records import entries, number, reading, refuse_wrong_answers, w
 from dpmanifold.release import Release, facts_table
 
 C = TypeVar("C", bound="Conclusion")
+
+
+class Parts(NamedTuple):
+    """What a squared width is made of, as shares that add up to 1.
+
+    Parameters
+    ----------
+    noise : the noise on what is estimated; its size is public
+    sampling : sampling, as much of it as cannot be noise
+    allowance : the rest: the spread was released with noise too, and more of it than was seen is allowed for
+    """
+
+    noise: float
+    sampling: float
+    allowance: float
+
+    @staticmethod
+    def of(noise: float, sampling: float, total: float) -> Parts:
+        """Return the shares that two parts have in a total, the rest of which is allowance.
+
+        Examples
+        --------
+        >>> Parts.of(1.0, 2.0, 4.0)
+        Parts(noise=0.25, sampling=0.5, allowance=0.25)
+        """
+        first = min(1.0, noise / total)
+        second = min(1.0 - first, sampling / total)
+        return Parts(first, second, 1.0 - first - second)
+
+    @property
+    def percent(self) -> tuple[int, int, int]:
+        """The shares in whole per cent, which add up to 100 as well."""
+        noise, until = round(100 * self.noise), round(100 * (self.noise + self.sampling))
+        return noise, until - noise, 100 - until
+
+    def __str__(self) -> str:
+        noise, sampling, allowance = self.percent
+        return f"{noise} % noise, {sampling} % sampling, {allowance} % allowance for the noisy spread"
 
 
 class Conclusion(ABC):
@@ -26,8 +64,16 @@ class Conclusion(ABC):
 
     @property
     @abstractmethod
+    def parts(self) -> Parts:
+        """What its squared width is made of: noise, sampling, and an allowance for the noise on the spread."""
+
+    @property
     def privacy_share(self) -> float:
-        """Share of the variance that is there for privacy and not for sampling, in [0, 1]."""
+        """Share of the squared width that is there for privacy, in [0, 1]: noise and allowance.
+
+        Sampling that the noise hides counts with it, so it is the most that privacy can be blamed for.
+        """
+        return 1.0 - self.parts.sampling
 
     @property
     def dominated_by(self) -> str:

@@ -13,8 +13,9 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference.estimate import Estimate, degrees_of_freedom, squared_length, threshold
-from dpmanifold.inference.records import FromRelease, read_conclusion
+from dpmanifold.inference.estimate import Estimate
+from dpmanifold.inference.hotelling import squared_length
+from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
@@ -81,16 +82,9 @@ class Region(FromRelease):
 
     @cached_property
     def _ellipsoid(self) -> tuple[FloatArray, float]:
-        """Covariance in the frame at the released mean, and the squared radius in its units.
-
-        With too few units to estimate a covariance, the largest one the public numbers allow (theory section 7).
-        """
-        estimate = self._estimate
-        d = self.ball.frame.dim
-        free = degrees_of_freedom([(estimate.sampling, self.n)], estimate.covariance)
-        if free > d + 1:
-            return estimate.covariance, threshold(self.level, d, free)
-        return estimate.sampling_at_most + estimate.mean.noise, threshold(self.level, d, math.inf)
+        """Covariance in the frame at the released mean, and the squared radius in its units (theory section 7)."""
+        error, tail = self._estimate.error, 1 - self.level
+        return error.safe(tail), error.threshold(tail)
 
     @cached_property
     def _in_chart(self) -> tuple[FloatArray, FloatArray]:
@@ -106,7 +100,10 @@ class Region(FromRelease):
 
     @property
     def covariance(self) -> FloatArray:
-        """Covariance of the error in an orthonormal frame at the released mean, (d, d): sampling plus noise."""
+        """Covariance the ellipsoid is drawn with, (d, d), in an orthonormal frame at the released mean.
+
+        Sampling plus noise, and an allowance for the noise on the second moment, which grows with the level.
+        """
         return self._ellipsoid[0]
 
     @property
@@ -116,8 +113,17 @@ class Region(FromRelease):
 
     @property
     def effective_radius(self) -> float:
-        """Root mean squared distance of the estimate from the truth: the root of the covariance's trace."""
+        """Size of the region whatever its shape: the root of its covariance's trace."""
         return float(np.sqrt(np.trace(self.covariance)))
+
+    @property
+    def expected_error(self) -> float:
+        """Root mean squared distance to expect between the released mean and the population's: no bound.
+
+        The region is wider than this by its level and its allowance. Above the farthest that a point of the ball can
+        be, it is that (theory section 7, region).
+        """
+        return min(math.sqrt(sum(self._estimate.expected_error)), self._estimate.mean.reach)
 
     @property
     def volume(self) -> float:
@@ -128,10 +134,11 @@ class Region(FromRelease):
         return float(np.exp(min(log_volume, 700.0)))
 
     @property
-    def privacy_share(self) -> float:
-        """Share of the covariance's trace that is there for privacy and not for sampling, in [0, 1]."""
-        sampling = float(np.trace(self._estimate.sampling_surely))
-        return max(0.0, 1 - sampling / float(np.trace(self.covariance)))
+    def parts(self) -> Parts:
+        """What the covariance's trace is made of: noise, sampling, and the allowance for the noise on the spread."""
+        estimate = self._estimate
+        noise, sampling = (float(np.trace(part)) for part in (estimate.mean.noise, estimate.sampling_surely))
+        return Parts.of(noise, sampling, float(np.trace(self.covariance)))
 
     @property
     def covers_ball(self) -> bool:
@@ -197,12 +204,13 @@ class Region(FromRelease):
     # ---------------------------------------------------------------- for people and machines
 
     def _facts(self) -> list[tuple[str, str]]:
-        share = f"{100 * self.privacy_share:.0f} % of the variance is privacy's, the rest sampling's"
+        lengths = self.axes()[0]
+        axes = f"{lengths[0]:.4g}" + (f" to {lengths[-1]:.4g}" if len(lengths) > 1 else "")
         facts = [
             ("center", np.array2string(self.center, precision=5, threshold=30).replace("\n", "\n" + 15 * " ")),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
-            ("error", f"{self.effective_radius:.4g} expected; {share}"),
-            ("longest axis", f"{self.axes()[0][0]:.4g}"),
+            ("error", f"{self.expected_error:.4g} expected, noise and sampling together"),
+            ("half axes", f"{axes}; squared size: {self.parts}"),
             ("ball", repr(self.ball)),
         ]
         if self.covers_ball:

@@ -14,15 +14,9 @@ from scipy import optimize
 from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference.estimate import (
-    Estimate,
-    degrees_of_freedom,
-    exceedance,
-    safe_covariance,
-    squared_length,
-    threshold,
-)
-from dpmanifold.inference.records import Conclusion, read_conclusion
+from dpmanifold.inference.estimate import Estimate
+from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, exceedance
+from dpmanifold.inference.records import Conclusion, Parts, read_conclusion
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
 from dpmanifold.records import read_record
@@ -98,40 +92,40 @@ class TwoSampleTest(Conclusion):
         way = frame.log_coords(one.mean.at, two.mean.at)
         return frame.exp_coords(one.mean.at, first / (first + second) * way)
 
-    def _difference(self, base: Array) -> tuple[FloatArray, FloatArray, float]:
-        """Difference of the means in coordinates at `base`, its covariance and that one's degrees of freedom."""
+    def _difference(self, base: Array) -> tuple[FloatArray, NoisyCovariance]:
+        """Difference of the means in coordinates at `base`, and its covariance."""
         d = self.ball.frame.dim
         apart = self._groups[0].mean.coordinates(base) - self._groups[1].mean.coordinates(base)
-        parts, most, noise, allowance = [], [], np.zeros((d, d)), 0.0
+        parts, most, noise, spread = [], [], np.zeros((d, d)), 0.0
         for group in self._groups:
             inner = group.mean.derivative(base)
             parts.append((symmetrize(inner @ group.sampling @ inner.T), group.release.n))
             most.append(symmetrize(inner @ group.sampling_at_most @ inner.T))
             noise = noise + symmetrize(inner @ group.mean.noise @ inner.T)
             # The groups' noises are independent: their variances add up.
-            allowance = math.hypot(allowance, group.sampling_noise * float(np.linalg.norm(inner, 2)) ** 2)
-        total = safe_covariance(parts[0][0] + parts[1][0] + noise, allowance)
+            spread = math.hypot(spread, group.sampling_noise * float(np.linalg.norm(inner, 2)) ** 2)
+        total = parts[0][0] + parts[1][0] + noise
         free = degrees_of_freedom(parts, total)
         if free > d + 1:
-            return apart, total, free
-        return apart, most[0] + most[1] + noise, math.inf
+            return apart, NoisyCovariance(total, spread, free)
+        return apart, NoisyCovariance(most[0] + most[1] + noise, 0.0, math.inf)
 
     @cached_property
     def _test(self) -> tuple[float, float]:
         """The statistic and its p-value."""
         wrapped = self._groups[0].mean.wrapped
-        apart, total, free = self._difference(self.ball.frame.origin if wrapped else self.pooled)
-        statistic = float(squared_length(total, apart))
-        return statistic, exceedance(statistic, len(apart), free)
+        apart, error = self._difference(self.ball.frame.origin if wrapped else self.pooled)
+        statistic = error.statistic(apart)
+        return statistic, exceedance(statistic, len(apart), error.free)
 
     @property
     def statistic(self) -> float:
-        """Squared difference of the released means in units of its covariance, noise included."""
+        """Squared difference of the released means in units of its covariance, noise and allowance included."""
         return self._test[0]
 
     @property
     def p_value(self) -> float:
-        """Probability of a statistic as large if the means were equal."""
+        """Probability of a statistic as large if the means were equal: the smallest size at which the test rejects."""
         return self._test[1]
 
     @property
@@ -148,9 +142,9 @@ class TwoSampleTest(Conclusion):
     @cached_property
     def _distance_range(self) -> tuple[float, float]:
         """Smallest and largest distance in the ellipsoid about the difference, in coordinates at the pooled mean."""
-        apart, total, free = self._difference(self.pooled)
-        bound = threshold(self.level, len(apart), free)
-        values, vectors = np.linalg.eigh(total)
+        apart, error = self._difference(self.pooled)
+        bound = error.threshold(1 - self.level)
+        values, vectors = np.linalg.eigh(error.safe(1 - self.level))
         high = float(np.linalg.norm(apart)) + math.sqrt(bound * values[-1])
         low = 0.0 if not self.rejects else _nearest(vectors.T @ apart, values, bound)
         return low, min(high, 2 * self.ball.effective_radius)
@@ -166,11 +160,12 @@ class TwoSampleTest(Conclusion):
         return self._distance_range[1]
 
     @property
-    def privacy_share(self) -> float:
-        """Share of the difference's covariance that is there for privacy and not for sampling, in [0, 1]."""
-        plain = sum(float(np.trace(group.sampling_surely)) for group in self._groups)
-        total = sum(float(np.trace(group.covariance)) for group in self._groups)
-        return max(0.0, 1 - plain / total)
+    def parts(self) -> Parts:
+        """What the covariance of the difference is made of, at the level: noise, sampling and allowance."""
+        _, error = self._difference(self.pooled)
+        noise = sum(float(np.trace(group.mean.noise)) for group in self._groups)
+        sampling = sum(float(np.trace(group.sampling_surely)) for group in self._groups)
+        return Parts.of(noise, sampling, float(np.trace(error.safe(1 - self.level))))
 
     # ---------------------------------------------------------------- for people and machines
 
@@ -179,7 +174,7 @@ class TwoSampleTest(Conclusion):
             ("p-value", f"{self.p_value:.4g} (statistic {self.statistic:.4g}, dimension {self.ball.frame.dim})"),
             ("distance", f"{self.distance:.4g}, between {self.low:.4g} and {self.high:.4g} ({100 * self.level:g} %)"),
             ("promise", f"{self.privacy} for each {self.first.unit}, {self.first.n:,} and {self.second.n:,} of them"),
-            ("limited by", f"{self.dominated_by}: {100 * self.privacy_share:.0f} % of the variance is for privacy"),
+            ("limited by", f"{self.dominated_by}; squared width: {self.parts}"),
             ("groups", "who is in which is public, and nobody is in both"),
             ("ball", repr(self.ball)),
         ]

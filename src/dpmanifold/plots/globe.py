@@ -155,11 +155,16 @@ def _close_up(axes: Axes, spread: Spread, camera: Camera, public: Array | None) 
     axes.plot(*rim.T, color=canvas.BALL, linewidth=1.4)
     if public is not None:
         axes.plot(*flat(public).T, ".", color=canvas.PUBLIC, markersize=4, alpha=0.7)
-    axes.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.18, linewidth=0)
+    noise, _, together, rest = spread.legend
+    label = rest if spread.together is not None else None
+    axes.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.12, linewidth=0, label=label)
     axes.plot(*edge.T, color=canvas.ESTIMATE, linewidth=1.4)
+    if spread.together is not None:
+        inner = flat(spread.move(ellipse(spread.together)))
+        axes.fill(*inner.T, color=canvas.ESTIMATE, alpha=0.22, linewidth=0, label=together)
     if spread.noise is not None:
         part = flat(spread.move(ellipse(spread.noise)))
-        axes.plot(*part.T, color=canvas.NOISE, linewidth=1.2, linestyle="--", label="its noise alone")
+        axes.plot(*part.T, color=canvas.NOISE, linewidth=1.2, linestyle="--", label=noise)
     axes.plot(0, 0, "o", color=canvas.BLACK, markersize=3.5)
     axes.set_aspect("equal")
     axes.set_xlim(-limit, limit)

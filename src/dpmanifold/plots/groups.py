@@ -59,7 +59,7 @@ def test(result: TwoSampleTest) -> Figure:
     distance, made_of = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
     _regions(plane, result)
     _distance(distance, result)
-    parts(made_of, result.privacy_share, "what the variance is made of")
+    parts(made_of, result.parts, "what the variance is made of")
     canvas.key(figure, plane, distance, made_of)
     return figure
 

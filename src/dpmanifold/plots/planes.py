@@ -40,8 +40,14 @@ def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
     >>> ball = dpm.Ball(dpm.Hyperbolic(3), dpm.Hyperbolic(3).origin, 2.0)
     >>> X = ball.space.exp_coords(ball.center, 0.3 * np.random.default_rng(0).standard_normal((500, 3)))
     >>> figure = tangent(dpm.private_region(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
-    >>> [text.get_text() for text in figure.legends[0].get_texts()]
-    ['95 % confidence region', 'its noise alone', 'its sampling alone', 'released mean']
+    >>> for text in figure.legends[0].get_texts():
+    ...     print(text.get_text().split(", ")[0])
+    95 % confidence region
+    the rest: allowance for the noisy spread
+    noise and sampling together
+    its noise alone
+    its sampling alone
+    released mean
     """
     spread = spread_of(result, "tangent")
     d = len(spread.shape)
@@ -79,16 +85,18 @@ def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
 
     edge = shadow(spread.shape)
     limit = _MARGIN * float(np.abs(edge).max())
-    panel.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.15, linewidth=0)
     panel.plot(*edge.T, color=canvas.ESTIMATE, linewidth=1.6, label=spread.label)
+    noise, sampling, together, rest = spread.legend
+    label = rest if spread.together is not None else None
+    panel.fill(*edge.T, color=canvas.ESTIMATE, alpha=0.12, linewidth=0, label=label)
+    if spread.together is not None:
+        panel.fill(*shadow(spread.together).T, color=canvas.ESTIMATE, alpha=0.22, linewidth=0, label=together)
     if spread.noise is not None:
-        panel.plot(*shadow(spread.noise).T, color=canvas.NOISE, linewidth=1.3, linestyle="--", label="its noise alone")
+        panel.plot(*shadow(spread.noise).T, color=canvas.NOISE, linewidth=1.3, linestyle="--", label=noise)
     if spread.sampling is not None:
         style = (0, (1, 1.2))
-        curve = shadow(spread.sampling)
         # Where noise swamps the second moment, no part of the region is due to sampling for sure.
-        label = "its sampling alone" if np.abs(curve).max() > 1e-3 * limit else "its sampling alone: hidden by noise"
-        panel.plot(*curve.T, color=canvas.SAMPLING, linewidth=1.6, linestyle=style, label=label)
+        panel.plot(*shadow(spread.sampling).T, color=canvas.SAMPLING, linewidth=1.6, linestyle=style, label=sampling)
     rim = rim_in_plane(spread, basis)
     # Noise is the same in all directions: what there is to see is its size against the ball, unless it is a dot in it.
     if spread.noise is None and spread.reach > _DOT * spread.release.ball.radius:
@@ -101,14 +109,21 @@ def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
 
 def _line(panel: Axes, spread: Spread) -> None:
     """In one dimension a region is an interval: its parts one under the other."""
+    noise, sampling, together, rest = spread.legend
     parts = [(spread.label, spread.shape, canvas.ESTIMATE, "solid")]
     if spread.noise is not None:
-        parts.append(("its noise alone", spread.noise, canvas.NOISE, "--"))
+        parts.append((noise, spread.noise, canvas.NOISE, "--"))
     if spread.sampling is not None:
-        parts.append(("its sampling alone", spread.sampling, canvas.SAMPLING, (0, (1, 1.2))))  # type: ignore[arg-type]
+        parts.append((sampling, spread.sampling, canvas.SAMPLING, (0, (1, 1.2))))  # type: ignore[arg-type]
     for number, (label, shape, color, style) in enumerate(parts):
         half = float(np.sqrt(shape[0, 0]))
         panel.plot([-half, half], [-number, -number], color=color, linestyle=style, linewidth=3, label=label)
+    if spread.together is not None:
+        # Two bands over the region's line: what the darker one leaves of the lighter one is the allowance.
+        for shape, label, alpha in ((spread.together, together, 0.45), (spread.shape, rest, 0.15)):
+            half = float(np.sqrt(shape[0, 0]))
+            panel.plot([-half, half], [0, 0], color=canvas.ESTIMATE, linewidth=9, alpha=alpha, solid_capstyle="butt",
+                       label=label, zorder=1)  # fmt: skip
     panel.axvline(0.0, color=canvas.BLACK, linewidth=0.8, label="released mean")
     panel.set_ylim(-len(parts) + 0.4, 0.6)
     panel.set_yticks([])

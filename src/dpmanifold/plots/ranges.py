@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
 from scipy import special
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Interval
+from dpmanifold.inference import Interval, Parts
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import NOISE_LEVEL
@@ -20,9 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_PARTS = ("noise", "sampling", "allowance for the noisy spread")
+_PART_COLORS = (canvas.NOISE, canvas.SAMPLING, canvas.GREY)
+
 
 def interval(result: Interval | Release) -> Figure:
-    """Draw a confidence interval for a Fréchet variance, and how much of its width is there for privacy.
+    """Draw a confidence interval for a Fréchet variance, and what its squared width is made of.
 
     Parameters
     ----------
@@ -31,6 +33,7 @@ def interval(result: Interval | Release) -> Figure:
     Examples
     --------
     >>> import dpmanifold as dpm
+    >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (4000, 1))
     >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
     >>> figure = interval(dpm.private_interval(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
@@ -44,7 +47,7 @@ def interval(result: Interval | Release) -> Figure:
         figure = canvas.new_figure("Fréchet variance", words, mark_of(releases), footer_of(releases), 3.2)
         panel, made_of = figure.subplots(2, 1, height_ratios=[1.5, 1])
         _range(panel, result.low, result.value, result.high, level, result.ball.effective_radius**2)
-        parts(made_of, result.privacy_share, "what the squared width is made of")
+        parts(made_of, result.parts, "what the squared width is made of")
         canvas.key(figure, panel, made_of)
         return figure
     if not isinstance(result, Release) or result.statistic != "variance":
@@ -88,21 +91,21 @@ def _range(axes: Axes, low: float, value: float, high: float, label: str, most: 
     axes.spines["left"].set_visible(False)
 
 
-def parts(axes: Axes, privacy_share: float, what: str) -> None:
-    """Draw one bar of two parts: what is there for privacy, and what is sampling.
+def parts(axes: Axes, made_of: Parts, what: str) -> None:
+    """Draw one bar of three parts: noise, sampling, and the allowance for the noise on the spread.
 
     Examples
     --------
     >>> axes = canvas.figure_class()().subplots()
-    >>> parts(axes, 0.25, "what the variance is made of")
+    >>> parts(axes, Parts(0.25, 0.5, 0.25), "what the variance is made of")
     >>> axes.get_xlabel()
     'what the variance is made of (%)'
     """
-    share = 100 * float(np.clip(privacy_share, 0.0, 1.0))
-    axes.barh(0, share, height=0.6, color=canvas.NOISE, alpha=0.75, hatch="////", edgecolor="white", linewidth=0,
-              label=f"privacy, {share:.0f} %")  # fmt: skip
-    axes.barh(0, 100 - share, left=share, height=0.6, color=canvas.SAMPLING, alpha=0.75, linewidth=0,
-              label=f"sampling, {100 - share:.0f} %")  # fmt: skip
+    start = 0
+    for width, label, color, hatch in zip(made_of.percent, _PARTS, _PART_COLORS, ("////", "", ".."), strict=True):
+        axes.barh(0, width, left=start, height=0.6, color=color, alpha=0.75, hatch=hatch, edgecolor="white",
+                  linewidth=0, label=f"{label}, {width} %")  # fmt: skip
+        start += width
     axes.set_xlim(0, 100)
     axes.set_ylim(-0.5, 0.5)
     axes.set_yticks([])

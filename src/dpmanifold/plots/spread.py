@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Region
+from dpmanifold.inference import Parts, Region
 from dpmanifold.inference.estimate import Estimate
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import get
@@ -33,8 +33,10 @@ class Spread:
     release : the release of the mean
     center : the mean, a point of the space
     shape : (d, d), what is drawn around it
-    noise, sampling : its parts (d, d), in the same units; None if there is nothing but noise
+    noise, sampling : its parts (d, d), in the same units; None if there is nothing but noise. What lies outside both
+        together is an allowance: the spread of the data was released with noise too
     move : takes offsets (n, d) to points (n, *space.shape)
+    parts : shares of noise, sampling and allowance in its squared size; None if there is nothing but noise
     label : what the ellipsoid is, for a legend
     sentence : the same in words, with its size
     """
@@ -44,9 +46,34 @@ class Spread:
     shape: FloatArray
     noise: FloatArray | None
     sampling: FloatArray | None
+    parts: Parts | None
     move: Callable[[FloatArray], Array]
     label: str
     sentence: str
+
+    @property
+    def legend(self) -> tuple[str, str, str, str]:
+        """Names of its noise, its sampling, both together and the rest, with their shares of the squared size."""
+        noise, sampling, rest = self.parts.percent if self.parts else (100, 0, 0)
+        hidden = ": hidden by noise" if sampling == 0 else f", {sampling} %"
+        return (
+            f"its noise alone, {noise} %",
+            f"its sampling alone{hidden}",
+            "noise and sampling together",
+            f"the rest: allowance for the noisy spread, {rest} %",
+        )
+
+    @property
+    def together(self) -> FloatArray | None:
+        """Noise and sampling without the allowance, (d, d), never beyond the whole; None if there is only noise."""
+        if self.noise is None or self.sampling is None:
+            return None
+        # In coordinates in which the whole is a ball of radius 1, in which nothing may be longer.
+        values, vectors = np.linalg.eigh(self.shape)
+        root = (vectors * np.sqrt(values)) @ vectors.T
+        inverse = (vectors / np.sqrt(values)) @ vectors.T
+        shares, axes = np.linalg.eigh(inverse @ (self.noise + self.sampling) @ inverse)
+        return np.asarray(root @ (axes * np.minimum(shares, 1.0)) @ axes.T @ root)
 
     @property
     def reach(self) -> float:
@@ -99,8 +126,7 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
         estimate, frame = Estimate(result.release), ball.frame
         at, most = estimate.mean.at, min(farthest(frame) / 2, 0.999 * frame.injectivity_radius)
         level = f"{100 * result.level:g} % confidence region"
-        said = f"{level}, longest half axis {result.axes()[0][0]:.3g}; "
-        said += f"{100 * result.privacy_share:.0f} % of the variance is there for privacy"
+        said = f"{level}, longest half axis {result.axes()[0][0]:.3g}; error to expect {result.expected_error:.3g}"
         if result.covers_ball:
             said = f"the {level} holds the whole ball: use more units or a weaker promise"
         return Spread(
@@ -109,6 +135,7 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
             result.threshold * result.covariance,
             result.threshold * estimate.mean.noise,
             result.threshold * estimate.sampling_surely,
+            result.parts,
             lambda c: ball.from_frame(frame.exp_coords(at, shorten(c, most))),
             level,
             said,
@@ -119,6 +146,7 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
         release,
         center,
         radius**2 * np.eye(space.dim),
+        None,
         None,
         None,
         lambda c: space.exp_coords(center, shorten(c, most)),

@@ -18,7 +18,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.experiments.framework import Experiment, ResultTable, Row, Sample, Task, data_file, group
 from dpmanifold.experiments.jiang2025 import discussions
 from dpmanifold.experiments.jiang2025.published import Published, PublishedRegion
-from dpmanifold.inference.estimate import squared_length
+from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.manifolds import Sphere
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import not_private

@@ -20,7 +20,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.experiments.jiang2025.populations import DATA, UNITS, true_variance
 from dpmanifold.experiments.jiang2025.printed import MU
-from dpmanifold.inference.estimate import squared_length
+from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.linalg import from_vecd, symmetrize, to_vecd
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
