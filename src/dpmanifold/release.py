@@ -13,14 +13,16 @@ import json
 import math
 import os
 import pathlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpmanifold import manifolds
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -43,11 +45,15 @@ _LONGEST_NAME = 200
 _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
 _SPACES = {"Euclidean", "Hyperbolic", "KendallShapes", "SPD", "Sphere"}
-_TYPES: dict[str, type | tuple[type, ...]] = {
+_TYPES: dict[str, type] = {
     "statistic": str, "mechanism": str, "scale": float, "rule": str, "n": int, "unit": str, "tol": float,
     "projected": bool, "private": bool, "timing": str, "neighbours": str, "arithmetic": str, "details": dict,
     "version": str,
 }  # fmt: skip
+
+_KINDS = {str: "text", float: "a number with a decimal point", int: "a whole number", bool: "true or false",
+          dict: "an object of numbers by name"}  # fmt: skip
+_QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +73,7 @@ class Release:
     n, unit : how many units, and what a unit is
     tol : the public tolerance the mean was solved to
     projected : whether the draw was moved into the ball afterwards
-    private : False if a seed or a generator was used, or anything was revealed
+    private : False if a seed or a generator was used, anything was revealed, or the data were declared public
     timing : what the running time may tell
     neighbours : the neighbouring relation
     arithmetic : "float": draws are doubles, and attacks on their low bits are not defended against
@@ -130,50 +136,65 @@ class Release:
     # ---------------------------------------------------------------- for people
 
     def __repr__(self) -> str:
-        lines = [
-            f"Release of a private {self.statistic}" + ("" if self.private else " -- NOT PRIVATE (seeded or revealed)")
-        ]
-        lines += [f"  {name:<12} {text}" for name, text in self._facts()]
-        return "\n".join(lines)
+        return facts_text(f"Release of a private {self.statistic}", self.private, self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
-        value = (
-            np.array2string(np.asarray(self.value), precision=5, threshold=30)
-            if self.statistic != "ball"
-            else repr(self.value)
-        )
         facts = [
-            ("value", value.replace("\n", "\n               ")),
+            ("value", repr(self.value) if self.statistic == "ball" else array_text(self.value)),
             ("promise", f"{self.privacy} for each {self.unit}, {self.n:,} of them"),
             ("mechanism", f"{self.mechanism}, scale {self.scale:.6g} ({self.rule})"),
             ("sensitivity", f"{self.sensitivity.value:.6g} ({self.sensitivity.bound} bound, {self.sensitivity.proof})"),
             ("ball", repr(self.ball)),
-            ("center", np.array2string(self.ball.center, precision=4, threshold=30).replace("\n", "\n" + 15 * " ")),
+            ("center", array_text(self.ball.center, digits=4)),
         ]
-        if self.statistic == "mean" and not get(self.mechanism).baseline:
-            forecast = self._forecast()
-            free = forecast.exact and (not self.projected or float(forecast.quantile(0.999)) < self.ball.radius)
+        if self._has_forecast:
             high = float(self.noise_quantile(0.95))
-            facts.append(
-                ("noise error", f"{self.noise_error():.4g} {'' if free else 'at most, '}expected; {high:.4g} with 95 %")
-            )
+            word = "" if self._is_exact() else "at most, "
+            facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %"))
         facts += [("note", text) for text in self._notes()]
-        time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
-        facts.append(("not covered", f"floating-point attacks, {time}"))
+        facts.append(("not covered", self._not_covered))
         return facts
+
+    @property
+    def _has_forecast(self) -> bool:
+        """Whether the noise can be told as a distance: of means that are points."""
+        return self.statistic == "mean" and not get(self.mechanism).baseline
+
+    def _is_exact(self) -> bool:
+        """Whether the noise error is the expected one and no upper bound."""
+        forecast = self._forecast()
+        return forecast.exact and (not self.projected or float(forecast.quantile(0.999)) < self.ball.radius)
+
+    @property
+    def _not_covered(self) -> str:
+        time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
+        return f"floating-point attacks, {time}"
+
+    def answers(self) -> dict[str, Any]:
+        """Return what a person reads off this release, for machines; None stands for a number that cannot be told.
+
+        All of it follows from the rest of the record.
+        """
+        found: dict[str, Any] = {"notes": told(self._notes), "not_covered": self._not_covered}
+        if self._has_forecast:
+            found["noise_error"] = told(self.noise_error)
+            found["noise_error_is_exact"] = told(self._is_exact)
+            found["noise_quantiles"] = {f"{q:g}": told(partial(self.noise_quantile, q)) for q in _QUANTILES}
+        else:
+            found["noise_scale"] = self.scale
+        return found
 
     @property
     def caution(self) -> str:
         """A warning in a few words where the noise leaves nothing of the answer; from public numbers."""
-        useless = self.statistic == "mean" and not get(self.mechanism).baseline and self._swamped()
-        return " (as large as the ball: it says nothing)" if useless else ""
+        return " (as large as the ball: it says nothing)" if self._has_forecast and self._swamped() else ""
 
     def _swamped(self) -> bool:
         return self._forecast().mean >= self.ball.radius
 
     def _notes(self) -> list[str]:
         """Say what a reader of the released value should know; post-processing of what was released."""
-        if self.statistic != "mean" or get(self.mechanism).baseline:
+        if not self._has_forecast:
             return []
         notes = []
         if self._swamped():
@@ -187,9 +208,14 @@ class Release:
 
     # ---------------------------------------------------------------- JSON
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON; numbers round-trip bit for bit."""
-        return {
+    def to_dict(self, answers: bool = True) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON; numbers round-trip bit for bit.
+
+        Parameters
+        ----------
+        answers : add what follows from them and people read (:meth:`answers`); reading the record back ignores it
+        """
+        record = {
             "format": FORMAT,
             "statistic": self.statistic,
             "value": _value_to_json(self.value, self.statistic),
@@ -208,10 +234,11 @@ class Release:
             "timing": self.timing,
             "neighbours": self.neighbours,
             "arithmetic": self.arithmetic,
-            "steps": [step.to_dict() for step in self.steps],
+            "steps": [step.to_dict(answers=False) for step in self.steps],
             "details": dict(self.details),
             "version": self.version,
         }
+        return {**record, "answers": self.answers()} if answers else record
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Release:
@@ -243,6 +270,43 @@ def read_record(path: str | os.PathLike[str]) -> Any:
         raise InvalidDataError(f"{os.fspath(path)} is not JSON: {problem}.") from problem
 
 
+def told(compute: Callable[[], Any]) -> Any:
+    """Return what follows from a release as JSON can hold it: None for a number that is none. Never raises.
+
+    >>> told(lambda: np.array([0.5, np.inf])), told(lambda: "privacy"), told(lambda: 1 / 0)
+    ([0.5, None], 'privacy', None)
+    """
+    try:
+        return _finite(compute())
+    except Exception:  # whatever was released, the record of it must be written
+        return None
+
+
+def all_told(thing: object, *names: str) -> dict[str, Any]:
+    """Return attributes by name, as :func:`told` returns them."""
+    return {name: told(partial(getattr, thing, name)) for name in names}
+
+
+def _finite(found: Any) -> Any:
+    if isinstance(found, (bool, str)):
+        return found
+    if isinstance(found, (list, np.ndarray)) and np.ndim(found):
+        return [_finite(entry) for entry in found]
+    return float(found) if math.isfinite(found) else None
+
+
+def array_text(array: Any, digits: int = 5) -> str:
+    """Return an array for people: rounded, and shortened if it is long."""
+    return np.array2string(np.asarray(array), precision=digits, threshold=30)
+
+
+def facts_text(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
+    """Return facts as text for terminals; further lines of a fact stand below its first."""
+    mark = "" if private else " -- NOT PRIVATE (seeded, revealed or of public data)"
+    rows = [f"  {name:<12} {text}".replace("\n", "\n" + 15 * " ") for name, text in facts]
+    return "\n".join([title + mark, *rows])
+
+
 def facts_table(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
     """Return facts as an HTML table for notebooks."""
     rows = "".join(f"<tr><th>{html.escape(a)}</th><td><pre>{html.escape(b)}</pre></td></tr>" for a, b in facts)
@@ -260,7 +324,7 @@ def _release_from(record: Any, depth: int) -> Release:
         known = {name: record[name] for name in _TYPES}
         for name, kind in _TYPES.items():
             if not isinstance(known[name], kind) or (kind is int and isinstance(known[name], bool)):
-                raise TypeError(f"{name} must be {kind}")
+                raise TypeError(f"{name} must be {_KINDS[kind]}, got {shown(known[name])}")
         _refuse_impossible(known, record["sensitivity"])
         ball = ball_from_dict(record["ball"])
         return Release(
@@ -306,7 +370,7 @@ def ball_to_dict(ball: Ball) -> dict[str, Any]:
     """Return a ball as names and numbers."""
     return {
         "space": repr(ball.space),
-        "center": _array_to_json(ball.center),
+        "center": array_to_json(ball.center),
         "radius": ball.radius,
         "origin": ball.origin,
         "simulated": ball.simulated,
@@ -320,7 +384,8 @@ def ball_from_dict(record: dict[str, Any]) -> Ball:
     return Ball(space, center, record["radius"], record["origin"], record["simulated"] is not False)
 
 
-def _array_to_json(array: Array) -> Any:
+def array_to_json(array: Array) -> Any:
+    """Return an array as lists; complex ones as two, the real and the imaginary parts."""
     if array.dtype.kind == "c":
         return [array.real.tolist(), array.imag.tolist()]
     return array.tolist()
@@ -339,7 +404,7 @@ def _value_to_json(value: Any, statistic: str) -> Any:
     if isinstance(value, Ball):
         return {"ball": ball_to_dict(value)}
     if isinstance(value, np.ndarray):
-        return {"matrix" if statistic == "second moment" else "point": _array_to_json(value)}
+        return {"matrix" if statistic == "second moment" else "point": array_to_json(value)}
     return {"number": float(value)}
 
 

@@ -198,8 +198,10 @@ def test_classes_are_words_or_numbers_and_files_are_whole(run, tmp_path, monkeyp
         path.write_text("{}")
 
     monkeypatch.setattr("dpmanifold.cli.private.write_record", full)
-    run(*common, "--classes", "01,02", "--out", "other", code=2)
+    printed = run(*common, "--classes", "01,02", "--out", "other", code=1)
     assert not (tmp_path / "other").exists()  # no half of a set stays
+    assert "No space left on device" in printed.stderr
+    assert json.loads(printed.stdout).keys() == {"01", "02"}  # and nothing is lost
 
 
 def test_a_view_that_fails_does_not_hide_the_release(run, monkeypatch):

@@ -64,10 +64,23 @@ Mechanism = Annotated[str, typer.Option(help="auto, or a name from dpm mechanism
 Invalid = Annotated[
     str,
     typer.Option(
-        help="raise: refuse bad records (the message describes data). center: count them as the center, silently. "
+        help="raise: refuse bad records (the message describes data). center: count them as the center. "
         "What cannot be read from the file at all is refused either way."
     ),
 ]
+Confirm = Annotated[
+    bool,
+    typer.Option("--confirm", help="Go on although more than half of the records were clipped or replaced."),
+]
+ShowNotice = Annotated[
+    bool,
+    typer.Option(
+        "--notice",
+        help="Say on stderr how many records were clipped or replaced, even if it is no terminal. NOT PRIVATE: for "
+        "the curator alone.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors: no notice, no progress.")]
 Normalize = Annotated[
     bool,
     typer.Option(

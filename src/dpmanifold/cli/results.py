@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
-import json
+import math
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
-from dpmanifold.cli.outputs import check_targets, console, require_plots, save_picture, save_report, show_result
-from dpmanifold.inference import load
+from dpmanifold.cli.outputs import check_targets, require_plots, save_array, save_picture, save_report, show_result
+from dpmanifold.cli.speech import say, say_json
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference import Conclusion, load
+from dpmanifold.release import Release, read_record
 from dpmanifold.stats import verify
 
 _File = Annotated[pathlib.Path, typer.Argument(help="A result that one of the private commands wrote.")]
+# Numbers that are computed again on another machine agree to this, and forgers want more.
+_SAME = 1e-6
 
 
 @guarded
 def verify_command(path: _File, as_json: options.Json = False) -> None:
-    """Recompute what a release states: bounds, noise and promise. Exits with 4 if it does not hold."""
-    found = verify(load(path))  # type: ignore[arg-type]
+    """Recompute what a release states: bounds, noise, promise and answers. Exits with 4 if it does not hold."""
+    result = load(path)
+    found = verify(result)  # type: ignore[arg-type]
+    wrong = _differences(read_record(path).get("answers"), result.to_dict()["answers"])
+    if wrong:
+        said = f"the file answers what its numbers do not: {', '.join(wrong)}"
+        found = type(found)(False, (said, *found.findings), found.cannot_know, found.private)
     if as_json:
-        typer.echo(json.dumps({"ok": found.ok, "findings": found.findings, "cannot_know": found.cannot_know}, indent=2))
+        statement = repr(found).partition("\n")[0]
+        record = {"ok": found.ok, "private": found.private, "statement": statement, "findings": list(found.findings)}
+        say_json({**record, "cannot_know": list(found.cannot_know)})
     else:
-        console().print(repr(found), markup=False)
+        say(repr(found))
     if not found.ok:
         raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+def _differences(stated: Any, computed: dict[str, Any]) -> list[str]:
+    """Return the names of answers in a file that are not those its numbers give; a file need not hold any."""
+    if stated is None:
+        return []
+    if not isinstance(stated, dict):
+        return ["answers"]
+    return [name for name in sorted({*stated, *computed}) if not _same(stated.get(name), computed.get(name))]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two answers agree: numbers up to rounding, everything else exactly."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    numbers = [isinstance(x, (int, float)) and not isinstance(x, bool) for x in (one, other)]
+    return math.isclose(one, other, rel_tol=_SAME, abs_tol=1e-300) if all(numbers) else bool(one == other)
 
 
 @guarded
@@ -34,20 +66,35 @@ def show(
     path: _File,
     html: options.Html = None,
     picture: options.Picture = None,
+    npy: options.Npy = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Show a result: in the terminal, as a picture, or as a report."""
     result = load(path)
-    named = {"--html": html, "--picture": picture}
-    check_targets({option: target for option, target in named.items() if target is not None}, force)
+    named = {"--html": html, "--picture": picture, "--npy": npy}
+    targets = {option: target for option, target in named.items() if target is not None}
+    check_targets(targets, force, {"the command": path})
+    value = _value(result) if npy is not None else None
     if picture is not None or html is not None:
         require_plots()
     if picture is not None:
         save_picture(result, picture)
     if html is not None:
         save_report(result, html)
+    if npy is not None:
+        save_array(value, npy)
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2))
+        say_json(result.to_dict())
         return
-    show_result(result, html, picture)
+    show_result(result, html, picture, npy)
+
+
+def _value(result: Release | Conclusion) -> Any:
+    """Return the numbers of a result that an array can hold."""
+    value = result.value if isinstance(result, Release) else getattr(result, "center", None)
+    if value is None or isinstance(value, Ball):
+        raise InvalidArgumentError("--npy holds one released value, and this result has none. Use --json.")
+    if not result.private:
+        raise InvalidArgumentError("--npy holds numbers alone and could not be marked NOT PRIVATE. Leave it out.")
+    return value

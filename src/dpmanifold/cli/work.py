@@ -11,12 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 
 @contextlib.contextmanager
-def working(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def working(what: str, total: int | None = None, quiet: bool = False) -> Iterator[Callable[[int], None]]:
     """Show a spinner, or with a total a bar; gives a function that takes how much is done. Silent without a terminal.
 
     How long the spinner turns is the running time, which docs/limitations.md says is not covered.
     """
-    if not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty():
         yield lambda done: None
         return
     columns = [SpinnerColumn(), TextColumn("{task.description}")]

@@ -14,7 +14,7 @@ from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference.estimate import ReleasedMean, degrees_of_freedom, mean_hessian, threshold
 from dpmanifold.inference.records import FromRelease, read_parts
-from dpmanifold.release import Release, read_record
+from dpmanifold.release import Release, all_told, read_record
 
 FORMAT = "dpmanifold interval 1"
 # Noise on the mean whose effect is larger than this share of the squared radius is cut by clipping: it is only bounded.
@@ -141,9 +141,13 @@ class Interval(FromRelease):
         """What it is, in a few words."""
         return f"{100 * self.level:g} % confidence interval for a Fréchet variance"
 
+    def _numbers_told(self) -> dict[str, Any]:
+        return all_told(self, "value", "low", "high")
+
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
-        return {"format": FORMAT, "level": self.level, "release": self.release.to_dict()}
+        release = self.release.to_dict(answers=False)
+        return {"format": FORMAT, "level": self.level, "release": release, "answers": self.answers()}
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Interval:

@@ -25,7 +25,7 @@ from dpmanifold.inference.estimate import (
 from dpmanifold.inference.records import Conclusion, read_parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
-from dpmanifold.release import Release, read_record
+from dpmanifold.release import Release, all_told, read_record
 
 FORMAT = "dpmanifold two-sample test 1"
 
@@ -188,10 +188,14 @@ class TwoSampleTest(Conclusion):
         """What it is, in a few words."""
         return "Test of equal Fréchet means"
 
+    def _numbers_told(self) -> dict[str, Any]:
+        return all_told(self, "p_value", "statistic", "rejects", "distance", "low", "high")
+
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
-        first, second = self.first.to_dict(), self.second.to_dict()
-        return {"format": FORMAT, "level": self.level, "first": first, "second": second}
+        first, second = (release.to_dict(answers=False) for release in (self.first, self.second))
+        groups = {"first": first, "second": second}
+        return {"format": FORMAT, "level": self.level, **groups, "answers": self.answers()}
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> TwoSampleTest:
