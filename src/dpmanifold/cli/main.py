@@ -11,7 +11,7 @@ from dpmanifold import __version__, linalg
 from dpmanifold.cli import demo, private, public, reproduce, results
 from dpmanifold.cli.endings import Terminated, unwinding
 from dpmanifold.cli.failures import FAULT
-from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, use_plain_letters
+from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, say, use_plain_letters
 
 
 class _Commands(TyperGroup):
@@ -48,7 +48,7 @@ app = typer.Typer(
 def _show_version(wanted: bool) -> None:
     if wanted:
         missing = "" if linalg.available() else ": the compiled kernels are not installed"
-        typer.echo(f"dpmanifold {__version__} ({linalg.level()}{missing})")
+        say(f"dpmanifold {__version__} ({linalg.level()}{missing})")
         raise typer.Exit
 
 

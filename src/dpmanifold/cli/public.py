@@ -25,8 +25,8 @@ from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.stats import needed_promise, needed_units, plan_mean
 
 _COLUMNS = """\
-error: how far the noise is expected to move the mean, as a distance; 95 %: what it stays below in 95 of 100 releases."""
-_FACTOR = "factor: exp(error). A mean that is off by the error has every eigenvalue within this factor of the true one."
+error: how far the noise is expected to move the mean, as a distance; 95 %: what it stays below in 95 of 100 releases"""
+_FACTOR = "factor: exp(error): a mean that is off by the error has every eigenvalue within this factor of the true one"
 # How many units the limits of double precision are shown for; they hardly depend on it.
 _MANY = 1000
 
@@ -66,7 +66,8 @@ def spaces(as_json: options.Json = False) -> None:
     for name, space in _EXAMPLES:
         low, high = space.curvature
         most = _largest_radius(space)
-        limit = "any" if most is None else f"about {math.floor(most)}" if math.isinf(space.radius_limit) else f"{most:.4f}"
+        told = f"{most:.4f}" if most == space.radius_limit else f"about {math.floor(most or 0)}"
+        limit = "any" if most is None else told
         curvature = f"{low:g}" if low == high else f"{low:g} to {high:g}"
         shape = " x ".join(map(str, space.shape))
         table.add_row(name, repr(space), shape, curvature, limit)

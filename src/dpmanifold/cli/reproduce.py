@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import pathlib
-import sys
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import require_plots
-from dpmanifold.cli.speech import say
+from dpmanifold.cli.speech import say, somebody_watches
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import same_file
 
@@ -54,7 +53,7 @@ def reproduce(
             continue
         with Progress(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
-            TimeRemainingColumn(), console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True,
+            TimeRemainingColumn(), console=Console(stderr=True), disable=not somebody_watches(), transient=True,
         ) as progress:  # fmt: skip
             bar = progress.add_task(experiment.name, total=1.0)
             run_experiment(

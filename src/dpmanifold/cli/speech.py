@@ -13,7 +13,6 @@ import sys
 import unicodedata
 from typing import Any
 
-import typer
 from rich.console import Console
 
 _PLAIN = "dpmanifold-plain"
@@ -48,7 +47,7 @@ def _letter(character: str) -> str:
 def say(text: str) -> None:
     """Print a line, or several, on stdout."""
     try:
-        typer.echo(text)
+        print(text, flush=True)
     except OSError as problem:
         give_up_stdout()
         raise CannotPrintError(problem.strerror or "it is closed") from problem
@@ -70,7 +69,12 @@ def say_table(table: Any) -> None:
 def complain(text: str) -> None:
     """Print a message on stderr; where not even that can be written, the exit code must do."""
     with contextlib.suppress(OSError):
-        typer.echo(f"dpm: {text}", err=True)
+        print(f"dpm: {text}", file=sys.stderr, flush=True)
+
+
+def somebody_watches() -> bool:
+    """Return whether stderr is a terminal; a daemon may have none at all."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def finish() -> None:

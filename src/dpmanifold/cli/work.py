@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from dpmanifold.cli.speech import somebody_watches
 
 
 @contextlib.contextmanager
@@ -16,7 +17,7 @@ def working(what: str, total: int | None = None, quiet: bool = False) -> Iterato
 
     How long the spinner turns is the running time, which docs/limitations.md says is not covered.
     """
-    if quiet or not sys.stderr.isatty():
+    if quiet or not somebody_watches():
         yield lambda done: None
         return
     columns = [SpinnerColumn(), TextColumn("{task.description}")]
