@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import pathlib
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
+from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, fail, guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_array, save_picture, save_report, show_result
-from dpmanifold.cli.speech import say, say_json
+from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Conclusion, load
 from dpmanifold.release import Release, read_record
 from dpmanifold.stats import verify
+from dpmanifold.stats.check import Verification
 
 _File = Annotated[pathlib.Path, typer.Argument(help="A result that one of the private commands wrote.")]
 # Numbers that are computed again on another machine agree to this, and forgers want more.
@@ -26,12 +28,7 @@ _SAME = 1e-6
 @guarded
 def verify_command(path: _File, as_json: options.Json = False) -> None:
     """Recompute what a release states: bounds, noise, promise and answers. Exits with 4 if it does not hold."""
-    result = load(path)
-    found = verify(result)  # type: ignore[arg-type]
-    wrong = _differences(read_record(path).get("answers"), result.to_dict()["answers"])
-    if wrong:
-        said = f"the file answers what its numbers do not: {', '.join(wrong)}"
-        found = type(found)(False, (said, *found.findings), found.cannot_know, found.private)
+    found = _checked(path, load(path))
     if as_json:
         statement = repr(found).partition("\n")[0]
         record = {"ok": found.ok, "private": found.private, "statement": statement, "findings": list(found.findings)}
@@ -40,6 +37,16 @@ def verify_command(path: _File, as_json: options.Json = False) -> None:
         say(repr(found))
     if not found.ok:
         raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+def _checked(path: pathlib.Path, result: Release | Conclusion) -> Verification:
+    """Check a result, and that the answers in its file are those its numbers give."""
+    found = verify(result)  # type: ignore[arg-type]
+    wrong = _differences(read_record(path).get("answers"), result.answers())
+    if not wrong:
+        return found
+    said = f"the file states answers that its numbers do not give: {', '.join(wrong)}"
+    return replace(found, ok=False, findings=(said, *found.findings))
 
 
 def _differences(stated: Any, computed: dict[str, Any]) -> list[str]:
@@ -70,7 +77,7 @@ def show(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show a result: in the terminal, as a picture, or as a report."""
+    """Show a result: in the terminal, as a picture, or as a report. Exits with 4 if it is not consistent."""
     result = load(path)
     named = {"--html": html, "--picture": picture, "--npy": npy}
     targets = {option: target for option, target in named.items() if target is not None}
@@ -78,6 +85,11 @@ def show(
     value = _value(result) if npy is not None else None
     if picture is not None or html is not None:
         require_plots()
+    found = _checked(path, result)
+    if not found.ok:
+        if targets.keys() - {"--html"}:
+            fail(_distrust(path, found) + " Only a report (--html) can be made of it.", PROMISE_IMPOSSIBLE)
+        complain(_distrust(path, found))
     if picture is not None:
         save_picture(result, picture)
     if html is not None:
@@ -86,8 +98,14 @@ def show(
         save_array(value, npy)
     if as_json:
         say_json(result.to_dict())
-        return
-    show_result(result, html, picture, npy)
+    else:
+        show_result(result, html, picture, npy)
+    if not found.ok:
+        raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+def _distrust(path: pathlib.Path, found: Verification) -> str:
+    return f"{path} IS NOT CONSISTENT, do not rely on it: {found.findings[0]}. See dpm verify {path}."
 
 
 def _value(result: Release | Conclusion) -> Any:
