@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import io
 import json
 import os
 import sys
@@ -59,11 +60,19 @@ def say_json(record: Any) -> None:
 
 
 def say_table(table: Any) -> None:
-    """Print what rich draws on stdout, as wide as the terminal is."""
-    console = Console(highlight=False)
-    with console.capture() as drawn:
-        console.print(table)
-    say(drawn.get().rstrip("\n"))
+    """Print what rich draws on stdout, as wide and as colourful as the terminal is."""
+    terminal = Console()
+    page = _Page()
+    page.encoding = terminal.encoding  # without UTF-8, rich draws lines of - and |
+    drawing = Console(file=page, width=terminal.width, force_terminal=terminal.is_terminal, highlight=False)
+    drawing.print(table)
+    say(page.getvalue().rstrip("\n"))
+
+
+class _Page(io.StringIO):
+    """Text that says for which encoding it is."""
+
+    encoding = "utf-8"
 
 
 def complain(text: str) -> None:
