@@ -161,7 +161,7 @@ def _released(result: Release | Conclusion) -> str:
             continue
         shown = _prose(text)
         if name in ("value", "center"):
-            shown = _ball_words(value) + _numbers(value.center) if isinstance(value, Ball) else _numbers(value)
+            shown = _inner_ball(result) if isinstance(result, Release) and isinstance(value, Ball) else _numbers(value)
         rows.append(f"<tr><th>{html.escape(name)}</th><td>{shown}</td></tr>")
     return f'<table class="facts">{"".join(rows)}</table>'
 
@@ -186,6 +186,12 @@ def _numbers(value: Any) -> str:
 def _prose(text: str) -> str:
     """Return a text for people: escaped, and with long numbers rounded."""
     return html.escape(_LONG_NUMBER.sub(lambda number: f"{float(number[0]):.6g}", text))
+
+
+def _inner_ball(release: Release) -> str:
+    """Say which ball was released."""
+    outer = release.ball if release.value != release.ball else None
+    return _ball_words(release.value, outer) + _numbers(release.value.center)
 
 
 def _outer(release: Release) -> Ball | None:

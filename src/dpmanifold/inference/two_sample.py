@@ -189,7 +189,8 @@ class TwoSampleTest(Conclusion):
         return "Test of equal Fréchet means"
 
     def _numbers_told(self) -> dict[str, Any]:
-        return all_told(self, "p_value", "statistic", "rejects", "distance", "low", "high")
+        numbers = all_told(self, "p_value", "statistic", "rejects", "distance", "low", "high")
+        return {**numbers, "dimension": self.ball.frame.dim}
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
