@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import html
 import json
 import math
 import os
 import pathlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -26,6 +24,7 @@ from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.facts import array_text, facts_table, facts_text, told
 from dpmanifold.files import whole_file
 from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms import Calibration, Forecast, get
@@ -268,50 +267,6 @@ def read_record(path: str | os.PathLike[str]) -> Any:
         return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as problem:  # not JSON, not text, or a number that no machine reads
         raise InvalidDataError(f"{os.fspath(path)} is not JSON: {problem}.") from problem
-
-
-def told(compute: Callable[[], Any]) -> Any:
-    """Return what follows from a release as JSON can hold it: None for a number that is none. Never raises.
-
-    >>> told(lambda: np.array([0.5, np.inf])), told(lambda: "privacy"), told(lambda: 1 / 0)
-    ([0.5, None], 'privacy', None)
-    """
-    try:
-        return _finite(compute())
-    except Exception:  # whatever was released, the record of it must be written
-        return None
-
-
-def all_told(thing: object, *names: str) -> dict[str, Any]:
-    """Return attributes by name, as :func:`told` returns them."""
-    return {name: told(partial(getattr, thing, name)) for name in names}
-
-
-def _finite(found: Any) -> Any:
-    if isinstance(found, (bool, str)):
-        return found
-    if isinstance(found, (list, np.ndarray)) and np.ndim(found):
-        return [_finite(entry) for entry in found]
-    return float(found) if math.isfinite(found) else None
-
-
-def array_text(array: Any, digits: int = 5) -> str:
-    """Return an array for people: rounded, and shortened if it is long."""
-    return np.array2string(np.asarray(array), precision=digits, threshold=30)
-
-
-def facts_text(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
-    """Return facts as text for terminals; further lines of a fact stand below its first."""
-    mark = "" if private else " -- NOT PRIVATE (seeded, revealed or of public data)"
-    rows = [f"  {name:<12} {text}".replace("\n", "\n" + 15 * " ") for name, text in facts]
-    return "\n".join([title + mark, *rows])
-
-
-def facts_table(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
-    """Return facts as an HTML table for notebooks."""
-    rows = "".join(f"<tr><th>{html.escape(a)}</th><td><pre>{html.escape(b)}</pre></td></tr>" for a, b in facts)
-    mark = "" if private else " <b>NOT PRIVATE</b>"
-    return f"<table><caption>{html.escape(title)}{mark}</caption>{rows}</table>"
 
 
 # -------------------------------------------------------------------- spaces, balls and values as JSON

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from dpmanifold.ball import Ball
+from dpmanifold.facts import array_text
 from dpmanifold.inference import Conclusion, Interval, Region, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold
 from dpmanifold.privacy import in_plain_words
-from dpmanifold.release import Release, array_text
+from dpmanifold.release import Release
 from dpmanifold.stats import verify
 from dpmanifold.stats.check import Verification
 

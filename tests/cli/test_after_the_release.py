@@ -78,7 +78,7 @@ def test_a_failing_step_keeps_the_release_and_says_the_same_for_neighbours(
     silent = as_json and step in ("printing", "half axes", "covers ball", "share")  # then an answer is null
     if not silent:
         assert first.exit_code == 1
-        assert "the release IS written to r.json, and its promise is spent" in first.stderr
+        assert "the release IS written to r.json, and the promise is spent" in first.stderr
     if as_json:
         assert json.loads(first.stdout) == json.loads((tmp_path / "x" / "r.json").read_text())
 
@@ -111,6 +111,15 @@ def test_a_release_that_cannot_be_written_is_printed(invoke, monkeypatch):
     result = invoke(*MEAN, "--out", "mean.json", code=1)
     assert "No space left on device" in result.stderr
     assert dpm.verify(dpm.Release.from_dict(json.loads(result.stdout))).ok
+
+
+@pytest.mark.parametrize(("failure", "code"), [(explode, 1), (interrupt, 130)])
+def test_means_by_class_are_kept_as_well(folder, invoke, monkeypatch, failure, code):
+    np.save("labels.npy", np.arange(200) % 2)
+    monkeypatch.setattr("dpmanifold.cli.private.in_a_line", failure)
+    words = ["means", "a.npy", *MEAN[2:], "--labels", "labels.npy", "--classes", "0,1", "--out", "means"]
+    assert "he 2 releases ARE written to means, and the promise is spent" in invoke(*words, code=code).stderr
+    assert all(dpm.verify(dpm.load(folder / "means" / f"mean-{name}.json")).ok for name in (0, 1))
 
 
 @pytest.mark.parametrize("step", ["array", "picture", "report", "printing"])
@@ -154,7 +163,7 @@ Figure.savefig = savefig
 def test_signals_leave_the_release_and_no_temporary_files(folder, launch, name, when):
     result = launch(*MEAN, "--out", "mean.json", "--picture", "mean.png", first=when.format(name=name))
     assert result.returncode == 128 + getattr(signal, name)
-    assert result.stderr == b"dpm: interrupted. The release IS written to mean.json, and its promise is spent.\n"
+    assert result.stderr == b"dpm: interrupted. The release IS written to mean.json, and the promise is spent.\n"
     assert dpm.verify(dpm.load(folder / "mean.json")).ok
     assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy", "mean.json"]
 
@@ -190,7 +199,7 @@ def test_a_full_stdout_gives_a_message_and_keeps_the_release(folder, launch, wor
         result = launch(*MEAN, *words, stdout=sink)
     assert result.returncode == 1
     assert result.stderr.decode() == (
-        "dpm: the release IS written to mean.json, and its promise is spent; but it could not be printed "
+        "dpm: the release IS written to mean.json, and the promise is spent; but it could not be printed "
         "(No space left on device).\n"
     )
     assert dpm.verify(dpm.load(folder / "mean.json")).ok

@@ -93,6 +93,10 @@ def test_columns_in_another_order_are_not_released_silently(folder, invoke):
     assert "of 200 records" in refused
     assert "order of the columns" in refused
     assert not (folder / "mean.json").exists()
+    for command in (["mean"], ["ball"], ["means", "--labels", "labels.npy", "--classes", "0,1"]):
+        np.save("labels.npy", np.arange(200) % 2)
+        words = [command[0], "mrtrix.csv", *command[1:], "--columns", "a,b,c,d,e,f", *REST, "--out", "mean.json"]
+        assert "the columns are in another order" in invoke(*words, code=3).stderr
 
 
 def test_notice_and_quiet_contradict_each_other(records, invoke):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pathlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,20 @@ def records_of(
     except InvalidDataError as problem:
         raise InvalidDataError(f"{path}: {str(problem).replace('columns=', '--columns')}") from None
     return (np.asarray(space.project(records)) if normalize else records), space
+
+
+@contextlib.contextmanager
+def thinking_of_order(space: str | None, columns: str | None) -> Iterator[None]:
+    """Add to what is said of matrices that are none what is usually wrong with them in a table."""
+    try:
+        yield
+    except InvalidDataError as problem:
+        if columns is None or space not in ("spd", "spd-riemann") or "not positive definite" not in str(problem):
+            raise
+        raise InvalidDataError(
+            f"{problem} Or the columns are in another order: --columns takes the upper triangle row by row, "
+            "xx,xy,xz,yy,yz,zz, whatever their order in the file."
+        ) from None
 
 
 def units_of(text: str, path: str, n: int) -> Any:

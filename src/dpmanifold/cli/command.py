@@ -14,7 +14,7 @@ from typing import Any
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import EACH
+from dpmanifold.cli.arguments import EACH, thinking_of_order
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs
@@ -125,7 +125,8 @@ def private_command(*views: str) -> Callable[[Callable[..., Release | Conclusion
             outputs.check(inputs, mine.get("mechanism", "auto"), marked)
             teller(words["notice"], words["quiet"])  # refuses a contradiction before anything is read
             asked = Asked(_read(words), words)
-            with working("clipping and solving", quiet=words["quiet"]):
+            order = thinking_of_order(words["space"], words["columns"])
+            with order, working("clipping and solving", quiet=words["quiet"]):
                 result = release(asked, **mine)
             outputs.write(result, words["as_json"])
 

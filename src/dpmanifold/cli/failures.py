@@ -95,7 +95,7 @@ def kept(write: Callable[[], None], where: str, record: Any) -> Iterator[None]:
         if wants_traceback():
             traceback.print_exc()
         if written:
-            fail(f"{where}, and its promise is spent; but it could not be printed{_reason(problem)}.", FAULT)
+            fail(f"{where}, and the promise is spent; but it could not be printed{_reason(problem)}.", FAULT)
         _rescue(record, _reason(problem))
 
 
@@ -104,8 +104,8 @@ def _rescue(record: Any, reason: str) -> NoReturn:
     try:
         say_json(record)
     except CannotPrintError:
-        fail(f"the release could be neither written{reason} nor printed: it is lost, and its promise is spent.", FAULT)
-    fail(f"the release could not be written{reason}. It is printed instead, and its promise is spent: keep it.", FAULT)
+        fail(f"the release could be neither written{reason} nor printed: it is lost, and the promise is spent.", FAULT)
+    fail(f"the release could not be written{reason}. It is printed instead, and the promise is spent: keep it.", FAULT)
 
 
 def _reason(problem: Exception) -> str:
@@ -116,7 +116,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}, and its promise is spent."
+    return f"{text[0].upper()}{text[1:]}, and the promise is spent."
 
 
 def wants_traceback() -> bool:

@@ -74,7 +74,7 @@ class Outputs:
                 show_result(result, *written)
             if failed:
                 fail(
-                    f"{where}, and its promise is spent; but {' and '.join(failed)} could not be made. Try again, "
+                    f"{where}, and the promise is spent; but {' and '.join(failed)} could not be made. Try again, "
                     f"which costs nothing, with: dpm show {self.release} {' '.join(failed)}",
                     FAULT,
                 )

@@ -16,7 +16,7 @@ import typer
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words, classes_of, column_of, records_of
+from dpmanifold.cli.arguments import class_words, classes_of, column_of, records_of, thinking_of_order
 from dpmanifold.cli.command import Asked, private_command
 from dpmanifold.cli.failures import guarded, kept
 from dpmanifold.cli.notice import teller
@@ -118,7 +118,7 @@ def means(
         )
     which = column_of(labels, path, len(asked.records), "--labels")
     names = classes_of(words, which)
-    with working("clipping and solving", quiet=quiet):
+    with thinking_of_order(space, columns), working("clipping and solving", quiet=quiet):
         releases = private_means(
             asked.records, which, asked.ball, asked.privacy, units=asked.units, classes=names, mechanism=mechanism,
             invalid=invalid, curator=curator, confirm=confirm, refine=refine, rng=seed,
@@ -258,7 +258,7 @@ def ball(
     asked = Question.read(
         path, key, columns, space, size, units, (radius, center, source, None), (epsilon, delta, mu, rho), normalize
     )
-    with working("searching", quiet=quiet):
+    with thinking_of_order(space, columns), working("searching", quiet=quiet):
         release = private_ball(
             asked.records, asked.ball, asked.privacy, units=asked.units, coverage=coverage, invalid=invalid,
             curator=curator, confirm=confirm, rng=seed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -19,6 +19,7 @@ from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import json_safe
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
@@ -132,7 +133,7 @@ def mechanisms(as_json: options.Json = False) -> None:
 def plan(
     units: Annotated[int, typer.Option("-n", "--number", help="Number of units (people), public.")],
     space: options.Space,
-    size: options.Size = None,
+    size: options.SizeAlone = None,
     radius: options.Radius = None,
     center: options.Center = None,
     source: options.Source = "",
@@ -158,27 +159,27 @@ def plan(
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
     found = plan_mean(units, chosen, privacy, everything=everything)
-    needs = {} if error is None else _needs(error, units, chosen, privacy)
+    needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy)
     if picture is not None:
         save_picture(found, picture)
     if as_json:
-        rows = [dataclasses.asdict(row) for row in found.rows]
+        rows = json_safe([dataclasses.asdict(row) for row in found.rows])
         record = {"n": units, "privacy": privacy.to_dict(), "rows": rows, "refused": found.refused, **needs}
         say_json({**record, "verdict": found.verdict})
         return
     say_table(found.table())
-    say("\n".join([_COLUMNS, *([_FACTOR] if isinstance(where, SPD) else []), "", found.verdict, *needs.values()]))
+    say("\n".join([_COLUMNS, *([_FACTOR] if isinstance(where, SPD) else []), "", found.verdict, *sentences]))
 
 
-def _needs(error: float, units: int, ball: Ball, privacy: Promise) -> dict[str, str]:
-    """Say how many units, or which promise, an expected error would take."""
+def _needs(error: float, units: int, ball: Ball, privacy: Promise) -> tuple[dict[str, Any], list[str]]:
+    """Return how many units, and which promise, an expected error would take: for machines and for people."""
     people = needed_units(error, ball, privacy)
     delta = privacy.delta if isinstance(privacy, ApproxDP) else None
     promise = needed_promise(error, units, ball, type(privacy), delta=delta)
-    return {
-        "needed_units": f"An expected error of {error:g} takes {people:,} units under {privacy}.",
-        "needed_promise": f"With {units:,} units it takes {promise}.",
-    }
+    return {"needed_units": people, "needed_promise": promise.to_dict()}, [
+        f"An expected error of {error:g} takes {people:,} units under {privacy}.",
+        f"With {units:,} units it takes {promise}.",
+    ]
 
 
 @guarded

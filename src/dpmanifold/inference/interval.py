@@ -12,9 +12,10 @@ import numpy as np
 
 from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import all_told
 from dpmanifold.inference.estimate import ReleasedMean, degrees_of_freedom, mean_hessian, threshold
 from dpmanifold.inference.records import FromRelease, read_parts
-from dpmanifold.release import Release, all_told, read_record
+from dpmanifold.release import Release, read_record
 
 FORMAT = "dpmanifold interval 1"
 # Noise on the mean whose effect is larger than this share of the squared radius is cut by clipping: it is only bounded.

@@ -8,8 +8,9 @@ from typing import Any
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
+from dpmanifold.facts import all_told, facts_table, facts_text
 from dpmanifold.privacy import Promise
-from dpmanifold.release import Release, all_told, facts_table, facts_text, write_record
+from dpmanifold.release import Release, write_record
 
 
 class Conclusion(ABC):

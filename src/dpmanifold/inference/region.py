@@ -13,13 +13,14 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.inference.estimate import Estimate, degrees_of_freedom, squared_length, threshold
 from dpmanifold.inference.records import FromRelease, read_parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.noise.areas import farthest
-from dpmanifold.release import Release, all_told, array_text, array_to_json, read_record, told
+from dpmanifold.release import Release, array_to_json, read_record
 
 FORMAT = "dpmanifold region 1"
 

@@ -14,6 +14,7 @@ from scipy import optimize
 from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import all_told
 from dpmanifold.inference.estimate import (
     Estimate,
     degrees_of_freedom,
@@ -25,7 +26,7 @@ from dpmanifold.inference.estimate import (
 from dpmanifold.inference.records import Conclusion, read_parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
-from dpmanifold.release import Release, all_told, read_record
+from dpmanifold.release import Release, read_record
 
 FORMAT = "dpmanifold two-sample test 1"
 
