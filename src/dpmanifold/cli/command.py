@@ -28,7 +28,7 @@ _VIEWS = ("npy", "picture")
 # What a private command may read, and how its message calls it.
 _INPUTS = {
     "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
-    "about": "--about",
+    "about": "--about", "mask": "--mask",
 }  # fmt: skip
 
 
