@@ -1,5 +1,6 @@
 """scikit-learn's own checks on vectors, and their equivalents on matrices, which scikit-learn does not check."""
 
+import copy
 import pickle
 import subprocess
 import sys
@@ -119,7 +120,8 @@ def wide_ball(d):
 
 def checked_model(kind):
     more = {"classes": [0, 1, 2]} if issubclass(kind, PrivateMDM) else {}
-    return kind(wide_ball(3), GDP(1e3), units="each-record", public_data=True, random_state=0, **more)
+    terms = {"public_data": True, "confirm": True, "random_state": 0}  # some checks bring far or equal records
+    return kind(wide_ball(3), GDP(1e3), units="each-record", **terms, **more)
 
 
 @pytest.mark.filterwarnings("default")  # the checks warn about what they skip
@@ -169,9 +171,14 @@ def test_params_come_back_as_given(make):
 def test_budget_cannot_leave_the_process_and_a_saved_model_cannot_be_fitted(make):
     X, y = matrices()
     model = make()
-    with pytest.raises(TypeError, match="cannot be pickled"):
-        pickle.dumps(model)
-    loaded = pickle.loads(pickle.dumps(model.fit(X, y)))
+    unfitted = pickle.loads(pickle.dumps(model))
+    with pytest.raises(BudgetError, match=r"stayed in the process.*n_jobs=1.*threading.*set_params"):
+        unfitted.fit(X, y)
+    unfitted.set_params(budget=Budget(GDP(1.0))).fit(X, y)
+    for twin in (copy.copy(model), copy.deepcopy(model), copy.deepcopy(model.fit(X, y))):
+        assert twin.budget is model.budget
+    assert len(model.budget.history) == 1
+    loaded = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
     assert loaded.budget is None
     assert model.budget is not None
@@ -342,6 +349,33 @@ def test_without_budget_only_public_data_can_be_fitted(make):
     assert make(public_data=True).fit(X, y).transform(X).shape[0] == len(X)
 
 
+@MODELS
+def test_a_fit_to_public_data_does_not_call_itself_private(make):
+    X, y = matrices()
+    more = {"refine": True} if make is mean_model else {}
+    for release in releases_of(make(public_data=True, **more).fit(X, y)):
+        assert not release.private
+        assert not any(step.private for step in release.steps)
+        assert "NOT PRIVATE" in repr(release)
+        assert dpm.verify(release).ok
+        assert not dpm.verify(release).private
+    assert all(release.private for release in releases_of(make(**more).fit(X, y)))
+
+
+@MODELS
+def test_most_records_outside_the_ball_are_refused_unless_confirmed(make):
+    X, y = matrices()
+    small = Ball(SPD(3, metric="riemann"), 30 * np.eye(3), 0.5)
+    budget = Budget(GDP(1.0))
+    with pytest.raises(InvalidDataError, match="outside the ball"):
+        make(ball=small, budget=budget).fit(X, y)
+    assert budget.history == ()
+    make(ball=small, budget=budget, confirm=True).fit(X, y)
+    assert len(budget.history) == 1
+    with pytest.raises(InvalidArgumentError, match="confirm must be True or False"):
+        make(confirm="yes").fit(X, y)
+
+
 def test_cross_validation_stops_when_the_budget_is_spent():
     E, y = epochs()
     budget = Budget(GDP(2.0))  # four fits of mu = 1
@@ -390,6 +424,15 @@ def test_threads_share_the_budget():
         scores = cross_val_score(model, X, y, cv=5)
     assert np.isnan(scores).sum() == 1
     assert len(budget.history) == 4
+
+
+def test_processes_are_told_that_the_budget_stayed_behind_and_what_to_do():
+    X, y = matrices()
+    budget = Budget(GDP(2.0))
+    model = class_model(privacy=GDP(1.0), budget=budget)
+    with joblib.parallel_config("loky", n_jobs=2), pytest.raises(BudgetError, match=r"n_jobs=1, or threads"):
+        cross_val_score(model, X, y, cv=2, error_score="raise")
+    assert budget.history == ()
 
 
 @MODELS

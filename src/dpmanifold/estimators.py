@@ -16,7 +16,8 @@ What is not private, whatever the budget:
 
 scikit-learn's searches catch what `fit` raises and write `nan` for the score. Give `cross_val_score`, `GridSearchCV`
 and the like `error_score="raise"`, so that a spent budget stops them. A search fits once per candidate and fold, and
-with `refit=True` once more. Processes cannot share a budget: use `n_jobs=1`, or threads.
+with `refit=True` once more. Processes cannot share a budget, so that `n_jobs=2` by itself is refused when it fits: use
+`n_jobs=1`, or threads, `with joblib.parallel_config("threading", n_jobs=2)`.
 
 This module needs scikit-learn; `import dpmanifold` does not.
 """
@@ -24,6 +25,7 @@ This module needs scikit-learn; `import dpmanifold` does not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -32,7 +34,7 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, MissingPackageError
+from dpmanifold.errors import BudgetError, InvalidArgumentError, MissingPackageError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms import get
 from dpmanifold.noise.source import Rng
@@ -55,6 +57,34 @@ _OUTPUTS = ("distances", "tangent")
 _SEEDS = np.iinfo(np.int32).max
 
 
+class _LeftBehind:
+    """Stands for a budget that stayed in the process that made it."""
+
+    def __repr__(self) -> str:
+        return "a budget that stayed in another process"
+
+
+class _Carried:
+    """A budget inside an estimator's state: copies in this process keep it, and a pickle leaves it behind.
+
+    joblib hides what a budget says when it is pickled. So it is left out, and the fit in the other process says it.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+
+    def __deepcopy__(self, memo: object) -> _Carried:
+        return self
+
+    def __reduce__(self) -> tuple[type[_LeftBehind], tuple[()]]:
+        return _LeftBehind, ()
+
+
+def _marked_public(release: Release) -> Release:
+    """Mark a release of data that were declared public: nobody was protected by it, and no budget paid for it."""
+    return replace(release, private=False, steps=tuple(_marked_public(step) for step in release.steps))
+
+
 class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """What the two estimators share: who pays, who owns a record, and how records come in."""
 
@@ -62,8 +92,9 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     mechanism: str
     invalid: str
     units: object
-    budget: Budget | None
+    budget: Budget | _LeftBehind | None
     public_data: bool
+    confirm: bool
     random_state: object
     n_features_in_: int
 
@@ -78,11 +109,22 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 "budget must be given: every fit is a release, and scikit-learn fits many times. Give "
                 "budget=dpm.Budget(...), or public_data=True for data that may be shown to anyone."
             )
+        if isinstance(self.budget, _LeftBehind):
+            raise BudgetError(
+                "the budget stayed in the process that made it: this estimator was sent to another one (n_jobs above "
+                "1), or loaded from a file. Nothing was spent. Use n_jobs=1, or threads: joblib.parallel_config("
+                '"threading", n_jobs=2). One that was loaded takes a new budget: set_params(budget=dpm.Budget(...)).'
+            )
         if self.mechanism != "auto" and get(self.mechanism).baseline:
             raise InvalidArgumentError(
                 f'mechanism "{self.mechanism}" is a baseline whose mean need not be a point: it has no distances.'
             )
-        return {"units": self._owners(units), "budget": self.budget, "rng": self._rng()}
+        return {
+            "units": self._owners(units),
+            "confirm": self.confirm,
+            "budget": self.budget,
+            "rng": self._rng(),
+        }
 
     def _owners(self, given: object) -> object:
         chosen = self.units if given is None else given
@@ -141,14 +183,19 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return self.ball.space if isinstance(self.ball, Ball) else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the budget behind when a fitted model is saved: what was loaded predicts, and cannot be fitted.
-
-        An unfitted one is pickled to be fitted in another process, which the budget refuses itself.
-        """
+        """Leave the budget behind when the estimator is pickled: what is loaded predicts, and cannot be fitted."""
         state = dict(super().__getstate__())
-        if self.__sklearn_is_fitted__():
-            state["budget"] = None
+        if isinstance(self.budget, Budget):
+            state["budget"] = _Carried(self.budget)
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the budget of a copy; a fitted model that was loaded has none."""
+        super().__setstate__(state)
+        if isinstance(self.budget, _Carried):
+            self.budget = self.budget.budget
+        elif isinstance(self.budget, _LeftBehind) and self.__sklearn_is_fitted__():
+            self.budget = None
 
     def __sklearn_is_fitted__(self) -> bool:
         # A fit that was refused leaves n_features_in_ behind, which scikit-learn would take for a fitted model.
@@ -181,7 +228,8 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
         in an orthonormal frame at the mean
     units : "each-record" if nobody owns two records; with None (default), `fit` must be given ids
     budget : the one budget that every fit spends from, clones included
-    public_data : True to fit without a budget, for data that may be shown to anyone
+    public_data : True to fit without a budget, for data that may be shown to anyone; marks the release not private
+    confirm : True to fit although more than half of the records are clipped or replaced, which is refused otherwise
     random_state : None for a release; a seed, RandomState or Generator marks the release not private
 
     Attributes
@@ -219,6 +267,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
         invalid: str = "raise",
         budget: Budget | None = None,
         public_data: bool = False,
+        confirm: bool = False,
         random_state: object = None,
     ) -> None:
         self.ball = ball
@@ -230,6 +279,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
         self.invalid = invalid
         self.budget = budget
         self.public_data = public_data
+        self.confirm = confirm
         self.random_state = random_state
 
     def fit(self, X: object, y: object = None, units: object = None) -> Self:
@@ -245,7 +295,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
         if self.output not in _OUTPUTS:
             raise InvalidArgumentError(f'output must be "distances" or "tangent", got {shown(self.output)}.')
         records = self._records(X, self._space(), fitting=True)
-        self.release_ = private_mean(
+        release = private_mean(
             records,
             self.ball,
             self.privacy,
@@ -254,6 +304,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
             invalid=self.invalid,
             **terms,
         )
+        self.release_ = _marked_public(release) if self.public_data else release
         return self
 
     @property
@@ -282,7 +333,8 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     Parameters
     ----------
-    ball, privacy, mechanism, units, invalid, budget, public_data, random_state : as in :class:`PrivateFrechetMean`
+    ball, privacy, mechanism, units, invalid, budget, public_data, confirm, random_state : as in
+        :class:`PrivateFrechetMean`
     classes : the public list of classes; a label outside it is an error, and so is a class without records
 
     Attributes
@@ -323,6 +375,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         invalid: str = "raise",
         budget: Budget | None = None,
         public_data: bool = False,
+        confirm: bool = False,
         random_state: object = None,
     ) -> None:
         self.ball = ball
@@ -333,6 +386,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.invalid = invalid
         self.budget = budget
         self.public_data = public_data
+        self.confirm = confirm
         self.random_state = random_state
 
     def fit(self, X: object, y: object, units: object = None) -> Self:
@@ -348,7 +402,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         names = self._class_names()
         records, labels = self._records(X, self._space(), y=y, fitting=True)
         check_classification_targets(labels)
-        self.releases_ = private_means(
+        releases = private_means(
             records,
             labels,
             self.ball,
@@ -358,6 +412,8 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
             invalid=self.invalid,
             **terms,
         )
+        marked = _marked_public if self.public_data else lambda release: release
+        self.releases_ = {name: marked(release) for name, release in releases.items()}
         self.classes_ = np.array(names)
         return self
 

@@ -14,6 +14,8 @@ from typing import IO, Any
 def whole_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """Open a file beside `path` that takes its place when the block ends well, and vanishes if it does not.
 
+    What it holds is on the disk before it takes the place, so that a power cut leaves the old file or the new one.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -29,6 +31,8 @@ def whole_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any
     try:
         with os.fdopen(handle, mode, encoding=encoding) as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         # A private temporary file becomes one with the permissions that any new file would have.
         mask = os.umask(0)
         os.umask(mask)
@@ -38,3 +42,29 @@ def whole_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+    _settle(target.parent)
+
+
+def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Return whether two names are one file: spelt differently, or through a symbolic or a hard link.
+
+    Examples
+    --------
+    >>> same_file("docs/../mean.json", "mean.json"), same_file("a.json", "b.json")
+    (True, False)
+    """
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    with contextlib.suppress(OSError):  # what does not exist is nobody's link
+        return os.path.samefile(one, other)
+    return False
+
+
+def _settle(folder: pathlib.Path) -> None:
+    """Have the new name on the disk as well, where the system can do that for folders."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

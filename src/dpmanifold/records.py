@@ -204,7 +204,7 @@ def ball_to_dict(ball: Ball) -> dict[str, Any]:
     """Return a ball as names and numbers."""
     return {
         "space": repr(ball.space),
-        "center": _array_to_json(ball.center),
+        "center": array_to_json(ball.center),
         "radius": ball.radius,
         "origin": ball.origin,
         "simulated": ball.simulated,
@@ -241,7 +241,8 @@ def sensitivity_from_dict(record: Any) -> Sensitivity:
     return Sensitivity(number(known["value"], "sensitivity value"), **texts)
 
 
-def _array_to_json(array: Array) -> Any:
+def array_to_json(array: Array) -> Any:
+    """Return an array as lists; complex ones as two, the real and the imaginary parts."""
     if array.dtype.kind == "c":
         return [array.real.tolist(), array.imag.tolist()]
     return array.tolist()
@@ -262,7 +263,7 @@ def value_to_json(value: Any, statistic: str) -> Any:
     if isinstance(value, Ball):
         return {"ball": ball_to_dict(value)}
     if isinstance(value, np.ndarray):
-        return {"matrix" if statistic == "second moment" else "point": _array_to_json(value)}
+        return {"matrix" if statistic == "second moment" else "point": array_to_json(value)}
     return {"number": float(value)}
 
 

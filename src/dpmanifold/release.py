@@ -6,11 +6,11 @@ anybody (`stats.verify`), and it says what nobody can check from it.
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from dpmanifold._check import FloatArray
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.facts import array_text, facts_table, facts_text, told
 from dpmanifold.mechanisms import Calibration, Forecast, get
 from dpmanifold.privacy import Promise, promise_from_dict
 from dpmanifold.records import (
@@ -64,6 +65,8 @@ _PLAIN: dict[str, Callable[[Any, str], Any]] = {
 _OBJECTS = ("format", "value", "privacy", "share", "sensitivity", "ball", "steps", "details")
 _OPTIONAL = ("answers", "shrinkage", "raw")
 
+_QUANTILES = (0.05, 0.5, 0.95, 0.99)
+
 
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -82,7 +85,7 @@ class Release:
     n, unit : how many units, and what a unit is
     tol : the public tolerance the mean was solved to
     projected : whether the draw was moved into the ball afterwards
-    private : False if a seed or a generator was used, or anything was revealed
+    private : False if a seed or a generator was used, anything was revealed, or the data were declared public
     timing : what the running time may tell
     neighbours : the neighbouring relation
     arithmetic : "float": draws are doubles, and attacks on their low bits are not defended against
@@ -170,37 +173,24 @@ class Release:
     # ---------------------------------------------------------------- for people
 
     def __repr__(self) -> str:
-        lines = [
-            f"Release of a private {self.statistic}" + ("" if self.private else " -- NOT PRIVATE (seeded or revealed)")
-        ]
-        lines += [f"  {name:<12} {text}" for name, text in self._facts()]
-        return "\n".join(lines)
+        return facts_text(f"Release of a private {self.statistic}", self.private, self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
-        value = (
-            np.array2string(np.asarray(self.value), precision=5, threshold=30)
-            if self.statistic != "ball"
-            else repr(self.value)
-        )
         facts = [
-            ("value", value.replace("\n", "\n               ")),
+            ("value", repr(self.value) if self.statistic == "ball" else array_text(self.value)),
             ("promise", f"{self.privacy} for each {self.unit}, {self.n:,} of them"),
             ("mechanism", f"{self.mechanism}, scale {self.scale:.6g} ({self.rule})"),
             ("sensitivity", f"{self.sensitivity.value:.6g} ({self.sensitivity.bound} bound, {self.sensitivity.proof})"),
             ("ball", repr(self.ball)),
-            ("center", np.array2string(self.ball.center, precision=4, threshold=30).replace("\n", "\n" + 15 * " ")),
+            ("center", array_text(self.ball.center, digits=4)),
         ]
-        if self.statistic == "mean" and not get(self.mechanism).baseline:
-            forecast = self._forecast()
-            free = forecast.exact and (not self.projected or float(forecast.quantile(0.999)) < self.ball.radius)
+        if self._has_forecast:
             high = float(self.noise_quantile(0.95))
-            facts.append(
-                ("noise error", f"{self.noise_error():.4g} {'' if free else 'at most, '}expected; {high:.4g} with 95 %")
-            )
+            word = "" if self._is_exact() else "at most, "
+            facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %"))
             facts += self._clipping_facts()
         facts += [("note", text) for text in self._notes()]
-        time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
-        facts.append(("not covered", f"floating-point attacks, {time}"))
+        facts.append(("not covered", self._not_covered))
         return facts
 
     def _clipping_facts(self) -> list[tuple[str, str]]:
@@ -217,17 +207,48 @@ class Release:
         ]
 
     @property
+    def _has_forecast(self) -> bool:
+        """Whether the noise can be told as a distance: of means that are points."""
+        return self.statistic == "mean" and not get(self.mechanism).baseline
+
+    def _is_exact(self) -> bool:
+        """Whether the noise error is the expected one and no upper bound."""
+        forecast = self._forecast()
+        return forecast.exact and (not self.projected or float(forecast.quantile(0.999)) < self.ball.radius)
+
+    @property
+    def _not_covered(self) -> str:
+        time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
+        return f"floating-point attacks, {time}"
+
+    def answers(self) -> dict[str, Any]:
+        """Return what a person reads off this release, for machines; None stands for a number that cannot be told.
+
+        All of it follows from the rest of the record.
+        """
+        found: dict[str, Any] = {"notes": told(self._notes), "not_covered": self._not_covered}
+        if self._has_forecast:
+            found["noise_error"] = told(self.noise_error)
+            found["noise_error_is_exact"] = told(self._is_exact)
+            found["noise_quantiles"] = {f"{q:g}": told(partial(self.noise_quantile, q)) for q in _QUANTILES}
+            if self.clipping is not None:
+                found["clipping"] = told(lambda: vars(self.clipping))
+                found["error"] = told(self.error)
+        else:
+            found["noise_scale"] = self.scale
+        return found
+
+    @property
     def caution(self) -> str:
         """A warning in a few words where the noise leaves nothing of the answer; from public numbers."""
-        useless = self.statistic == "mean" and not get(self.mechanism).baseline and self._swamped()
-        return " (as large as the ball: it says nothing)" if useless else ""
+        return " (as large as the ball: it says nothing)" if self._has_forecast and self._swamped() else ""
 
     def _swamped(self) -> bool:
         return self._forecast().mean >= self.ball.radius
 
     def _notes(self) -> list[str]:
         """Say what a reader of the released value should know; post-processing of what was released."""
-        if self.statistic != "mean" or get(self.mechanism).baseline:
+        if not self._has_forecast:
             return []
         notes = []
         if "refine skipped" in self.details:
@@ -245,9 +266,14 @@ class Release:
 
     # ---------------------------------------------------------------- JSON
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON; numbers round-trip bit for bit."""
-        return {
+    def to_dict(self, answers: bool = True) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON; numbers round-trip bit for bit.
+
+        Parameters
+        ----------
+        answers : add what follows from them and people read (:meth:`answers`); reading the record back ignores it
+        """
+        record = {
             "format": FORMAT,
             "statistic": self.statistic,
             "value": value_to_json(self.value, self.statistic),
@@ -266,11 +292,12 @@ class Release:
             "timing": self.timing,
             "neighbours": self.neighbours,
             "arithmetic": self.arithmetic,
-            "steps": [step.to_dict() for step in self.steps],
+            "steps": [step.to_dict(answers=False) for step in self.steps],
             "details": dict(self.details),
             "version": self.version,
             **({"shrinkage": self.shrinkage, "raw": value_to_json(self.raw, "mean")} if self.shrinkage else {}),
         }
+        return {**record, "answers": self.answers()} if answers else record
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Release:
@@ -357,10 +384,3 @@ def _shrunken(record: dict[str, Any], ball: Ball) -> dict[str, Any]:
         raise InvalidDataError("raw is there only where the value was moved")
     raw = value_from_json(record["raw"], "mean", ball.space)
     return {"shrinkage": words(record["shrinkage"], "shrinkage"), "raw": raw}
-
-
-def facts_table(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
-    """Return facts as an HTML table for notebooks."""
-    rows = "".join(f"<tr><th>{html.escape(a)}</th><td><pre>{html.escape(b)}</pre></td></tr>" for a, b in facts)
-    mark = "" if private else " <b>NOT PRIVATE</b>"
-    return f"<table><caption>{html.escape(title)}{mark}</caption>{rows}</table>"

@@ -1,6 +1,8 @@
 """A report of a result in one HTML file: what was promised in plain words, the numbers, the pictures, how to check it.
 
-Nothing is loaded from a network. Everything in it follows from the result, so it costs no privacy.
+It is written for people: numbers are rounded, matrices are tables, and a result that fails its check says so first. The
+record at its end holds every digit. Nothing is loaded from a network. Everything in it follows from the result, so it
+costs no privacy.
 """
 
 from __future__ import annotations
@@ -9,23 +11,40 @@ import base64
 import html
 import io
 import json
+import re
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+
+from dpmanifold.ball import Ball
+from dpmanifold.facts import array_text
 from dpmanifold.inference import Conclusion, Interval, Region, TwoSampleTest
+from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold
 from dpmanifold.privacy import in_plain_words
 from dpmanifold.release import Release
 from dpmanifold.stats import verify
+from dpmanifold.stats.check import Verification
 
 _STYLE = """
 body { font: 16px/1.5 Georgia, serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2rem; border-bottom: 1px solid #ccc; }
-table { border-collapse: collapse; width: 100%; } caption { display: none; }
-th { text-align: left; vertical-align: top; padding: .25rem 1rem .25rem 0; white-space: nowrap; font-weight: normal;
-     color: #666; } td { padding: .25rem 0; } td pre { margin: 0; white-space: pre-wrap; }
-pre, code { font: 13px/1.45 ui-monospace, Menlo, Consolas, monospace; } img { max-width: 100%; }
-.mark { padding: .6rem .9rem; border-left: 5px solid; }
-.good { border-color: #009E73; background: #eef8f4; } .bad { border-color: #D55E00; background: #fdf1ea; }
+table.facts { border-collapse: collapse; width: 100%; }
+.facts > tbody > tr > th { text-align: left; vertical-align: top; padding: .25rem 1.2rem .25rem 0; width: 8rem;
+     font-weight: normal; color: #666; } .facts > tbody > tr > td { padding: .25rem 0; }
+table.matrix { border-collapse: collapse; border-left: 1px solid #444; border-right: 1px solid #444; }
+.matrix td { padding: 0 .6rem; text-align: right; font-variant-numeric: tabular-nums; }
+pre, code { font: 13px/1.45 ui-monospace, Menlo, Consolas, monospace; } pre { overflow-x: auto; margin: 0; }
+img { max-width: 100%; }
+.mark { padding: .6rem .9rem; border-left: 5px solid; } .mark ul { margin: .4rem 0; padding-left: 1.2rem; }
+.good { border-color: #009E73; background: #eef8f4; } .bad { border-color: #C00000; background: #fdeaea; }
 footer { margin-top: 3rem; color: #666; font-size: .85rem; }
 """
+# Matrices with more rows or columns are shortened as numpy shortens them.
+_LARGEST_TABLE = 12
+_LONG_NUMBER = re.compile(r"\d+\.\d{6,}(?:[eE][-+]?\d+)?")
+# What other sections of the report say in words.
+_ELSEWHERE = ("promise", "ball", "not covered")
 
 
 def html_report(result: Release | Conclusion) -> str:
@@ -46,41 +65,37 @@ def html_report(result: Release | Conclusion) -> str:
     (True, True)
     """
     base = _base(result)
-    title = _title(result)
     checked = verify(result)  # type: ignore[arg-type]
-    findings = "".join(f"<li>{html.escape(text)}</li>" for text in checked.findings)
-    unknown = "".join(f"<li>{html.escape(text)}</li>" for text in checked.cannot_know)
-    picture = _picture(result)
+    title = _title(result, checked.ok)
     record = html.escape(json.dumps(result.to_dict(), indent=1))
-    verdict = "Everything it states was recomputed and agrees." if checked.ok else "IT IS NOT CONSISTENT."
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>
 <h1>{html.escape(title)}</h1>
-{_mark(result.private)}
+{_verdict(result, checked)}
 <h2>What was promised</h2>
 <p>{html.escape(base.privacy.describe())}</p>
 <p>{html.escape(in_plain_words(base.privacy))}</p>
 <p>Protected is each {html.escape(base.unit)}; there are {base.n:,}{_others(result)}.
 Two data sets count as neighbours if one differs from the other so: {html.escape(base.neighbours)}.</p>
 <h2>What was released</h2>
-{result._repr_html_()}
-{picture}
+{_tried(lambda: _released(result), "The numbers of this record cannot be shown.")}
+{_tried(lambda: _picture(result), "There is no picture of it.") if checked.ok else ""}
 <h2>What it rests on</h2>
-<p>Records were moved into a public ball: {html.escape(repr(base.ball))}.
-Whoever lies outside counts as if on its edge, so the numbers are about the clipped records.
-{html.escape(_origin(base))}</p>
+<p>Records were moved into a {"released" if _outer(base) else "public"} ball: {_ball_words(base.ball, _outer(base))}
+Whoever lies outside counts as if on its edge, so the numbers are about the clipped records.</p>
+<table class="facts"><tr><th>centre of the ball</th><td>{_numbers(base.ball.center)}</td></tr></table>
 <h2>How to check it</h2>
-<p class="mark {"good" if checked.ok else "bad"}">{verdict}</p>
-<ul>{findings}</ul>
-<p>Save the record below as <code>release.json</code> and run <code>dpm verify release.json</code>, which recomputes
-this. What no check can know:</p><ul>{unknown}</ul>
+{_check(checked)}
 <p>Not covered by the promise: attacks on the low bits of floating-point noise, and running time
 ({html.escape(base.timing)}).</p>
-<details><summary>The record</summary><pre>{record}</pre></details>
+<details><summary>The record, with every digit</summary><pre>{record}</pre></details>
 <footer>dpmanifold {html.escape(base.version)}</footer>
 </body></html>
 """
+
+
+# -------------------------------------------------------------------- what kind of result, and whether it holds
 
 
 def _base(result: Release | Conclusion) -> Release:
@@ -93,23 +108,128 @@ def _base(result: Release | Conclusion) -> Release:
     return result.first
 
 
-def _title(result: Release | Conclusion) -> str:
+def _title(result: Release | Conclusion, ok: bool) -> str:
     title = f"A private {result.statistic}" if isinstance(result, Release) else result.title
+    if not ok:
+        return f"NOT CONSISTENT: {title[0].lower()}{title[1:]}"
     return title if result.private else f"{title} that is NOT private"
+
+
+def _verdict(result: Release | Conclusion, checked: Verification) -> str:
+    """Return the box at the top: red with the findings, red for what is not private, or green."""
+    if not checked.ok:
+        return (
+            '<div class="mark bad"><b>THIS RESULT IS NOT CONSISTENT. Do not rely on it.</b> What it states was '
+            f"recomputed, and this is wrong:{_list(checked.wrong)}</div>"
+        )
+    if not result.private:
+        return (
+            '<p class="mark bad">NOT PRIVATE: a seed was used, something was revealed, or the data were declared '
+            "public. For simulations and for public data only.</p>"
+        )
+    return (
+        '<p class="mark good">Private, by its own account: noise from the operating system, and nothing revealed. '
+        "What it states was recomputed and agrees.</p>"
+    )
+
+
+def _check(checked: Verification) -> str:
+    """Return how the result was checked, and what no check can know."""
+    found = "" if not checked.ok else f"<p>Everything it states was recomputed and agrees:</p>{_list(checked.findings)}"
+    return (
+        f"{found}<p>Save the record below as <code>release.json</code> and run <code>dpm verify release.json</code>, "
+        f"which recomputes this. What no check can know:</p>{_list(checked.cannot_know)}"
+    )
+
+
+def _list(texts: tuple[str, ...]) -> str:
+    return "<ul>" + "".join(f"<li>{_prose(text)}</li>" for text in texts) + "</ul>"
 
 
 def _others(result: Release | Conclusion) -> str:
     return f" in the first group and {result.second.n:,} in the second" if isinstance(result, TwoSampleTest) else ""
 
 
-def _origin(base: Release) -> str:
-    return "" if base.ball.origin else "The release does not say where this knowledge came from: ask."
+# -------------------------------------------------------------------- numbers for people
 
 
-def _mark(private: bool) -> str:
-    if private:
-        return '<p class="mark good">Private: noise was drawn from the operating system, and nothing was revealed.</p>'
-    return '<p class="mark bad">NOT PRIVATE: a seed was used, or something was revealed. For simulations only.</p>'
+def _released(result: Release | Conclusion) -> str:
+    """Return what was released as a table of names and numbers."""
+    value = result.value if isinstance(result, Release) else getattr(result, "center", None)
+    rows = []
+    for name, text in result._facts():
+        if name in _ELSEWHERE or (name == "center" and isinstance(result, Release)):
+            continue
+        shown = _prose(text)
+        if name in ("value", "center"):
+            shown = _inner_ball(result) if isinstance(result, Release) and isinstance(value, Ball) else _numbers(value)
+        rows.append(f"<tr><th>{html.escape(name)}</th><td>{shown}</td></tr>")
+    return f'<table class="facts">{"".join(rows)}</table>'
+
+
+def _numbers(value: Any) -> str:
+    """Return a number as text, and a vector or a matrix as a table; complex entries as rows of two coordinates."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"{float(array):.5g}"
+    if array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag], axis=-1)
+    grid = np.atleast_2d(array)
+    if grid.ndim > 2 or max(grid.shape) > _LARGEST_TABLE:
+        return f"<pre>{html.escape(array_text(array))}</pre>"
+    digits = max(0, 4 - int(np.floor(np.log10(max(np.abs(grid).max(), 1e-12)))))
+    while digits and np.array_equal(np.round(grid, digits - 1), np.round(grid, digits)):
+        digits -= 1  # zeros at the end of every entry
+    rows = ("".join(f"<td>{entry + 0.0:.{digits}f}</td>" for entry in row) for row in np.round(grid, digits))
+    return '<table class="matrix">' + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+
+
+def _prose(text: str) -> str:
+    """Return a text for people: escaped, and with long numbers rounded."""
+    return html.escape(_LONG_NUMBER.sub(lambda number: f"{float(number[0]):.6g}", text))
+
+
+def _inner_ball(release: Release) -> str:
+    """Say which ball was released."""
+    outer = release.ball if release.value != release.ball else None
+    return _ball_words(release.value, outer) + _numbers(release.value.center)
+
+
+def _outer(release: Release) -> Ball | None:
+    """Return the public ball inside which a step of the release found its ball, if one did."""
+    step = release
+    while step.steps:
+        step = step.steps[0]
+    return step.ball if step.statistic == "ball" and step.value == release.ball != step.ball else None
+
+
+def _ball_words(ball: Ball, outer: Ball | None = None) -> str:
+    """Say in a sentence which ball it is and where it comes from."""
+    source = f"It comes from: {_prose(ball.origin)}." if ball.origin else "Nothing says where it comes from: ask."
+    if outer is not None:
+        known = f" ({_prose(outer.origin)})" if outer.origin else ""
+        source = (
+            f"It was found privately, as part of this promise, in a public one of radius {outer.radius:.5g}{known}."
+        )
+    mark = " A SEEDED SIMULATION FOUND IT." if ball.simulated else ""
+    return f"{html.escape(_space_words(ball.space))}, radius {ball.radius:.5g}. {source}{mark}"
+
+
+def _space_words(space: Manifold) -> str:
+    match space:
+        case SPD(size=k):
+            metric = "affine-invariant" if not space.is_flat else "log-Euclidean"
+            return f"{k} × {k} symmetric positive definite matrices with the {metric} distance"
+        case KendallShapes(landmarks=k):
+            return f"shapes of {k} landmarks in the plane"
+        case Hyperbolic():
+            return f"points of hyperbolic space of dimension {space.dim}"
+        case Euclidean():
+            return f"vectors of {space.dim} number{'' if space.dim == 1 else 's'}"
+    return f"directions, unit vectors of {space.shape[0]} numbers"
+
+
+# -------------------------------------------------------------------- the picture
 
 
 def _picture(result: Release | Conclusion) -> str:
@@ -121,3 +241,11 @@ def _picture(result: Release | Conclusion) -> str:
     figure.savefig(buffer, format="png", dpi=150)
     code = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f'<p><img alt="The released result as a picture" src="data:image/png;base64,{code}"></p>'
+
+
+def _tried(make: Callable[[], str], otherwise: str) -> str:
+    """Return a part of the report, or a sentence in its place: what is wrong with a record is told all the same."""
+    try:
+        return make()
+    except Exception:
+        return f"<p>{otherwise}</p>"

@@ -198,8 +198,10 @@ def test_classes_are_words_or_numbers_and_files_are_whole(run, tmp_path, monkeyp
         path.write_text("{}")
 
     monkeypatch.setattr("dpmanifold.cli.private.write_record", full)
-    run(*common, "--classes", "01,02", "--out", "other", code=2)
+    printed = run(*common, "--classes", "01,02", "--out", "other", code=1)
     assert not (tmp_path / "other").exists()  # no half of a set stays
+    assert "No space left on device" in printed.stderr
+    assert json.loads(printed.stdout).keys() == {"01", "02"}  # and nothing is lost
 
 
 def test_a_view_that_fails_does_not_hide_the_release(run, monkeypatch):
@@ -245,6 +247,9 @@ def test_plan_and_lists(run):
         run("plan", "--space", "spd", "--size", "3", "-n", "500", "--radius", "2", "--mu", "1", "--json").stdout
     )
     assert found["rows"][0]["mechanism"] == "wrapped-gaussian"
+    needs = json.loads(run("plan", *ball, "-n", "500", "--epsilon", "1", "--error", "0.01", "--json").stdout)
+    assert isinstance(needs["needed_units"], int)
+    assert dpm.privacy.promise_from_dict(needs["needed_promise"]).epsilon < 1
     rows = json.loads(run("mechanisms", "--json").stdout)
     assert {row["name"] for row in rows} == set(dpm.mechanisms.MECHANISMS)
     assert "wrapped-gaussian" in run("mechanisms").stdout
@@ -262,6 +267,7 @@ def test_seeds_and_reveal_mark_the_result(run):
     assert "NOT PRIVATE" in pathlib.Path("revealed.html").read_text()
     record = json.loads(pathlib.Path("seeded.json").read_text())
     record["scale"] /= 2
+    del record["answers"]
     pathlib.Path("forged.json").write_text(json.dumps(record))
     result = CliRunner().invoke(app, ["verify", "forged.json"])
     assert result.exit_code == 4

@@ -16,6 +16,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import EACH
 from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.work import working
@@ -24,6 +25,11 @@ from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 
 _VIEWS = ("npy", "picture")
+# What a private command may read, and how its message calls it.
+_INPUTS = {
+    "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
+    "about": "--about", "mask": "--mask",
+}  # fmt: skip
 
 
 def _shared(
@@ -47,6 +53,9 @@ def _shared(
     mu: options.Mu = None,
     rho: options.Rho = None,
     invalid: options.Invalid = "raise",
+    confirm: options.Confirm = False,
+    notice: options.ShowNotice = False,
+    quiet: options.Quiet = False,
     seed: options.Seed = None,
     npy: options.Npy = None,
     picture: options.Picture = None,
@@ -71,8 +80,14 @@ class Asked:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """Units, what to do with invalid records, and the seed of a simulation."""
-        return {"units": self.question.units, "invalid": self.words["invalid"], "rng": self.words["seed"]}
+        """Units, what to do with invalid records, who is told of them, and the seed of a simulation."""
+        return {
+            "units": self.question.units,
+            "invalid": self.words["invalid"],
+            "curator": teller(self.words["notice"], self.words["quiet"]),
+            "confirm": self.words["confirm"],
+            "rng": self.words["seed"],
+        }
 
     @property
     def each_record(self) -> bool:
@@ -109,9 +124,12 @@ def private_command(*views: str) -> Callable[[Callable[..., Release | Conclusion
         def run(**words: Any) -> None:
             mine = {parameter.name: words.pop(parameter.name) for parameter in own}
             outputs = Outputs(words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
-            outputs.check(mine.get("mechanism", "auto"), words["seed"] is not None or mine.get("reveal", False))
+            marked = words["seed"] is not None or mine.get("reveal", False)
+            inputs = {name: (words | mine).get(option) for option, name in _INPUTS.items()}
+            outputs.check(inputs, mine.get("mechanism", "auto"), marked)
+            teller(words["notice"], words["quiet"])  # refuses a contradiction before anything is read
             asked = Asked(_read(words), words)
-            with working("clipping and solving"):
+            with working("clipping and solving", quiet=words["quiet"]):
                 result = release(asked, **mine)
             outputs.write(result, words["as_json"])
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from dpmanifold import data
 from dpmanifold._check import Array
@@ -15,6 +14,7 @@ from dpmanifold._extras import optional_module
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import require_plots, save_figure, save_picture, save_report
+from dpmanifold.cli.speech import say, say_table
 from dpmanifold.cli.work import working
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import logm
@@ -43,25 +43,24 @@ def demo(
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not force)):
         raise InvalidArgumentError(f"--out {out} exists. Give a new folder, or --force to overwrite what is there.")
     out.mkdir(parents=True, exist_ok=True)
-    screen = Console(highlight=False, soft_wrap=True)
 
-    screen.rule("1. data: images become covariance matrices")
+    _part("1. data: images become covariance matrices")
     with working("descriptors", len(images)) as advance:
         records = data.descriptors_in_blocks(images, _ETA, progress=advance)
     ball = data.descriptor_ball("gray", _ETA, image_size=(8, 8))
-    screen.print(
+    say(
         f"{len(records):,} images of handwritten digits, each a point of {ball.space!r}. Whatever an image shows, its "
         f"point lies in a ball of radius {ball.radius:.2f}: that is public."
     )
 
-    screen.rule("2. plan: what to expect, before any data is touched")
+    _part("2. plan: what to expect, before any data is touched")
     people = int(np.bincount(labels).min())
     plan = plan_mean(people, ball, _MEANS)
-    screen.print(plan.table())
-    screen.print(plan.verdict)
+    say_table(plan.table())
+    say(plan.verdict)
     save_picture(plan, out / "plan.png")
 
-    screen.rule("3. release: one mean per digit, each in a smaller ball found privately")
+    _part("3. release: one mean per digit, each in a smaller ball found privately")
     budget = Budget(_TOTAL)
     classes = list(range(10))
     means = private_means(records, labels, ball, _MEANS, units=EACH_RECORD, classes=classes, refine=True, budget=budget)
@@ -70,30 +69,35 @@ def demo(
     save_picture(means[0], out / "mean-0.png")
     errors = [compare(means[c], records[labels == c], public=True).error for c in classes]
     forecast = float(np.mean([release.noise_error() for release in means.values()]))
-    screen.print(
+    say(
         f"Balls shrank to a radius of {np.mean([r.ball.radius for r in means.values()]):.2f}. "
         f"Expected noise {forecast:.3f}; true error, which only public data may show, {np.mean(errors):.3f} on average."
     )
     private, plain = _recognised(means, records, labels)
-    screen.print(f"The nearest private mean recognises {private:.0%} of the images; without privacy it is {plain:.0%}.")
+    say(f"The nearest private mean recognises {private:.0%} of the images; without privacy it is {plain:.0%}.")
 
-    screen.rule("4. how sure: a confidence region for the mean of all digits")
+    _part("4. how sure: a confidence region for the mean of all digits")
     region = private_region(records, ball, _REGION, units=EACH_RECORD, budget=budget)
     region.save(out / "region.json")
     save_figure(plots.tangent(region), out / "region.png")
-    screen.print(repr(region).replace(repr(region.ball), "as above"), markup=False)
+    say(repr(region).replace(repr(region.ball), "as above"))
 
-    screen.rule("5. check: recomputed from what the releases state")
+    _part("5. check: recomputed from what the releases state")
     good = all(verify(release).ok for release in means.values()) and verify(region).ok
-    screen.print("All eleven releases are consistent." if good else "A RELEASE IS NOT CONSISTENT.")
+    say("All eleven releases are consistent." if good else "A RELEASE IS NOT CONSISTENT.")
     save_report(region, out / "region.html")
-    screen.print(f"Written to {out}: releases (.json), pictures (.png) and a report, region.html.\n", markup=False)
-    screen.print(f"Promised: {_TOTAL}. {in_plain_words(_TOTAL)}")
-    screen.print(f"Cost: the whole budget of {_TOTAL}: {_MEANS} for the ten means, {_REGION} for the region.")
-    screen.print(
+    say(f"Written to {out}: releases (.json), pictures (.png) and a report, region.html.\n")
+    say(f"Promised: {_TOTAL}. {in_plain_words(_TOTAL)}")
+    say(f"Cost: the whole budget of {_TOTAL}: {_MEANS} for the ten means, {_REGION} for the region.")
+    say(
         f"Off by: {np.mean(errors):.2f} on average per digit, where digits lie {_apart(means):.2f} apart "
         "(shown because these images are public)."
     )
+
+
+def _part(title: str) -> None:
+    """Print a heading."""
+    say(f"\n--- {title}")
 
 
 def _digits() -> tuple[Array, Array]:

@@ -1,30 +1,30 @@
 """How a command fails: one paragraph on stderr with the remedy, and an exit code that says whose turn it is.
 
-0 done, 1 a fault of the program, 2 bad arguments, 3 data refused, 4 the promise cannot be kept.
+0 done, 1 a fault of the program or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import typer
 
+from dpmanifold.cli.endings import Terminated, code_of, held_back
+from dpmanifold.cli.speech import CannotPrintError, complain, say_json
 from dpmanifold.errors import BudgetError, DPManifoldError, InvalidDataError, PromiseError
 
-BUG, BAD_ARGUMENTS, DATA_REFUSED, PROMISE_IMPOSSIBLE = 1, 2, 3, 4
-
-
-class ViewError(Exception):
-    """A release was written, and then something went wrong with a view of it."""
+FAULT, BAD_ARGUMENTS, DATA_REFUSED, PROMISE_IMPOSSIBLE = 1, 2, 3, 4
 
 
 def fail(message: str, code: int = BAD_ARGUMENTS) -> NoReturn:
     """Say what is wrong on stderr and end the command."""
-    typer.echo(f"dpm: {message}", err=True)
+    complain(message)
     raise typer.Exit(code)
 
 
@@ -49,19 +49,76 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail(str(problem), PROMISE_IMPOSSIBLE)
         except DPManifoldError as problem:
             fail(str(problem), BAD_ARGUMENTS)
+        except CannotPrintError as problem:
+            fail(f"standard output cannot be written: {problem}.", FAULT)
         except OSError as problem:
             fail(f"{problem.filename or 'a file'}: {problem.strerror or 'cannot be used'}. Check the path.")
         except MemoryError:
-            fail("not enough memory. Give the data as .npy, which is read in blocks, or use a larger machine.", BUG)
-        except ViewError as problem:
-            fail(str(problem), BUG)
+            fail("not enough memory. Give the data as .npy, which is read in blocks, or use a larger machine.", FAULT)
+        except (KeyboardInterrupt, Terminated) as ending:
+            fail("interrupted.", code_of(ending))
         except Exception as problem:
-            if os.environ.get("DPM_TRACEBACK"):
+            if wants_traceback():
                 raise
             fail(
                 f"an unexpected {type(problem).__name__}. Its message may quote data and is not shown: set "
                 "DPM_TRACEBACK=1 to see it, and please report it.",
-                BUG,
+                FAULT,
             )
 
     return run
+
+
+@contextlib.contextmanager
+def kept(write: Callable[[], None], where: str, record: Any) -> Iterator[None]:
+    """Write what was released before anything else is done; whatever fails afterwards is told with where it is.
+
+    What is told is the same whatever was released, but for the system's own reason (a full disk, a closed pipe).
+
+    Parameters
+    ----------
+    write : writes the release
+    where : says where it is then, such as "the release IS written to mean.json"
+    record : the release for machines: printed if it cannot be written, as its promise is spent
+    """
+    written = False
+    try:
+        with held_back():
+            write()
+            written = True
+        yield
+    except typer.Exit:
+        raise
+    except (KeyboardInterrupt, Terminated) as ending:
+        fail(f"interrupted. {_sentence(where) if written else 'Nothing was written.'}", code_of(ending))
+    except Exception as problem:
+        if wants_traceback():
+            traceback.print_exc()
+        if written:
+            fail(f"{where}, and the promise is spent; but it could not be printed{_reason(problem)}.", FAULT)
+        _rescue(record, _reason(problem))
+
+
+def _rescue(record: Any, reason: str) -> NoReturn:
+    """Print a release that cannot be written: its noise was drawn, and drawing again would cost as much again."""
+    try:
+        say_json(record)
+    except CannotPrintError:
+        fail(f"the release could be neither written{reason} nor printed: it is lost, and the promise is spent.", FAULT)
+    fail(f"the release could not be written{reason}. It is printed instead, and the promise is spent: keep it.", FAULT)
+
+
+def _reason(problem: Exception) -> str:
+    """Return the system's reason, if it is one; other messages could quote data."""
+    said = problem.strerror if isinstance(problem, OSError) else None
+    said = str(problem) if isinstance(problem, CannotPrintError) else said
+    return f" ({said})" if said else ""
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}, and the promise is spent."
+
+
+def wants_traceback() -> bool:
+    """Return whether whoever holds the data asked to see what went wrong."""
+    return bool(os.environ.get("DPM_TRACEBACK"))

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dpmanifold import __version__, linalg
 from dpmanifold.cli import demo, private, public, reproduce, results
+from dpmanifold.cli.endings import Terminated, unwinding
+from dpmanifold.cli.failures import FAULT
+from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, say, use_plain_letters
+
+
+class _Commands(TyperGroup):
+    """All commands, help texts included: on any terminal, and unwound by the signals that would kill them."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        use_plain_letters()
+        try:
+            with unwinding():
+                try:
+                    return super().main(*args, **options)
+                finally:
+                    finish()
+        except Terminated as ending:
+            raise SystemExit(ending.code) from None
+        except (OSError, CannotPrintError) as problem:  # of help texts: commands have told already
+            give_up_stdout()
+            complain(f"standard output cannot be written: {getattr(problem, 'strerror', None) or problem}.")
+            raise SystemExit(FAULT) from None
+
 
 app = typer.Typer(
     name="dpm",
+    cls=_Commands,
     help="Differentially private statistics for data on curved spaces.\n\n"
-    "Start with dpm demo; then dpm plan, dpm mean, dpm show. Exit codes: 0 done, 1 a fault of the program, 2 bad "
-    "arguments, 3 data refused, 4 the promise cannot be kept.",
+    "Start with dpm demo; then dpm plan, dpm mean, dpm show. Exit codes: 0 done, 1 a fault of the program or the "
+    "machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept, "
+    "130 or 143 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     add_completion=False,
@@ -23,7 +49,7 @@ app = typer.Typer(
 def _show_version(wanted: bool) -> None:
     if wanted:
         missing = "" if linalg.available() else ": the compiled kernels are not installed"
-        typer.echo(f"dpmanifold {__version__} ({linalg.level()}{missing})")
+        say(f"dpmanifold {__version__} ({linalg.level()}{missing})")
         raise typer.Exit
 
 

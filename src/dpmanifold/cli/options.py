@@ -39,6 +39,7 @@ Coordinates = Annotated[
 Mask = Annotated[str | None, typer.Option(help="An image that is above 0 in the voxels to take, with .nii or .nii.gz.")]
 Space = Annotated[str, typer.Option(help="One of: " + ", ".join(SPACES) + ".")]
 Size = Annotated[int | None, typer.Option(help="Dimension, landmarks or matrix size; from the records if left out.")]
+SizeAlone = Annotated[int | None, typer.Option(help="Dimension d, number of landmarks k, or size k of the matrices.")]
 Units = Annotated[
     str,
     typer.Option(
@@ -57,12 +58,16 @@ Radius = Annotated[
 Center = Annotated[
     str | None,
     typer.Option(
-        help="0,0,1 (coordinates), 0.7 (times the identity) or a file with one point; else the identity or zero.",
+        help="0,0,1 (coordinates), 0.7 (times the identity) or a file with one point; else the identity or zero. "
+        "Directions and shapes need one.",
         rich_help_panel=_BALL,
     ),
 ]
 Source = Annotated[str, typer.Option(help="Where this knowledge comes from; results repeat it.", rich_help_panel=_BALL)]
-BallFile = Annotated[str | None, typer.Option("--ball", help="A ball's file instead.", rich_help_panel=_BALL)]
+BallFile = Annotated[
+    str | None,
+    typer.Option("--ball", help="A file instead: from dpm ball, or dpm descriptors --ball.", rich_help_panel=_BALL),
+]
 Epsilon = Annotated[
     float | None,
     typer.Option(
@@ -85,10 +90,23 @@ Mechanism = Annotated[str, typer.Option(help="auto, or a name from dpm mechanism
 Invalid = Annotated[
     str,
     typer.Option(
-        help="raise: refuse bad records (the message describes data). center: count them as the center, silently. "
-        "What cannot be read from the file at all is refused either way."
+        help="raise: refuse bad records (the message describes data). center: count them as the center "
+        "(more than half: see --confirm). What cannot be read from the file at all is refused either way."
     ),
 ]
+Confirm = Annotated[
+    bool,
+    typer.Option("--confirm", help="Go on although more than half of the records were clipped or replaced."),
+]
+ShowNotice = Annotated[
+    bool,
+    typer.Option(
+        "--notice",
+        help="Say on stderr how many records were clipped or replaced, even if it is no terminal. NOT PRIVATE: for "
+        "the curator alone.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors: no notice, no progress.")]
 Normalize = Annotated[
     bool,
     typer.Option(
@@ -101,8 +119,10 @@ Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON.", rich_hel
 Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]
 Picture = Annotated[pathlib.Path | None, typer.Option(help="A picture: .png, .svg, .pdf.", rich_help_panel=_OUT)]
 Html = Annotated[pathlib.Path | None, typer.Option("--html", help="A report in one .html file.", rich_help_panel=_OUT)]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel=_OUT)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Overwrite files that exist, but never what is read.", rich_help_panel=_OUT)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, with everything that people see.")]
 Reveal = Annotated[
     bool, typer.Option("--reveal", help="Compare with the data, for data that may be shown: marks it NOT PRIVATE.")
 ]

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-import typer
-from rich.console import Console
 
 from dpmanifold._extras import optional_module
-from dpmanifold.cli.failures import ViewError
+from dpmanifold.cli.failures import FAULT, fail, kept, wants_traceback
+from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.files import whole_file
+from dpmanifold.files import same_file, whole_file
 from dpmanifold.inference import Conclusion
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.records import write_record
 from dpmanifold.release import Release
 
 PICTURES = (".png", ".svg", ".pdf")
-
-
-def console() -> Console:
-    """Return where results are printed; made anew, so that it follows whoever captures the output."""
-    return Console(highlight=False, soft_wrap=True)
+Inputs = Mapping[str, str | os.PathLike[str] | None]
+"""What a command reads, by the word that names it: files, folders, or texts that may name one."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,13 @@ class Outputs:
     html: pathlib.Path | None = None
     force: bool = False
 
-    def check(self, mechanism: str = "auto", marked: bool = False) -> Outputs:
-        """Refuse paths that cannot be written or hold something, and pictures that cannot be drawn.
+    def check(self, inputs: Inputs, mechanism: str = "auto", marked: bool = False) -> Outputs:
+        """Refuse paths that cannot be written, hold something or are read, and pictures that cannot be drawn.
 
         `marked` says that the result will be NOT PRIVATE, which a bare array could not show.
         """
         options = {"--out": self.release, "--npy": self.npy, "--picture": self.picture, "--html": self.html}
-        check_targets({option: path for option, path in options.items() if path is not None}, self.force)
+        check_targets({option: path for option, path in options.items() if path is not None}, self.force, inputs)
         if self.npy is not None and marked:
             raise InvalidArgumentError("--npy holds numbers alone and could not be marked NOT PRIVATE. Leave it out.")
         if self.picture is not None or self.html is not None:
@@ -56,50 +54,86 @@ class Outputs:
         return self
 
     def write(self, result: Release | Conclusion, as_json: bool) -> None:
-        """Write everything that was asked for, the release first, and print what was released."""
-        write_record(self.release, result.to_dict())
-        try:
-            self._write_views(result)
-        except Exception as problem:
-            raise ViewError(
-                f"the release IS written to {self.release}, and its promise is spent; but a further file could not be "
-                f"made ({type(problem).__name__}). Try again with: dpm show {self.release}"
-            ) from problem
-        if as_json:
-            typer.echo(json.dumps(result.to_dict(), indent=2))
-            return
-        show_result(result, self.release, self.npy, self.picture, self.html)
+        """Write the release, then every view of it that can be made, and print what was released."""
+        record = result.to_dict()
+        where = f"the release IS written to {self.release}"
+        with kept(lambda: write_record(self.release, record), where, record):
+            written: list[pathlib.Path] = [self.release]
+            failed: list[str] = []
+            for option, path, make in self._views(result):
+                try:
+                    make()
+                except Exception:
+                    failed.append(f"{option} {path}")
+                    if wants_traceback():
+                        traceback.print_exc()
+                else:
+                    written.append(path)
+            if as_json:
+                say_json(record)
+            else:
+                show_result(result, *written)
+            if failed:
+                fail(
+                    f"{where}, and the promise is spent; but {' and '.join(failed)} could not be made. Try again, "
+                    f"which costs nothing, with: dpm show {self.release} {' '.join(failed)}",
+                    FAULT,
+                )
 
-    def _write_views(self, result: Release | Conclusion) -> None:
+    def _views(self, result: Release | Conclusion) -> Iterator[tuple[str, pathlib.Path, Callable[[], None]]]:
+        """Give every further file that was asked for, with what makes it."""
         value = result.value if isinstance(result, Release) else getattr(result, "center", None)
         if self.npy is not None and value is not None:
-            with whole_file(self.npy, "wb") as file:
-                np.save(file, np.asarray(value), allow_pickle=False)
+            yield "--npy", self.npy, lambda path=self.npy: save_array(value, path)  # type: ignore[misc]
         if self.picture is not None:
-            save_picture(result, self.picture)
+            yield "--picture", self.picture, lambda path=self.picture: save_picture(result, path)  # type: ignore[misc]
         if self.html is not None:
-            save_report(result, self.html)
+            yield "--html", self.html, lambda path=self.html: save_report(result, path)  # type: ignore[misc]
 
 
 def show_result(result: Release | Conclusion, *written: pathlib.Path | None) -> None:
     """Print a result and where it was written."""
-    screen = console()
-    screen.print(repr(result), markup=False)
-    for path in written:
-        if path is not None:
-            screen.print(f"  written      {path}", markup=False)
+    say("\n".join([repr(result), *(f"  written      {path}" for path in written if path is not None)]))
 
 
-def check_targets(targets: dict[str, pathlib.Path], force: bool) -> None:
-    """Refuse files that cannot be written, exist, or are named twice; keys are the options that name them."""
+def check_targets(targets: Mapping[str, pathlib.Path], force: bool, inputs: Inputs) -> None:
+    """Refuse files that cannot be written, exist, are read or are named twice; keys are the options that name them.
+
+    What is read is never written over, `force` or not.
+    """
     for option, path in targets.items():
+        _refuse_input(option, path, inputs)
         check_target(option, path, force)
         if option == "--picture":
             check_picture(path)
         if option == "--html" and path.suffix.lower() not in (".html", ".htm"):
             raise InvalidArgumentError(f"--html {path}: the name must end in .html.")
-    if len({path.resolve() for path in targets.values()}) < len(targets):
-        raise InvalidArgumentError(f"{' and '.join(targets)} name one file twice. Give each its own.")
+    for (one, path), (other, twin) in combinations(targets.items(), 2):
+        if same_file(path, twin):
+            raise InvalidArgumentError(f"{one} and {other} name one file twice. Give each its own.")
+
+
+def _refuse_input(option: str, path: pathlib.Path, inputs: Inputs) -> None:
+    """Refuse a target that is read, by whatever name, or lies in a folder that is read."""
+    for word, text in inputs.items():
+        for source in _files_named(text):
+            if same_file(path, source):
+                raise InvalidArgumentError(
+                    f"{option} {path} is the file that {word} reads, and would be lost. Give another name; --force "
+                    "does not change this."
+                )
+            if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
+                raise InvalidArgumentError(
+                    f"{option} {path} lies in the folder that {word} reads. Give another folder."
+                )
+
+
+def _files_named(text: str | os.PathLike[str] | None) -> Iterator[pathlib.Path]:
+    """Give what there is under a name: FILE, or the FILE of FILE:COLUMN. Columns and numbers name nothing."""
+    if text is not None:
+        for name in (os.fspath(text), os.fspath(text).rpartition(":")[0]):
+            if name and os.path.lexists(name):
+                yield pathlib.Path(name)
 
 
 def check_target(option: str, path: pathlib.Path, force: bool) -> None:
@@ -126,6 +160,12 @@ def check_picture(path: pathlib.Path) -> None:
 def require_plots() -> None:
     """Refuse pictures where matplotlib is missing, before anything is spent."""
     optional_module("matplotlib", "plots", "a picture")
+
+
+def save_array(value: object, path: pathlib.Path) -> None:
+    """Write a value as .npy."""
+    with whole_file(path, "wb") as file:
+        np.save(file, np.asarray(value), allow_pickle=False)
 
 
 def save_picture(result: Any, path: pathlib.Path) -> None:

@@ -5,7 +5,6 @@ What they print is a function of what they release: nothing else about the recor
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import tempfile
@@ -19,12 +18,13 @@ from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import class_words, classes_of, column_of, records_of
 from dpmanifold.cli.command import Asked, private_command
-from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.outputs import Outputs, check_targets, console
+from dpmanifold.cli.failures import guarded, kept
+from dpmanifold.cli.notice import teller
+from dpmanifold.cli.outputs import Outputs, check_targets, save_array
 from dpmanifold.cli.question import Question, describe_images, image_question
+from dpmanifold.cli.speech import say, say_json
 from dpmanifold.cli.work import working
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.files import whole_file
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.records import ball_to_dict, write_record
 from dpmanifold.release import Release
@@ -89,6 +89,9 @@ def means(
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
     invalid: options.Invalid = "raise",
+    confirm: options.Confirm = False,
+    notice: options.ShowNotice = False,
+    quiet: options.Quiet = False,
     seed: options.Seed = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -106,10 +109,14 @@ def means(
     if not out.parent.is_dir():
         raise InvalidArgumentError(f"--out {out}: the folder {out.parent} does not exist. Make it first.")
     words = class_words(classes)
-    check_targets({f"--out, class {word}": target_of(out, word) for word in words} if out.is_dir() else {}, force)
+    targets = {f"--out, class {word}": target_of(out, word) for word in words} if out.is_dir() else {}
+    inputs = {"the data": path, "--units": units, "--labels": labels, "--center": center, "--ball": ball,
+              "--mask": mask}  # fmt: skip
+    check_targets(targets, force, inputs)
+    curator = teller(notice, quiet)
     promise = (epsilon, delta, mu, rho)
     if images:
-        asked = image_question(path, key, eta, units, ball, promise)
+        asked = image_question(path, key, eta, units, ball, promise, quiet)
     else:
         asked = Question.read(
             path, key, columns, str(space), size, units, (radius, center, source, ball), promise, normalize,
@@ -117,24 +124,27 @@ def means(
         )  # fmt: skip
     which = column_of(labels, path, len(asked.records), "--labels")
     names = classes_of(words, which)
-    with working("clipping and solving"):
+    with working("clipping and solving", quiet=quiet):
         releases = private_means(
             asked.records, which, asked.ball, asked.privacy, units=asked.units, classes=names, mechanism=mechanism,
-            invalid=invalid, refine=refine, rng=seed,
+            invalid=invalid, curator=curator, confirm=confirm, refine=refine, rng=seed,
         )  # fmt: skip
-    write_releases(releases, out)
-    if as_json:
-        typer.echo(json.dumps({str(name): release.to_dict() for name, release in releases.items()}, indent=2))
-        return
-    screen = console()
-    for name, release in releases.items():
-        screen.print(
-            f"class {name}: {release.n:,} {release.unit}s, {release.privacy}, "
-            f"expected noise {release.noise_error():.4g}{release.caution}"
-            f"{'' if release.private else ' -- NOT PRIVATE'}",
-            markup=False,
-        )
-    screen.print(f"written {len(releases)} releases to {out}", markup=False)
+    record = {str(name): release.to_dict() for name, release in releases.items()}
+    where = f"the {len(releases)} releases ARE written to {out}"
+    with kept(lambda: write_releases(record, out), where, record):
+        if as_json:
+            say_json(record)
+            return
+        say("\n".join([*(in_a_line(*item) for item in releases.items()), f"written {len(releases)} releases to {out}"]))
+
+
+def in_a_line(name: object, release: Release) -> str:
+    """Return what a class's release says, in short."""
+    mark = "" if release.private else " -- NOT PRIVATE"
+    return (
+        f"class {name}: {release.n:,} {release.unit}s, {release.privacy}, "
+        f"expected noise {release.noise_error():.4g}{release.caution}{mark}"
+    )
 
 
 def target_of(folder: pathlib.Path, name: object) -> pathlib.Path:
@@ -142,13 +152,13 @@ def target_of(folder: pathlib.Path, name: object) -> pathlib.Path:
     return folder / f"mean-{name}.json"
 
 
-def write_releases(releases: dict[Any, Release], out: pathlib.Path) -> None:
+def write_releases(records: dict[str, Any], out: pathlib.Path) -> None:
     """Write one file per class: all into a folder beside, which is then moved over, so that no half of them stays."""
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as parts:
-        for name, release in releases.items():
-            write_record(target_of(pathlib.Path(parts), name), release.to_dict())
+        for name, record in records.items():
+            write_record(target_of(pathlib.Path(parts), name), record)
         out.mkdir(exist_ok=True)
-        for name in releases:
+        for name in records:
             os.replace(target_of(pathlib.Path(parts), name), target_of(out, name))
 
 
@@ -162,16 +172,15 @@ def descriptors(
     force: options.Force = False,
 ) -> None:
     """Turn images into covariance descriptors, one by one. NOT PRIVATE: the descriptors are data."""
-    check_targets({"--out": out} | ({"--ball": ball} if ball is not None else {}), force)
+    check_targets({"--out": out} | ({"--ball": ball} if ball is not None else {}), force, {"the data": path})
     found, public = describe_images(path, key, eta)
-    with whole_file(out, "wb") as file:
-        np.save(file, found, allow_pickle=False)
+    save_array(found, out)
     if ball is not None:
         write_record(ball, ball_to_dict(public))
-    screen = console()
-    said = f"{len(found):,} descriptors on {public.space!r} written to {out} (not private: they are data)"
-    screen.print(said, markup=False)
-    screen.print(f"public ball: radius {public.radius:.3f}" + (f", written to {ball}" if ball else ""), markup=False)
+    say(
+        f"{len(found):,} descriptors on {public.space!r} written to {out} (not private: they are data)\n"
+        f"public ball: radius {public.radius:.3f}" + (f", written to {ball}" if ball else "")
+    )
 
 
 @private_command()
@@ -232,12 +241,16 @@ def ball(
     mu: options.Mu = None,
     rho: options.Rho = None,
     invalid: options.Invalid = "raise",
+    confirm: options.Confirm = False,
+    notice: options.ShowNotice = False,
+    quiet: options.Quiet = False,
     seed: options.Seed = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Release a small ball inside a large public one (its cost comes on top of what is made with it)."""
-    outputs = Outputs(out, force=force).check()
+    outputs = Outputs(out, force=force).check({"the data": path, "--units": units, "--center": center, "--mask": mask})
+    curator = teller(notice, quiet)
     if public:
         if units is not None or any(value is not None for value in (radius, epsilon, delta, mu, rho, seed)):
             raise InvalidArgumentError("--public needs no units, radius, promise or seed: leave them out.")
@@ -245,9 +258,9 @@ def ball(
         found = Ball.from_public(where, np.asarray(records), coverage)
         write_record(out, ball_to_dict(found))
         if as_json:
-            typer.echo(json.dumps(ball_to_dict(found), indent=2))
+            say_json(ball_to_dict(found))
         else:
-            console().print(f"{found!r}\n  written      {out}", markup=False)
+            say(f"{found!r}\n  written      {out}")
         return
     if units is None:
         raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")
@@ -255,8 +268,9 @@ def ball(
         path, key, columns, space, size, units, (radius, center, source, None), (epsilon, delta, mu, rho), normalize,
         order=order, coordinates=coordinates, mask=mask,
     )  # fmt: skip
-    with working("searching"):
+    with working("searching", quiet=quiet):
         release = private_ball(
-            asked.records, asked.ball, asked.privacy, units=asked.units, coverage=coverage, invalid=invalid, rng=seed
-        )
+            asked.records, asked.ball, asked.privacy, units=asked.units, coverage=coverage, invalid=invalid,
+            curator=curator, confirm=confirm, rng=seed,
+        )  # fmt: skip
     outputs.write(release, as_json)

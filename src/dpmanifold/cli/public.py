@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from dpmanifold import sensitivity
@@ -19,10 +17,19 @@ from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, promise_of, space_of
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
+from dpmanifold.cli.speech import say, say_json, say_table
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import json_safe
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.stats import needed_promise, needed_units, plan_mean
+
+_COLUMNS = """\
+error: how far the noise is expected to move the mean, as a distance; 95 %: what it stays below in 95 of 100 releases"""
+_FACTOR = "factor: exp(error): a mean that is off by the error has every eigenvalue within this factor of the true one"
+# How many units the limits of double precision are shown for; they hardly depend on it.
+_MANY = 1000
 
 _EXAMPLES: list[tuple[str, Manifold]] = [
     ("euclidean", Euclidean(3)),
@@ -46,23 +53,43 @@ def spaces(as_json: options.Json = False) -> None:
                 "shape": list(space.shape),
                 "curvature": list(space.curvature),
                 "radius_limit": None if math.isinf(space.radius_limit) else space.radius_limit,
+                "largest_radius": _largest_radius(space),
                 "flat": space.is_flat,
                 "hadamard": space.is_hadamard,
             }
             for name, space in _EXAMPLES
         ]
-        typer.echo(json.dumps(facts, indent=2))
+        say_json(facts)
         return
     table = Table(title="Spaces", box=box.SIMPLE)
     for heading in ("name", "in Python", "point", "curvature", "radius <"):
         table.add_column(heading, no_wrap=True)
     for name, space in _EXAMPLES:
         low, high = space.curvature
-        limit = "any" if math.isinf(space.radius_limit) else f"{space.radius_limit:.4f}"
+        most = _largest_radius(space)
+        told = f"{most:.4f}" if most == space.radius_limit else f"about {math.floor(most or 0)}"
+        limit = "any" if most is None else told
         curvature = f"{low:g}" if low == high else f"{low:g} to {high:g}"
         shape = " x ".join(map(str, space.shape))
         table.add_row(name, repr(space), shape, curvature, limit)
-    Console().print(table)
+    say_table(table)
+    say("Below the limits with four digits a mean is unique; where it says about, double precision ends.")
+
+
+def _largest_radius(space: Manifold) -> float | None:
+    """Return below which radius about the origin a mean can be released; None where any will do."""
+    if space.is_flat or not math.isinf(space.radius_limit):
+        return None if space.is_flat else space.radius_limit
+    low, high = 1.0, 1e3
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        try:
+            sensitivity.of_mean(Ball(space, space.origin, middle), _MANY)
+        except InvalidArgumentError:
+            high = middle
+        else:
+            low = middle
+    return low
 
 
 @guarded
@@ -90,7 +117,7 @@ def mechanisms(as_json: options.Json = False) -> None:
             {"name": m.name, "title": m.title, "spaces": where, "promises": kept, "note": note}
             for m, where, kept, note in found
         ]
-        typer.echo(json.dumps(rows, indent=2))
+        say_json(rows)
         return
     table = Table(title="Mechanisms", box=box.SIMPLE)
     for heading in ("name", "spaces", "promises", "note"):
@@ -98,15 +125,15 @@ def mechanisms(as_json: options.Json = False) -> None:
     for m, where, kept, note in found:
         shown = "all" if len(where) == len(_EXAMPLES) else ", ".join(where)
         table.add_row(m.name, shown, ", ".join(kept) if len(kept) < len(promises) else "all", note)
-    Console().print(table)
-    Console().print('"auto" takes the one with the smallest expected noise that keeps the promise: see dpm plan.')
+    say_table(table)
+    say('"auto" takes the one with the smallest expected noise that keeps the promise: see dpm plan.')
 
 
 @guarded
 def plan(
     units: Annotated[int, typer.Option("-n", "--number", help="Number of units (people), public.")],
     space: options.Space,
-    size: options.Size = None,
+    size: options.SizeAlone = None,
     radius: options.Radius = None,
     center: options.Center = None,
     source: options.Source = "",
@@ -129,33 +156,30 @@ def plan(
         chosen = ball_of(where, radius, center, source, ball)
     privacy = promise_of(epsilon, delta, mu, rho)
     if picture is not None:
-        check_targets({"--picture": picture}, force)
+        check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
     found = plan_mean(units, chosen, privacy, everything=everything)
-    needs = {} if error is None else _needs(error, units, chosen, privacy)
+    needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy)
     if picture is not None:
         save_picture(found, picture)
     if as_json:
-        rows = [dataclasses.asdict(row) for row in found.rows]
+        rows = json_safe([dataclasses.asdict(row) for row in found.rows])
         record = {"n": units, "privacy": privacy.to_dict(), "rows": rows, "refused": found.refused, **needs}
-        typer.echo(json.dumps({**record, "verdict": found.verdict}, indent=2))
+        say_json({**record, "verdict": found.verdict})
         return
-    out = Console(highlight=False)
-    out.print(found.table())
-    out.print(found.verdict, soft_wrap=True)
-    for text in needs.values():
-        out.print(text, soft_wrap=True)
+    say_table(found.table())
+    say("\n".join([_COLUMNS, *([_FACTOR] if isinstance(where, SPD) else []), "", found.verdict, *sentences]))
 
 
-def _needs(error: float, units: int, ball: Ball, privacy: Promise) -> dict[str, str]:
-    """Say how many units, or which promise, an expected error would take."""
+def _needs(error: float, units: int, ball: Ball, privacy: Promise) -> tuple[dict[str, Any], list[str]]:
+    """Return how many units, and which promise, an expected error would take: for machines and for people."""
     people = needed_units(error, ball, privacy)
     delta = privacy.delta if isinstance(privacy, ApproxDP) else None
     promise = needed_promise(error, units, ball, type(privacy), delta=delta)
-    return {
-        "needed_units": f"An expected error of {error:g} takes {people:,} units under {privacy}.",
-        "needed_promise": f"With {units:,} units it takes {promise}.",
-    }
+    return {"needed_units": people, "needed_promise": promise.to_dict()}, [
+        f"An expected error of {error:g} takes {people:,} units under {privacy}.",
+        f"With {units:,} units it takes {promise}.",
+    ]
 
 
 @guarded
@@ -171,7 +195,7 @@ def sensitivity_command(
     rows = _sensitivity_rows(Ball(chosen, chosen.origin, radius), units)
     if as_json:
         found = [{"statistic": name, "published": published, "tight": tight} for name, published, tight in rows]
-        typer.echo(json.dumps({"space": repr(chosen), "radius": radius, "n": units, "bounds": found}, indent=2))
+        say_json({"space": repr(chosen), "radius": radius, "n": units, "bounds": found})
         return
     table = Table(title=f"One unit of {units:,} in a ball of radius {radius:g} on {chosen!r}")
     for heading in ("statistic", "published", "ours", "ours / published"):
@@ -180,11 +204,8 @@ def sensitivity_command(
         shown = "-" if published is None else f"{published:.6g}"
         ratio = "-" if not published else f"{tight / published:.2f}"
         table.add_row(name, shown, f"{tight:.6g}", ratio)
-    console = Console()
-    console.print(table)
-    console.print(
-        "Published bounds are for any point of the ball, and for the covariance instead of the second moment."
-    )
+    say_table(table)
+    say("Published bounds are for any point of the ball, and for the covariance instead of the second moment.")
 
 
 def _sensitivity_rows(ball: Ball, n: int) -> list[tuple[str, float | None, float]]:

@@ -44,19 +44,19 @@ class Question:
 
 
 def image_question(
-    path: str, key: str | None, eta: float, units: str, ball: str | None, promise: PromiseWords
+    path: str, key: str | None, eta: float, units: str, ball: str | None, promise: PromiseWords, quiet: bool = False
 ) -> Question:
     """Read images and turn them into descriptors, a block at a time."""
     privacy = promise_of(*promise)
-    records, public = describe_images(path, key, eta)
+    records, public = describe_images(path, key, eta, quiet)
     where = public if ball is None else ball_of(public.space, None, None, "", ball)
     return Question(records, where, privacy, units_of(units, path, len(records)))
 
 
-def describe_images(path: str, key: str | None, eta: float) -> tuple[Array, Ball]:
+def describe_images(path: str, key: str | None, eta: float, quiet: bool = False) -> tuple[Array, Ball]:
     """Return the descriptors of a file of images, and the public ball that holds them whatever they show."""
     pictures = data.load_images(path, key=key)
-    with working("descriptors", len(pictures)) as advance:
+    with working("descriptors", len(pictures), quiet) as advance:
         records = data.descriptors_in_blocks(pictures, eta, progress=advance)
     channels = "gray" if records.shape[-1] == 9 else "rgb"
     return records, data.descriptor_ball(channels, eta, image_size=tuple(pictures.shape[1:3]))

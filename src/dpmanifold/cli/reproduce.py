@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import pathlib
-import sys
 from typing import Annotated
 
 import typer
@@ -12,8 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.outputs import console, require_plots
+from dpmanifold.cli.outputs import require_plots
+from dpmanifold.cli.speech import say, somebody_watches
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.files import same_file
 
 
 @guarded
@@ -33,24 +34,26 @@ def reproduce(
     from dpmanifold.experiments.registry import EXPERIMENTS
     from dpmanifold.experiments.runner import run_experiment
 
-    screen = console()
     if name == "list":
         for experiment in EXPERIMENTS.values():
             needs = f" (needs {', '.join(experiment.needs)})" if experiment.needs else ""
-            screen.print(f"{experiment.name:<32} {experiment.title}{needs}", markup=False)
+            say(f"{experiment.name:<32} {experiment.title}{needs}")
         return
     chosen = [e for e in EXPERIMENTS.values() if name in ("all", e.name, e.name.partition("/")[0])]
     if not chosen:
         raise InvalidArgumentError(f"there is no experiment {name!r}. See dpm reproduce list.")
     require_plots()
+    for option, folder in (("--out", out), ("--pages", pages)):
+        if data is not None and folder is not None and same_file(folder, data):
+            raise InvalidArgumentError(f"{option} {folder} is the folder of the data. Give another one.")
     for experiment in chosen:
         missing = [file for file in experiment.needs if data is None or not (data / file).is_file()]
         if missing and name in ("all", experiment.name.partition("/")[0]) and data is None:
-            screen.print(f"{experiment.name}: left out, it needs {', '.join(missing)}. Give --data.", markup=False)
+            say(f"{experiment.name}: left out, it needs {', '.join(missing)}. Give --data.")
             continue
         with Progress(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
-            TimeRemainingColumn(), console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True,
+            TimeRemainingColumn(), console=Console(stderr=True), disable=not somebody_watches(), transient=True,
         ) as progress:  # fmt: skip
             bar = progress.add_task(experiment.name, total=1.0)
             run_experiment(
@@ -58,13 +61,13 @@ def reproduce(
                 progress=functools.partial(_advance, progress, bar),
             )  # fmt: skip
         folder = out / experiment.name.replace("/", "-")
-        screen.print(f"{experiment.name}: {folder}/results.csv, figure.png, table.md", markup=False)
-        screen.print((folder / "table.md").read_text(encoding="utf-8"), markup=False)
+        say(f"{experiment.name}: {folder}/results.csv, figure.png, table.md")
+        say((folder / "table.md").read_text(encoding="utf-8"))
     if pages is not None:
         from dpmanifold.experiments.pages import write_pages
 
         for page in write_pages(out, pages, quick):
-            screen.print(f"written {page}", markup=False)
+            say(f"written {page}")
 
 
 def _advance(progress: Progress, bar: TaskID, done: float, total: float) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
-from dpmanifold.cli.outputs import check_targets, console, require_plots, save_picture, save_report, show_result
+from dpmanifold.cli.outputs import check_targets, require_plots, save_array, save_picture, save_report, show_result
+from dpmanifold.cli.speech import complain, say, say_json
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Conclusion, load
 from dpmanifold.records import read_record
 from dpmanifold.release import Release
@@ -22,12 +24,12 @@ _File = Annotated[pathlib.Path, typer.Argument(help="A result that one of the pr
 
 @guarded
 def verify_command(path: _File, as_json: options.Json = False) -> None:
-    """Recompute what a release states: bounds, noise, promise and value. Exits with 4 if it does not hold."""
+    """Recompute what a release states: bounds, noise, promise, value and answers. Exits with 4 if it does not hold."""
     found = verify(load(path))  # type: ignore[arg-type]
     if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(found), indent=2))
+        say_json({**dataclasses.asdict(found), "statement": repr(found).partition("\n")[0]})
     else:
-        console().print(repr(found), markup=False)
+        say(repr(found))
     if not found.ok:
         raise typer.Exit(PROMISE_IMPOSSIBLE)
 
@@ -37,29 +39,34 @@ def show(
     path: _File,
     html: options.Html = None,
     picture: options.Picture = None,
+    npy: options.Npy = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Show a result: in the terminal, as a picture, or as a report. Exits with 4 if it does not hold."""
     result = load(path)
-    named = {"--html": html, "--picture": picture}
-    check_targets({option: target for option, target in named.items() if target is not None}, force)
+    named = {"--html": html, "--picture": picture, "--npy": npy}
+    targets = {option: target for option, target in named.items() if target is not None}
+    check_targets(targets, force, {"the command": path})
+    value = _value(result) if npy is not None else None
     if picture is not None or html is not None:
         require_plots()
     found = verify(result)  # type: ignore[arg-type]
     if not found.ok:
-        if picture is not None:
-            typer.echo(f"dpm: no picture is drawn of it: {picture} is not written.", err=True)
+        for option in targets.keys() - {"--html"}:
+            complain(f"{option} {targets[option]} is not written: only a report can be made of it.")
         _show_marked(path, result, found, html, as_json)
         raise typer.Exit(PROMISE_IMPOSSIBLE)
     if picture is not None:
         save_picture(result, picture)
     if html is not None:
         save_report(result, html)
+    if npy is not None:
+        save_array(value, npy)
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2))
+        say_json(result.to_dict())
         return
-    show_result(result, html, picture)
+    show_result(result, html, picture, npy)
 
 
 def _show_marked(
@@ -69,18 +76,25 @@ def _show_marked(
 
     What it states may not even be computable, so whatever fails is left out and the file speaks for itself.
     """
-    said = f"THE RELEASE IS NOT CONSISTENT: {'; '.join(found.wrong)}"
+    complain(f"{path} IS NOT CONSISTENT, do not rely on it: {'; '.join(found.wrong)}")
     if html is not None:
-        try:
-            save_report(result, html)
-        except Exception:
-            typer.echo(f"dpm: no report could be made of it: {html} is not written.", err=True)
+        save_report(result, html)
     if as_json:
-        typer.echo(f"dpm: {said}", err=True)
-        typer.echo(json.dumps(read_record(path), indent=2))
+        say_json(read_record(path))
         return
     try:
         shown = repr(result)
     except Exception:
-        shown = json.dumps(read_record(path), indent=1)
-    console().print(f"{said}\n{shown}", markup=False)
+        say_json(read_record(path))
+    else:
+        say(f"THE RELEASE IS NOT CONSISTENT: {'; '.join(found.wrong)}\n{shown}")
+
+
+def _value(result: Release | Conclusion) -> Any:
+    """Return the numbers of a result that an array can hold."""
+    value = result.value if isinstance(result, Release) else getattr(result, "center", None)
+    if value is None or isinstance(value, Ball):
+        raise InvalidArgumentError("--npy holds one released value, and this result has none. Use --json.")
+    if not result.private:
+        raise InvalidArgumentError("--npy holds numbers alone and could not be marked NOT PRIVATE. Leave it out.")
+    return value

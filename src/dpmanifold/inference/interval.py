@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import all_told
 from dpmanifold.inference.estimate import ReleasedMean, mean_hessian
 from dpmanifold.inference.hotelling import degrees_of_freedom, safe_variances, threshold
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
@@ -153,9 +154,13 @@ class Interval(FromRelease):
         """What it is, in a few words."""
         return f"{100 * self.level:g} % confidence interval for a Fréchet variance"
 
+    def _numbers_told(self) -> dict[str, Any]:
+        return all_told(self, "value", "low", "high")
+
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
-        return {"format": FORMAT, "level": self.level, "release": self.release.to_dict()}
+        release = self.release.to_dict(answers=False)
+        return {"format": FORMAT, "level": self.level, "release": release, "answers": self.answers()}
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Interval:

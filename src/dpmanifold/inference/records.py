@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
+from dpmanifold.facts import all_told, facts_table, facts_text
 from dpmanifold.privacy import Promise
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers, write_record
-from dpmanifold.release import Release, facts_table
+from dpmanifold.release import Release
 
 C = TypeVar("C", bound="Conclusion")
 
@@ -93,13 +94,23 @@ class Conclusion(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
 
+    @abstractmethod
+    def _numbers_told(self) -> dict[str, Any]:
+        """Answers of this kind, by name."""
+
+    def answers(self) -> dict[str, Any]:
+        """Return what a person reads off it, for machines; None stands for a number that cannot be told.
+
+        All of it follows from the releases in the record.
+        """
+        return {**self._numbers_told(), **all_told(self, "privacy_share", "dominated_by", "private")}
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON, whole or not at all."""
         write_record(path, self.to_dict())
 
     def __repr__(self) -> str:
-        mark = "" if self.private else " -- NOT PRIVATE (seeded or revealed)"
-        return "\n".join([self.title + mark] + [f"  {name:<12} {text}" for name, text in self._facts()])
+        return facts_text(self.title, self.private, self._facts())
 
     def _repr_html_(self) -> str:
         return facts_table(self.title, self.private, self._facts())

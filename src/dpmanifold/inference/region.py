@@ -13,6 +13,7 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.inference.estimate import Estimate
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
@@ -20,7 +21,7 @@ from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.noise.areas import farthest
-from dpmanifold.records import read_record
+from dpmanifold.records import array_to_json, read_record
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold region 1"
@@ -207,7 +208,7 @@ class Region(FromRelease):
         lengths = self.axes()[0]
         axes = f"{lengths[0]:.4g}" + (f" to {lengths[-1]:.4g}" if len(lengths) > 1 else "")
         facts = [
-            ("center", np.array2string(self.center, precision=5, threshold=30).replace("\n", "\n" + 15 * " ")),
+            ("center", array_text(self.center)),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             ("error", f"{self.expected_error:.4g} expected, noise and sampling together"),
             ("half axes", f"{axes}; squared size: {self.parts}"),
@@ -222,9 +223,18 @@ class Region(FromRelease):
         """What it is, in a few words."""
         return f"{100 * self.level:g} % confidence region for a mean"
 
+    def _numbers_told(self) -> dict[str, Any]:
+        return {
+            "center": array_to_json(self.center),
+            "error": told(lambda: self.expected_error),
+            "half_axes": told(lambda: self.axes()[0]),
+            **all_told(self, "threshold", "volume", "covers_ball"),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
-        return {"format": FORMAT, "level": self.level, "release": self.release.to_dict()}
+        release = self.release.to_dict(answers=False)
+        return {"format": FORMAT, "level": self.level, "release": release, "answers": self.answers()}
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Region:

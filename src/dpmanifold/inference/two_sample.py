@@ -14,6 +14,7 @@ from scipy import optimize
 from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import all_told
 from dpmanifold.inference.estimate import Estimate
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, exceedance
 from dpmanifold.inference.records import Conclusion, Parts, read_conclusion
@@ -184,10 +185,15 @@ class TwoSampleTest(Conclusion):
         """What it is, in a few words."""
         return "Test of equal Fréchet means"
 
+    def _numbers_told(self) -> dict[str, Any]:
+        numbers = all_told(self, "p_value", "statistic", "rejects", "distance", "low", "high")
+        return {**numbers, "dimension": self.ball.frame.dim}
+
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
-        first, second = self.first.to_dict(), self.second.to_dict()
-        return {"format": FORMAT, "level": self.level, "first": first, "second": second}
+        first, second = (release.to_dict(answers=False) for release in (self.first, self.second))
+        groups = {"first": first, "second": second}
+        return {"format": FORMAT, "level": self.level, **groups, "answers": self.answers()}
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> TwoSampleTest:

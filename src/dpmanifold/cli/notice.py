@@ -1,0 +1,22 @@
+"""The curator's notice on the command line: how many records were clipped or replaced, for whoever holds the data.
+
+It is data about the data. It goes to a terminal, where somebody sits, and into no log, file or stdout unless
+`--notice` says so.
+"""
+
+from __future__ import annotations
+
+from dpmanifold.cli.speech import complain, somebody_watches
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.stats.curator import Curator, Notice
+
+
+def teller(wanted: bool, quiet: bool) -> Curator | None:
+    """Return the function that is told, or None where nobody should be."""
+    if wanted and quiet:
+        raise InvalidArgumentError("--notice and --quiet contradict each other. Give one.")
+    return _tell if wanted or (not quiet and somebody_watches()) else None
+
+
+def _tell(notice: Notice) -> None:
+    complain(f"FOR THE CURATOR ALONE, data about the data, not private: {notice}")

@@ -1,0 +1,104 @@
+"""What is printed, on any terminal: results on stdout, everything else on stderr.
+
+A terminal that knows no UTF-8 gets plain letters, and a full disk or a closed pipe behind stdout gives a message.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import json
+import os
+import sys
+import unicodedata
+from typing import Any
+
+from rich.console import Console
+
+_PLAIN = "dpmanifold-plain"
+_SPELT = {"≤": "<=", "≥": ">=", "±": "+-", "−": "-", "–": "-", "×": "x", "²": "^2", "…": "...", "─": "-", "·": "."}
+
+
+class CannotPrintError(Exception):
+    """Standard output cannot be written; the message is the system's reason."""
+
+
+def use_plain_letters() -> None:
+    """Make stdout and stderr spell what their encoding does not have, instead of failing."""
+    codecs.register_error(_PLAIN, _spelt)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_PLAIN)
+
+
+def _spelt(problem: UnicodeError) -> tuple[str | bytes, int]:
+    """Spell characters with those that every encoding has: Fréchet as Frechet, others as a question mark."""
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    return "".join(_letter(c) for c in problem.object[problem.start : problem.end]), problem.end
+
+
+def _letter(character: str) -> str:
+    if character in _SPELT:
+        return _SPELT[character]
+    return unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode("ascii") or "?"
+
+
+def say(text: str) -> None:
+    """Print a line, or several, on stdout."""
+    try:
+        print(text, flush=True)
+    except OSError as problem:
+        give_up_stdout()
+        raise CannotPrintError(problem.strerror or "it is closed") from problem
+
+
+def say_json(record: Any) -> None:
+    """Print a record for machines on stdout."""
+    say(json.dumps(record, indent=2, allow_nan=False))
+
+
+def say_table(table: Any) -> None:
+    """Print what rich draws on stdout, as wide and as colourful as the terminal is."""
+    terminal = Console()
+    page = _Page()
+    page.encoding = terminal.encoding  # without UTF-8, rich draws lines of - and |
+    drawing = Console(file=page, width=terminal.width, force_terminal=terminal.is_terminal, highlight=False)
+    drawing.print(table)
+    say(page.getvalue().rstrip("\n"))
+
+
+class _Page(io.StringIO):
+    """Text that says for which encoding it is."""
+
+    encoding = "utf-8"
+
+
+def complain(text: str) -> None:
+    """Print a message on stderr; where not even that can be written, the exit code must do."""
+    with contextlib.suppress(OSError):
+        print(f"dpm: {text}", file=sys.stderr, flush=True)
+
+
+def somebody_watches() -> bool:
+    """Return whether stderr is a terminal; a daemon may have none at all."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def finish() -> None:
+    """Write out what stdout still holds, so that nothing fails after the command has ended."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as problem:
+        give_up_stdout()
+        raise CannotPrintError(problem.strerror or "it is closed") from problem
+
+
+def give_up_stdout() -> None:
+    """Send to nowhere what stdout still holds: the interpreter would try again at its end, and fail loudly."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,62 @@
+"""What results say of themselves: facts as text and as a table for people, and as JSON for machines."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+
+def told(compute: Callable[[], Any]) -> Any:
+    """Return what follows from a release as JSON can hold it: None for a number that is none. Never raises.
+
+    >>> told(lambda: np.array([0.5, np.inf])), told(lambda: "privacy"), told(lambda: 1 / 0)
+    ([0.5, None], 'privacy', None)
+    """
+    try:
+        return json_safe(compute())
+    except Exception:  # whatever was released, the record of it must be written
+        return None
+
+
+def all_told(thing: object, *names: str) -> dict[str, Any]:
+    """Return attributes by name, as :func:`told` returns them."""
+    return {name: told(partial(getattr, thing, name)) for name in names}
+
+
+def json_safe(found: Any) -> Any:
+    """Return what JSON can hold: numbers that are none become None, and arrays lists.
+
+    >>> json_safe({"error": np.inf, "exact": True, "ends": np.array([0.5, 1.0])})
+    {'error': None, 'exact': True, 'ends': [0.5, 1.0]}
+    """
+    if found is None or isinstance(found, (bool, str, int)):
+        return found
+    if isinstance(found, dict):
+        return {name: json_safe(entry) for name, entry in found.items()}
+    if isinstance(found, (list, tuple)) or np.ndim(found):
+        return [json_safe(entry) for entry in found]
+    return float(found) if math.isfinite(found) else None
+
+
+def array_text(array: Any, digits: int = 5) -> str:
+    """Return an array for people: rounded, and shortened if it is long."""
+    return np.array2string(np.asarray(array), precision=digits, threshold=30)
+
+
+def facts_text(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
+    """Return facts as text for terminals; further lines of a fact stand below its first."""
+    mark = "" if private else " -- NOT PRIVATE (seeded, revealed or of public data)"
+    rows = [f"  {name:<12} {text}".replace("\n", "\n" + 15 * " ") for name, text in facts]
+    return "\n".join([title + mark, *rows])
+
+
+def facts_table(title: str, private: bool, facts: list[tuple[str, str]]) -> str:
+    """Return facts as an HTML table for notebooks."""
+    rows = "".join(f"<tr><th>{html.escape(a)}</th><td><pre>{html.escape(b)}</pre></td></tr>" for a, b in facts)
+    mark = "" if private else " <b>NOT PRIVATE</b>"
+    return f"<table><caption>{html.escape(title)}{mark}</caption>{rows}</table>"
