@@ -333,7 +333,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     Parameters
     ----------
-    ball, privacy, mechanism, units, invalid, budget, public_data, confirm, random_state : as in
+    ball, privacy, mechanism, refine, units, invalid, budget, public_data, confirm, random_state : as in
         :class:`PrivateFrechetMean`
     classes : the public list of classes; a label outside it is an error, and so is a class without records
 
@@ -371,6 +371,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         *,
         classes: Sequence[Any],
         mechanism: str = "auto",
+        refine: bool = False,
         units: object = None,
         invalid: str = "raise",
         budget: Budget | None = None,
@@ -382,6 +383,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.privacy = privacy
         self.classes = classes
         self.mechanism = mechanism
+        self.refine = refine
         self.units = units
         self.invalid = invalid
         self.budget = budget
@@ -409,6 +411,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
             self.privacy,
             classes=names,
             mechanism=self.mechanism,
+            refine=self.refine,
             invalid=self.invalid,
             **terms,
         )

@@ -22,7 +22,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import array_text, facts_table, facts_text, told
 from dpmanifold.mechanisms import Calibration, Forecast, get
-from dpmanifold.privacy import Promise, promise_from_dict
+from dpmanifold.privacy import Promise, cautions, promise_from_dict
 from dpmanifold.records import (
     DETAILS,
     ball_to_dict,
@@ -173,9 +173,10 @@ class Release:
     # ---------------------------------------------------------------- for people
 
     def __repr__(self) -> str:
-        return facts_text(f"Release of a private {self.statistic}", self.private, self._facts())
+        return facts_text(f"Release of a private {self.statistic}", self.private, self.facts())
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and texts to show, notes included."""
         facts = [
             ("value", repr(self.value) if self.statistic == "ball" else array_text(self.value)),
             ("promise", f"{self.privacy} for each {self.unit}, {self.n:,} of them"),
@@ -187,20 +188,22 @@ class Release:
         if self._has_forecast:
             high = float(self.noise_quantile(0.95))
             word = "" if self._is_exact() else "at most, "
-            facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %"))
-            facts += self._clipping_facts()
+            whose = " (of the draw in raw)" if self.shrinkage else ""
+            facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %{whose}"))
+            facts += self._error_facts()
         facts += [("note", text) for text in self._notes()]
         facts.append(("not covered", self._not_covered))
         return facts
 
-    def _clipping_facts(self) -> list[tuple[str, str]]:
+    def _error_facts(self) -> list[tuple[str, str]]:
+        """Say what the error is made of where that is more than the noise of the draw."""
         clipping = self.clipping
         if clipping is None:
-            return []
+            return [("error", f"at most {self.error():.4g} (root mean square)")] if self.shrinkage else []
         return [
             (
                 "clipping",
-                f"the counts say that at most about {clipping.outside:.1%} of the units lie outside the refined ball: "
+                f"the counts say that about {clipping.outside:.1%} of the units at most lie outside the refined ball: "
                 f"about {clipping.expected:.4g} more, and never above {clipping.bound:.4g} (with 99.9 %)",
             ),
             ("error", f"{self.error():.4g} expected, noise and clipping together"),
@@ -231,9 +234,9 @@ class Release:
             found["noise_error"] = told(self.noise_error)
             found["noise_error_is_exact"] = told(self._is_exact)
             found["noise_quantiles"] = {f"{q:g}": told(partial(self.noise_quantile, q)) for q in _QUANTILES}
+            found["error"] = told(self.error)
             if self.clipping is not None:
                 found["clipping"] = told(lambda: vars(self.clipping))
-                found["error"] = told(self.error)
         else:
             found["noise_scale"] = self.scale
         return found
@@ -248,21 +251,23 @@ class Release:
 
     def _notes(self) -> list[str]:
         """Say what a reader of the released value should know; post-processing of what was released."""
+        notes = list(cautions(self.privacy, self.n))
         if not self._has_forecast:
-            return []
-        notes = []
+            return notes
         if "refine skipped" in self.details:
             notes.append("no smaller ball was looked for: with so few units under this promise it could not help")
         if self.shrinkage:
             notes.append("the draw was moved towards the public centre, which can only help here; it is kept in raw")
         if self._swamped():
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
+        elif self._forecast().mean >= self.ball.radius / 2:
+            notes.append("the noise is half the ball or more: the public centre may well be the better answer")
         elif self.ball.space.dist(self.ball.center, self.value) >= self.ball.radius * (1 - 1e-9):
             notes.append("the mean lies on the ball's edge: check the centre, the radius and the units of measurement")
         return notes
 
     def _repr_html_(self) -> str:
-        return facts_table(f"Private {self.statistic}", self.private, self._facts())
+        return facts_table(f"Private {self.statistic}", self.private, self.facts())
 
     # ---------------------------------------------------------------- JSON
 

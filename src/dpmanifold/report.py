@@ -157,7 +157,7 @@ def _released(result: Release | Conclusion) -> str:
     """Return what was released as a table of names and numbers."""
     value = result.value if isinstance(result, Release) else getattr(result, "center", None)
     rows = []
-    for name, text in result._facts():
+    for name, text in result.facts():
         if name in _ELSEWHERE or (name == "center" and isinstance(result, Release)):
             continue
         shown = _prose(text)

@@ -113,7 +113,20 @@ Normalize = Annotated[
         "--normalize", help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself."
     ),
 ]
-Refine = Annotated[bool, typer.Option("--refine", help="Spend a fifth on a smaller ball first.")]
+Refine = Annotated[
+    bool,
+    typer.Option(
+        "--refine",
+        help="Spend a tenth (pure) or a fifth on a smaller ball first; skipped where useless (see dpm plan --refine).",
+    ),
+]
+Shrink = Annotated[
+    bool,
+    typer.Option(
+        "--shrink/--no-shrink",
+        help="Move the draw towards the center where that can only help (few units); the draw itself is kept as raw.",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hence NOT PRIVATE.")]
 Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON.", rich_help_panel=_OUT)]
 Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]

@@ -45,12 +45,15 @@ def mean(
     asked: Asked,
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
+    shrink: options.Shrink = True,
     reveal: options.Reveal = False,
 ) -> Release:
     """Release a private Fréchet mean."""
     if reveal and asked.terms["invalid"] != "raise":
         raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
-    release = private_mean(*asked.about, mechanism=mechanism, refine=refine, **asked.terms)
+    release = private_mean(
+        *asked.about, mechanism=mechanism, refine=refine, shrink="auto" if shrink else None, **asked.terms
+    )
     return revealed(release, asked.question) if reveal else release
 
 
@@ -88,6 +91,7 @@ def means(
     rho: options.Rho = None,
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
+    shrink: options.Shrink = True,
     invalid: options.Invalid = "raise",
     confirm: options.Confirm = False,
     notice: options.ShowNotice = False,
@@ -127,7 +131,8 @@ def means(
     with working("clipping and solving", quiet=quiet):
         releases = private_means(
             asked.records, which, asked.ball, asked.privacy, units=asked.units, classes=names, mechanism=mechanism,
-            invalid=invalid, curator=curator, confirm=confirm, refine=refine, rng=seed,
+            invalid=invalid, curator=curator, confirm=confirm, refine=refine,
+            shrink="auto" if shrink else None, rng=seed,
         )  # fmt: skip
     record = {str(name): release.to_dict() for name, release in releases.items()}
     where = f"the {len(releases)} releases ARE written to {out}"
@@ -193,15 +198,15 @@ def variance(
 
 
 @private_command("npy", "picture")
-def region(asked: Asked, level: options.Level = 0.95) -> Region:
+def region(asked: Asked, level: options.Level = 0.95, refine: options.Refine = False) -> Region:
     """Release a mean with a confidence region for the population's."""
-    return private_region(*asked.about, level=level, **asked.terms)
+    return private_region(*asked.about, level=level, refine=refine, **asked.terms)
 
 
 @private_command("picture")
-def interval(asked: Asked, level: options.Level = 0.95) -> Interval:
+def interval(asked: Asked, level: options.Level = 0.95, refine: options.Refine = False) -> Interval:
     """Release a Fréchet variance with a confidence interval for the population's."""
-    return private_interval(*asked.about, level=level, **asked.terms)
+    return private_interval(*asked.about, level=level, refine=refine, **asked.terms)
 
 
 @private_command("picture")
@@ -209,13 +214,14 @@ def two_sample(
     asked: Asked,
     other: Annotated[str, typer.Argument(help="Records of the second group, in the same form.")],
     level: options.Level = 0.95,
+    refine: options.Refine = False,
     other_key: Annotated[str | None, typer.Option(help="Array inside the second .npz file.")] = None,
 ) -> TwoSampleTest:
     """Test whether two groups have the same Fréchet mean. Nobody may be in both; --units is a column of both files."""
     second = asked.second_group(other, other_key)
     terms = asked.terms if asked.each_record else {**asked.terms, "units": (asked.question.units, second.units)}
     records, ball, privacy = asked.about
-    return private_test(records, second.records, ball, privacy, level=level, **terms)
+    return private_test(records, second.records, ball, privacy, level=level, refine=refine, **terms)
 
 
 @guarded

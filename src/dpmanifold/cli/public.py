@@ -22,8 +22,9 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import json_safe
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.mechanisms import MECHANISMS
-from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, cautions
 from dpmanifold.stats import needed_promise, needed_units, plan_mean
+from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
 error: how far the noise is expected to move the mean, as a distance; 95 %: what it stays below in 95 of 100 releases"""
@@ -144,6 +145,10 @@ def plan(
     rho: options.Rho = None,
     error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")] = False,
+    refine: Annotated[bool, typer.Option("--refine", help="Also say what --refine would do, and if it helps.")] = False,
+    fill: Annotated[
+        float, typer.Option(help="For --refine: the data lie within this share of the radius of their mean.")
+    ] = SMALL_FILL,
     picture: options.Picture = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -158,17 +163,19 @@ def plan(
     if picture is not None:
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
-    found = plan_mean(units, chosen, privacy, everything=everything)
+    found = plan_mean(units, chosen, privacy, everything=everything, refine=refine, fill=fill)
     needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy)
     if picture is not None:
         save_picture(found, picture)
     if as_json:
         rows = json_safe([dataclasses.asdict(row) for row in found.rows])
         record = {"n": units, "privacy": privacy.to_dict(), "rows": rows, "refused": found.refused, **needs}
-        say_json({**record, "verdict": found.verdict})
+        if found.refined is not None:
+            record["refined"] = {**json_safe(dataclasses.asdict(found.refined)), "verdict": found.refined.verdict}
+        say_json({**record, "verdict": found.verdict, "cautions": cautions(privacy, units)})
         return
     say_table(found.table())
-    say("\n".join([_COLUMNS, *([_FACTOR] if isinstance(where, SPD) else []), "", found.verdict, *sentences]))
+    say("\n".join([_COLUMNS, *([_FACTOR] if isinstance(where, SPD) else []), "", *found.sentences(), *sentences]))
 
 
 def _needs(error: float, units: int, ball: Ball, privacy: Promise) -> tuple[dict[str, Any], list[str]]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
-from dpmanifold.facts import all_told, facts_table, facts_text
-from dpmanifold.privacy import Promise
+from dpmanifold.facts import all_told, facts_table, facts_text, told
+from dpmanifold.privacy import Promise, cautions
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers, write_record
 from dpmanifold.release import Release
 
@@ -60,6 +60,11 @@ class Conclusion(ABC):
 
     @property
     @abstractmethod
+    def privacy(self) -> Promise:
+        """What was promised, everything included."""
+
+    @property
+    @abstractmethod
     def private(self) -> bool:
         """False if a seed or a generator was used."""
 
@@ -103,23 +108,58 @@ class Conclusion(ABC):
 
         All of it follows from the releases in the record.
         """
-        return {**self._numbers_told(), **all_told(self, "privacy_share", "dominated_by", "private")}
+        return {
+            **self._numbers_told(),
+            "notes": told(self.notes),
+            **all_told(self, "privacy_share", "dominated_by", "private"),
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON, whole or not at all."""
         write_record(path, self.to_dict())
 
+    @property
+    @abstractmethod
+    def _means(self) -> tuple[Release, ...]:
+        """The released means it rests on."""
+
+    def notes(self) -> list[str]:
+        """Say what a reader should know about the promise and about a ball that was found first."""
+        found: list[str] = []
+        for mean in self._means:
+            found += cautions(self.privacy, mean.n)
+            if "refine skipped" in mean.details:
+                found.append("no smaller ball was looked for: with so few units under this promise it could not help")
+            if mean.clipping is not None:
+                found.append(
+                    f"it is about the population clipped to the refined ball; the counts say that about "
+                    f"{mean.clipping.outside:.1%} of the units at most lie outside, which moves a mean by about "
+                    f"{mean.clipping.expected:.4g}, and never by more than {mean.clipping.bound:.4g} (with 99.9 %)"
+                )
+        return list(dict.fromkeys(found))
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and texts to show, notes included."""
+        return [*self._facts(), *(("note", text) for text in self.notes())]
+
     def __repr__(self) -> str:
-        return facts_text(self.title, self.private, self._facts())
+        return facts_text(self.title, self.private, self.facts())
 
     def _repr_html_(self) -> str:
-        return facts_table(self.title, self.private, self._facts())
+        return facts_table(self.title, self.private, self.facts())
 
 
 class FromRelease(Conclusion):
     """A conclusion from one release, whose steps hold the others."""
 
     release: Release
+
+    @property
+    def _means(self) -> tuple[Release, ...]:
+        mean = self.release
+        while mean.statistic != "mean":
+            mean = mean.steps[0]
+        return (mean,)
 
     @property
     def ball(self) -> Ball:

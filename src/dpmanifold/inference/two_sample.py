@@ -170,6 +170,10 @@ class TwoSampleTest(Conclusion):
 
     # ---------------------------------------------------------------- for people and machines
 
+    @property
+    def _means(self) -> tuple[Release, ...]:
+        return self.first.steps[0], self.second.steps[0]
+
     def _facts(self) -> list[tuple[str, str]]:
         return [
             ("p-value", f"{self.p_value:.4g} (statistic {self.statistic:.4g}, dimension {self.ball.frame.dim})"),

@@ -16,7 +16,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD
 from dpmanifold.mechanisms import MECHANISMS, attempt, choose
-from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement
 
@@ -123,7 +123,7 @@ class Plan:
             return said + ": no better than returning the centre. Use more units, a smaller ball or a weaker promise."
         if best.share >= 0.1:
             hint = "" if self.refined else " A smaller ball may help: plan with refine=True."
-            return said + ": a rough answer." + hint
+            return said + ": a rough answer; the public centre may be as near." + hint
         return said + ". Clipping and sampling error come on top."
 
     def __repr__(self) -> str:
@@ -132,8 +132,9 @@ class Plan:
         return console.export_text() + "\n".join(self.sentences())
 
     def sentences(self) -> list[str]:
-        """Return what the plan says in words: the verdict, and what `refine=True` would do if that was asked for."""
-        return [self.verdict] + ([] if self.refined is None else [self.refined.verdict])
+        """Return the plan in words: verdict, what `refine=True` would do if asked for, cautions about the promise."""
+        refined = [] if self.refined is None else [self.refined.verdict]
+        return [self.verdict, *refined, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
 
     def table(self) -> Table:
         """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""

@@ -270,7 +270,7 @@ class Refinement:
                 reasons.append("even for data that fill a tenth of the ball there is hardly anything to gain")
             else:
                 best, self.plan, self.rest, self._cost = small, found.plan, found.rest, found.cost
-        self.skipped = reasons[0] if self.plan is None else None
+        self.skipped = "; as a pure promise: ".join(reasons) if self.plan is None else None
 
     @property
     def details(self) -> dict[str, float]:
@@ -336,7 +336,8 @@ def level_of(promise: Promise) -> float:
 
 def origin_of(total: Promise, outer: Ball) -> str:
     """Say where a released ball comes from, and what it cost."""
-    return f"{RELEASED} {total} inside: {outer.origin or outer!r}"
+    levels = ", ".join(f"{name}={value:.6g}" for name, value in total.to_dict().items() if name != "kind")
+    return f"{RELEASED} {type(total).__name__}({levels}) inside: {outer.origin or outer!r}"
 
 
 def search_of(release: Release) -> RadiusSearch:
