@@ -278,8 +278,8 @@ def test_other_spaces_take_their_own_arrays():
         with pytest.raises(ValueError, match="y"):
             clone(model).fit(X, None)
     directions = dpm.Sphere(2)
-    X = directions.project([0.0, 0.0, 1.0] + 0.1 * rng.standard_normal((60, 3)))
-    model = mean_model(ball=Ball(directions, [0.0, 0.0, 1.0], 0.5), refine=True).fit(X)
+    X = directions.project([0.0, 0.0, 1.0] + 0.05 * rng.standard_normal((900, 3)))
+    model = mean_model(ball=Ball(directions, [0.0, 0.0, 1.0], 0.7), refine=True).fit(X)
     assert directions.check(model.mean_) is None
     assert model.release_.steps
 

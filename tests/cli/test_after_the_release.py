@@ -39,7 +39,7 @@ STEPS = {
     "printing": "dpmanifold.cli.outputs.show_result",
     "half axes": "dpmanifold.inference.region.Region.axes",
     "covers ball": "dpmanifold.inference.region.Region._in_chart",
-    "share": "dpmanifold.inference.region.Region.privacy_share",
+    "share": "dpmanifold.inference.region.Region.parts",
 }
 
 

@@ -70,7 +70,7 @@ def test_the_answers_are_those_of_the_library(invoke):
     invoke(*COMMANDS["region"], "--force")
     region = dpm.load("r.json")
     answers = strict(pathlib.Path("r.json").read_text())["answers"]
-    assert answers["error"] == region.effective_radius
+    assert answers["error"] == region.expected_error
     assert answers["half_axes"] == region.axes()[0].tolist()
     assert answers["center"] == region.center.tolist()
     invoke(*COMMANDS["mean"], "--force")

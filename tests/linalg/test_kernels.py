@@ -121,7 +121,7 @@ def test_means_follow_the_unit_of_measurement(level, scale, metric):
             frechet.mean(scale * x, space).value / scale, frechet.mean(x, space).value, rtol=0, atol=1e-11
         )
         one, other = (
-            private_mean(u * x, b, GDP(1.0), units=EACH_RECORD, rng=1).value / u
+            private_mean(u * x, b, GDP(1.0), units=EACH_RECORD, confirm=True, rng=1).value / u
             for u, b in ((1.0, ball), (scale, scaled))
         )
     np.testing.assert_allclose(other, one, rtol=0, atol=1e-11)

@@ -112,7 +112,7 @@ def _region_once(job: tuple[str, float, int]) -> tuple[float, float, float]:
     name, mu, seed = job
     rng = np.random.default_rng([seed, 3])
     X, ball, truth = CASES[name](rng)
-    region = private_region(X, ball, GDP(mu), units=EACH_RECORD, rng=rng)
+    region = private_region(X, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng)
     return float(region.contains(truth)), region.effective_radius, region.privacy_share
 
 
@@ -149,7 +149,7 @@ def _test_once(job: tuple[str, float, float, int]) -> float:
     X = space.exp_coords(space.origin, in_ball(space.dim, 0.7 * radius, GROUP, rng))
     Y = space.exp_coords(truth, in_ball(space.dim, 0.7 * radius, GROUP, rng))
     if math.isfinite(mu):
-        return float(private_test(X, Y, ball, GDP(mu), units=EACH_RECORD, rng=rng).p_value < 0.05)
+        return float(private_test(X, Y, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng).p_value < 0.05)
     return float(hotelling_p_value(X, Y, ball) < 0.05)
 
 

@@ -110,6 +110,7 @@ class Conclusion(ABC):
         """
         return {
             **self._numbers_told(),
+            "parts_percent": told(lambda: dict(zip(Parts._fields, self.parts.percent, strict=True))),
             "notes": told(self.notes),
             **all_told(self, "privacy_share", "dominated_by", "private"),
         }

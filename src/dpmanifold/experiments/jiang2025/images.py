@@ -86,7 +86,7 @@ def released_ball(X: Array, mu: float, rng: np.random.Generator) -> Ball:
     A mean over the whole public ball is beyond double precision in the affine-invariant metric. A ball is only a place
     to clip to: which metric found it does not matter to the promise, nor that a released radius is cut at a fixed one.
     """
-    found = private_ball(X, public_ball(), GDP(mu), units=EACH_RECORD, rng=rng).value
+    found = private_ball(X, public_ball(), GDP(mu), units=EACH_RECORD, confirm=True, rng=rng).value
     return Ball(SPD(SIZE, metric="riemann"), found.center, min(found.radius, LARGEST), found.origin, simulated=True)
 
 
@@ -179,7 +179,7 @@ def _three(
     first, second = (mu * math.sqrt(share) for share in SHARES)
     ball = released_ball(X, first, rng)
     same = Published.of(X, ball).region(second, rng)
-    ours = private_region(X, ball, split(GDP(mu), SHARES)[1], units=EACH_RECORD, rng=rng)
+    ours = private_region(X, ball, split(GDP(mu), SHARES)[1], units=EACH_RECORD, confirm=True, rng=rng)
     return [
         ("theirs", sample.radius, theirs.mean, theirs.at_mean),
         ("same ball", ball.radius, ball.from_frame(same.mean[None])[0], same.at_mean),

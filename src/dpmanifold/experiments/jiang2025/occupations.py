@@ -119,7 +119,7 @@ def our_region(X: Array, mu: float, rng: np.random.Generator, radius: float = OU
     assert isinstance(first, GDP)
     vector = X.mean(axis=0) + 2 / len(X) / first.mu * rng.standard_normal(3)
     ball = Ball(_SPACE, vector / np.linalg.norm(vector), radius, f"centre released under {first}", simulated=True)
-    region = private_region(X, ball, second, units=EACH_RECORD, rng=rng)
+    region = private_region(X, ball, second, units=EACH_RECORD, confirm=True, rng=rng)
     return Found(region.center, region.effective_radius, region.contains)
 
 

@@ -197,7 +197,7 @@ def interval_row(data: Published, mu: float, truth: float, rng: np.random.Genera
 
 def our_region_row(X: Array, ball: Ball, mu: float, rng: np.random.Generator) -> tuple[float, float, float]:
     """Return ours on simulated data: is the mean covered, effective radius, distance from the truth."""
-    region = private_region(X, ball, GDP(mu), units=EACH_RECORD, rng=rng)
+    region = private_region(X, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng)
     away = float(ball.space.dist(ball.center, region.center))
     return float(region.contains(ball.center)), region.effective_radius, away
 
@@ -206,7 +206,7 @@ def our_interval_row(
     X: Array, ball: Ball, mu: float, truth: float, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """Return ours on simulated data: is the variance covered, half the width, distance from the truth."""
-    interval = private_interval(X, ball, GDP(mu), units=EACH_RECORD, rng=rng)
+    interval = private_interval(X, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng)
     return float(interval.contains(truth)), (interval.high - interval.low) / 2, abs(interval.value - truth)
 
 

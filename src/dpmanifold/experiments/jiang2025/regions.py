@@ -55,7 +55,7 @@ class Regions(Experiment):
             plain = sample.region(math.inf, rng)
             for mu in MU:
                 theirs = sample.region(mu, rng)
-                ours = private_region(X, ball, GDP(mu), units=EACH_RECORD, rng=rng)
+                ours = private_region(X, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng)
                 at = ball.into_frame(ours.center[None])[0]
                 shapes = {
                     PLAIN: (plain.bound * plain.at_mean, frame.log_coords(plain.mean, frame.origin)),
