@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import sys
 
+import levels
 import numpy as np
 
-from dpmanifold.experiments import coverage, jiang2025, levels
+from dpmanifold.experiments import coverage, jiang2025
 
 
 def paper_tables(repetitions: int) -> None:

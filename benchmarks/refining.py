@@ -34,13 +34,13 @@ RUNS_PER_DATA_SET = 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """Mean true errors of plain, refined and earlier releases, and how often each truth was beyond 5 times stated."""
+    """Mean true errors of plain, refined and naive releases, and how often each truth was beyond 5 times stated."""
 
     plain: float
     refined: float
-    earlier: float
+    naive: float
     beyond: float
-    earlier_beyond: float
+    naive_beyond: float
     skipped: bool
 
 
@@ -86,8 +86,8 @@ def make_data(ball, n, fill, rng, normal):
     return ball.clip(ball.space.exp_coords(mean, c))
 
 
-def earlier_rule(X, ball, privacy, rng):
-    """Refine as the library first did: fixed shares, six counts, 95 % wanted whatever the noise. For comparison."""
+def naive_rule(X, ball, privacy, rng):
+    """Refine naively: fixed shares, six counts, 95 % of the units wanted whatever the noise. For comparison."""
     shares = divide(privacy, (0.1, 0.1, 0.8))
     question = {"units": dpm.EACH_RECORD, "rng": rng, "shrink": None, "confirm": True}
     center = dpm.private_mean(X, ball, shares[0], **question).value
@@ -108,7 +108,7 @@ def earlier_rule(X, ball, privacy, rng):
     return dpm.private_mean(X, inner, shares[2], **question)
 
 
-def run_cell(name, n, privacy, fill, runs=200, earlier=True):
+def run_cell(name, n, privacy, fill, runs=200, naive=True):
     """Return the outcome of one cell."""
     ball, rng = BALLS[name], np.random.default_rng([n, round(100 * fill)])
     question = {"units": dpm.EACH_RECORD, "shrink": None}
@@ -120,7 +120,7 @@ def run_cell(name, n, privacy, fill, runs=200, earlier=True):
                 truth = dpm.frechet.mean(X, ball).value
             plain = dpm.private_mean(X, ball, privacy, rng=Twin(run), **question)
             refined = dpm.private_mean(X, ball, privacy, rng=Twin(run), refine=True, **question)
-            before = earlier_rule(X, ball, privacy, Twin(run)) if earlier else plain
+            before = naive_rule(X, ball, privacy, Twin(run)) if naive else plain
             errors = [float(ball.space.dist(truth, release.value)) for release in (plain, refined, before)]
             rows.append([*errors, errors[1] > 5 * refined.error(), errors[2] > 5 * before.noise_error()])
             skipped = skipped and not refined.steps

@@ -82,7 +82,15 @@ class _Carried:
 
 def _marked_public(release: Release) -> Release:
     """Mark a release of data that were declared public: nobody was protected by it, and no budget paid for it."""
-    return replace(release, private=False, steps=tuple(_marked_public(step) for step in release.steps))
+    found = release.value
+    if isinstance(found, Ball) and found != release.ball:
+        found = replace(found, simulated=True)
+    ball = release.ball
+    if any(isinstance(step.value, Ball) and step.value == ball != step.ball for step in release.steps):
+        ball = replace(ball, simulated=True)
+    return replace(
+        release, value=found, ball=ball, private=False, steps=tuple(_marked_public(step) for step in release.steps)
+    )
 
 
 class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]

@@ -47,12 +47,15 @@ NEIGHBOURS = "replace one unit; the number of units is public"
 NEIGHBOURS_BY_CLASS = (
     "replace one unit by one with records in the same classes; labels, and which unit is in which class, are public"
 )
+REFINE_SKIPPED = "no smaller ball was looked for: public numbers say that it could not help (dpm plan --refine)"
 DRAW_COVERED = "the draw's work does not depend on the data; clipping and solving are not covered"
 NOT_COVERED = "not covered: the draw's work depends on the data"
 FORMAT = "dpmanifold release 1"
 # A file that nests steps deeper, or holds larger numbers, is not one of ours.
 _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
+# Share of the units that a search for a ball leaves out by design.
+_LEFT_OUT = 0.01
 # One-sided 0.999 quantiles of noise of scale 1.
 _LAPLACE_TAIL = math.log(500)
 _NORMAL_TAIL = 3.0903
@@ -151,7 +154,7 @@ class Release:
         """What a refined mean states about the units that its ball leaves out; None if no smaller ball was found."""
         for step in self.steps:
             if step.statistic == "ball" and self.ball != step.ball:
-                return Clipping.of(step)
+                return Clipping.of(step, self.n)
         return None
 
     def error(self) -> float:
@@ -191,7 +194,7 @@ class Release:
             whose = " (of the draw in raw)" if self.shrinkage else ""
             facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %{whose}"))
             facts += self._error_facts()
-        facts += [("note", text) for text in self._notes()]
+        facts += [("note", text) for text in self.notes()]
         facts.append(("not covered", self._not_covered))
         return facts
 
@@ -203,8 +206,8 @@ class Release:
         return [
             (
                 "clipping",
-                f"the counts say that about {clipping.outside:.1%} of the units at most lie outside the refined ball: "
-                f"about {clipping.expected:.4g} more, and never above {clipping.bound:.4g} (with 99.9 %)",
+                f"the counts say that about {clipping.outside:.1%} of the units lie outside the refined ball: "
+                f"about {clipping.expected:.4g} more; at most {clipping.bound:.4g} with 99.9 %",
             ),
             ("error", f"{self.error():.4g} expected, noise and clipping together"),
         ]
@@ -229,7 +232,7 @@ class Release:
 
         All of it follows from the rest of the record.
         """
-        found: dict[str, Any] = {"notes": told(self._notes), "not_covered": self._not_covered}
+        found: dict[str, Any] = {"notes": told(self.notes), "not_covered": self._not_covered}
         if self._has_forecast:
             found["noise_error"] = told(self.noise_error)
             found["noise_error_is_exact"] = told(self._is_exact)
@@ -249,15 +252,15 @@ class Release:
     def _swamped(self) -> bool:
         return self._forecast().mean >= self.ball.radius
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
         """Say what a reader of the released value should know; post-processing of what was released."""
         notes = list(cautions(self.privacy, self.n))
         if not self._has_forecast:
             return notes
         if "refine skipped" in self.details:
-            notes.append("no smaller ball was looked for: with so few units under this promise it could not help")
+            notes.append(REFINE_SKIPPED)
         if self.shrinkage:
-            notes.append("the draw was moved towards the public centre, which can only help here; it is kept in raw")
+            notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")
         if self._swamped():
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
         elif self._forecast().mean >= self.ball.radius / 2:
@@ -276,7 +279,7 @@ class Release:
 
         Parameters
         ----------
-        answers : add what follows from them and people read (:meth:`answers`); reading the record back ignores it
+        answers : add what follows from them and people read (:meth:`answers`); read back it is checked, and not used
         """
         record = {
             "format": FORMAT,
@@ -328,7 +331,7 @@ class Clipping:
 
     Attributes
     ----------
-    outside : share of the units outside, the count's plus one standard deviation
+    outside : share of the units outside as the count has it, but not less than the hundredth that a search leaves out
     expected : the shift if these lie a quarter of the radius beyond the edge, all on one side
     bound : the shift that is exceeded with probability 0.001 at most, wherever in the public ball they lie
     """
@@ -338,17 +341,20 @@ class Clipping:
     bound: float
 
     @staticmethod
-    def of(step: Release) -> Clipping:
-        """Read it off the release of a ball, whose details hold the noisy count."""
-        inner, outer, n = step.value, step.ball, step.n
+    def of(step: Release, n: int) -> Clipping:
+        """Read it off the release of a ball, whose details hold the noisy count, for a mean of n of its units.
+
+        In a test the ball was found from both groups: whoever is outside may all be in one of them.
+        """
+        inner, outer = step.value, step.ball
         inside, noise = step.details["units inside"], step.details["count noise"]
         # A Laplace count is off by more than 6.9 of its scale with probability 0.001, a normal one by 3.1.
         surely = inside - noise * (_LAPLACE_TAIL if step.share.to_dict()["kind"] == "PureDP" else _NORMAL_TAIL)
-        outside = min(1.0, max(0.0, 1 - inside / n) + noise / n)
+        outside = min(1.0, max((step.n - inside) / n, _LEFT_OUT))
         beyond = outer.radius + float(outer.space.dist(outer.center, inner.center)) - inner.radius
         # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces.
         lever = of_mean(outer, n).value * n / (2 * outer.effective_radius)
-        bound = min(1.0, max(0.0, 1 - surely / n)) * max(0.0, beyond) * lever
+        bound = min(1.0, max(0.0, (step.n - surely) / n)) * max(0.0, beyond) * lever
         return Clipping(outside, min(outside * inner.radius / 4, bound), bound)
 
 

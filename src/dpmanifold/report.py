@@ -129,13 +129,15 @@ def _verdict(result: Release | Conclusion, checked: Verification) -> str:
         )
     return (
         '<p class="mark good">Private, by its own account: noise from the operating system, and nothing revealed. '
-        "What it states was recomputed and agrees.</p>"
+        "What can be recomputed of it was, and agrees.</p>"
     )
 
 
 def _check(checked: Verification) -> str:
     """Return how the result was checked, and what no check can know."""
-    found = "" if not checked.ok else f"<p>Everything it states was recomputed and agrees:</p>{_list(checked.findings)}"
+    found = (
+        "" if not checked.ok else f"<p>Everything that can be recomputed was, and agrees:</p>{_list(checked.findings)}"
+    )
     return (
         f"{found}<p>Save the record below as <code>release.json</code> and run <code>dpm verify release.json</code>, "
         f"which recomputes this. What no check can know:</p>{_list(checked.cannot_know)}"

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from levels import LEVELS, NormalData, excess_misses, excess_rejections
 from scipy import stats
 
 from dpmanifold import (
@@ -31,7 +32,6 @@ from dpmanifold import (
     private_test,
 )
 from dpmanifold.experiments.coverage import in_ball as uniform
-from dpmanifold.experiments.levels import LEVELS, NormalData, excess_misses, excess_rejections
 from dpmanifold.inference import estimate, hotelling, interval
 
 N = 1000

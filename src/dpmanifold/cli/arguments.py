@@ -130,7 +130,7 @@ def read_ball(path: str) -> Ball:
         try:
             return ball_from_dict(record)
         except (KeyError, TypeError, ValueError, OverflowError) as problem:
-            raise InvalidDataError(f"{path} holds a damaged ball: {problem}.") from problem
+            raise InvalidDataError(f"{path} holds a damaged ball: {str(problem).rstrip('.')}.") from problem
     release = Release.from_dict(record)
     if not isinstance(release.value, Ball):
         raise InvalidArgumentError(f"--ball {path} holds a {release.statistic}, not a ball.")

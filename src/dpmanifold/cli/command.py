@@ -129,6 +129,7 @@ def private_command(*views: str) -> Callable[[Callable[..., Release | Conclusion
             outputs.check(inputs, mine.get("mechanism", "auto"), marked)
             teller(words["notice"], words["quiet"])  # refuses a contradiction before anything is read
             asked = Asked(_read(words), words)
+            outputs.refuse_unmarked(asked.question.ball.simulated)
             with working("clipping and solving", quiet=words["quiet"]):
                 result = release(asked, **mine)
             outputs.write(result, words["as_json"])

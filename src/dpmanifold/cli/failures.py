@@ -1,6 +1,7 @@
 """How a command fails: one paragraph on stderr with the remedy, and an exit code that says whose turn it is.
 
-0 done, 1 a fault of the program or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept.
+0 done, 1 a fault of the program or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept or a
+result does not hold, 129, 130 or 143 interrupted.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except OSError as problem:
             fail(f"{problem.filename or 'a file'}: {problem.strerror or 'cannot be used'}. Check the path.")
         except MemoryError:
-            fail("not enough memory. Give the data as .npy, which is read in blocks, or use a larger machine.", FAULT)
+            fail("not enough memory. Use a larger machine (docs/reference/data.md says what is read in blocks).", FAULT)
         except (KeyboardInterrupt, Terminated) as ending:
             fail("interrupted.", code_of(ending))
         except Exception as problem:

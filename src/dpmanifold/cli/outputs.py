@@ -28,6 +28,9 @@ Inputs = Mapping[str, str | os.PathLike[str] | None]
 """What a command reads, by the word that names it: files, folders, or texts that may name one."""
 
 
+UNMARKED = "--npy holds numbers alone and could not be marked NOT PRIVATE. Leave it out."
+
+
 @dataclass(frozen=True)
 class Outputs:
     """Files to write, checked before anything is spent."""
@@ -45,13 +48,17 @@ class Outputs:
         """
         options = {"--out": self.release, "--npy": self.npy, "--picture": self.picture, "--html": self.html}
         check_targets({option: path for option, path in options.items() if path is not None}, self.force, inputs)
-        if self.npy is not None and marked:
-            raise InvalidArgumentError("--npy holds numbers alone and could not be marked NOT PRIVATE. Leave it out.")
+        self.refuse_unmarked(marked)
         if self.picture is not None or self.html is not None:
             require_plots()
             if mechanism in MECHANISMS and MECHANISMS[mechanism].baseline:
                 raise InvalidArgumentError(f"--mechanism {mechanism} is a baseline: its value is no point to be drawn.")
         return self
+
+    def refuse_unmarked(self, marked: bool) -> None:
+        """Refuse an array of a result that is NOT PRIVATE: a bare array could not show it."""
+        if self.npy is not None and marked:
+            raise InvalidArgumentError(UNMARKED)
 
     def write(self, result: Release | Conclusion, as_json: bool) -> None:
         """Write the release, then every view of it that can be made, and print what was released."""

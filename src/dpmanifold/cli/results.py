@@ -11,7 +11,15 @@ import typer
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
-from dpmanifold.cli.outputs import check_targets, require_plots, save_array, save_picture, save_report, show_result
+from dpmanifold.cli.outputs import (
+    UNMARKED,
+    check_targets,
+    require_plots,
+    save_array,
+    save_picture,
+    save_report,
+    show_result,
+)
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Conclusion, load
@@ -96,5 +104,5 @@ def _value(result: Release | Conclusion) -> Any:
     if value is None or isinstance(value, Ball):
         raise InvalidArgumentError("--npy holds one released value, and this result has none. Use --json.")
     if not result.private:
-        raise InvalidArgumentError("--npy holds numbers alone and could not be marked NOT PRIVATE. Leave it out.")
+        raise InvalidArgumentError(UNMARKED)
     return value

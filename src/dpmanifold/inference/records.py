@@ -12,7 +12,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.facts import all_told, facts_table, facts_text, told
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers, write_record
-from dpmanifold.release import Release
+from dpmanifold.release import REFINE_SKIPPED, Release
 
 C = TypeVar("C", bound="Conclusion")
 
@@ -130,12 +130,12 @@ class Conclusion(ABC):
         for mean in self._means:
             found += cautions(self.privacy, mean.n)
             if "refine skipped" in mean.details:
-                found.append("no smaller ball was looked for: with so few units under this promise it could not help")
+                found.append(REFINE_SKIPPED)
             if mean.clipping is not None:
                 found.append(
                     f"it is about the population clipped to the refined ball; the counts say that about "
-                    f"{mean.clipping.outside:.1%} of the units at most lie outside, which moves a mean by about "
-                    f"{mean.clipping.expected:.4g}, and never by more than {mean.clipping.bound:.4g} (with 99.9 %)"
+                    f"{mean.clipping.outside:.1%} of the units lie outside, which moves a mean by about "
+                    f"{mean.clipping.expected:.4g}, and at most by {mean.clipping.bound:.4g} with 99.9 %"
                 )
         return list(dict.fromkeys(found))
 

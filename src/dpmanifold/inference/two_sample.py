@@ -172,7 +172,7 @@ class TwoSampleTest(Conclusion):
 
     @property
     def _means(self) -> tuple[Release, ...]:
-        return self.first.steps[0], self.second.steps[0]
+        return self.means
 
     def _facts(self) -> list[tuple[str, str]]:
         return [

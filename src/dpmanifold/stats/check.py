@@ -114,7 +114,8 @@ def verify(release: Release | Region | Interval | TwoSampleTest) -> Verification
     private = release.private is True
     if not private:
         findings.good.append(
-            "the release says itself that it is NOT PRIVATE: a seed was used or something was revealed"
+            "the release says itself that it is NOT PRIVATE: a seed was used, something was revealed, or the data were "
+            "declared public"
         )
     return Verification(not findings.wrong, tuple(findings.good), tuple(findings.wrong), private=private)
 

@@ -73,8 +73,9 @@ def private_mean(
     project : move the draw into the ball, which costs nothing and never hurts
     refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
         this cannot help (theory section 8); `plan_mean(..., refine=True)` says what to expect
-    shrink : "auto" moves the draw towards the ball's centre where the error provably cannot grow by that (Gaussian
-        noise on flat spaces, few units; theory section 8), and keeps the draw in `raw`; None never does
+    shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
+        ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
+        `raw`; None never does
     budget : spend from this budget, before anything is drawn
     rng : None for a release; a seed or generator for simulations, which marks the result not private
 
@@ -220,7 +221,7 @@ def shrunken(rule: Shrinkage, ball: Ball, raw: Array, project: bool) -> Array:
 
 
 def _checked_shrink(shrink: object) -> bool:
-    if shrink not in ("auto", None):
+    if not (shrink is None or (isinstance(shrink, str) and shrink == "auto")):
         raise InvalidArgumentError(f'shrink must be "auto" or None, got {shown(shrink)}.')
     return shrink == "auto"
 

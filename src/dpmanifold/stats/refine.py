@@ -59,9 +59,10 @@ def private_ball(
 ) -> Release:
     """Release a ball that holds most of the units, inside a public one that may be far too large.
 
-    Half the promise finds a centre, half a radius on a fixed grid. With probability 0.999 the ball holds at least half
-    of the units, or it is the outer one; where the promise and the number of units do not allow for that, it is refused
-    before anything is spent. The noisy number of units inside is in `details`.
+    Half the promise finds a centre, half a radius on a fixed grid. With probability 0.999 the ball holds the wanted
+    share of the units less a quarter (at least half of them, for a coverage of 0.75 or more), or it is the outer one;
+    where promise and number of units do not allow for that, it is refused before anything is spent. The noisy number
+    of units inside is in `details`.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ class BallPlan:
         away = sealed(lambda: outer.frame.dist(center, points), lambda: np.zeros(self.n))
         radius = self._stretched(search.find(away, source))
         inside = search.count(away, radius, source)
-        # Less two standard deviations: a count must not speak against a ball by chance.
+        # Less twice the scale of its noise: a count must not speak against a ball by chance.
         enough = inside >= least * self.n - 2 * search.count_noise
         value = self._ball(center, radius, total, private) if radius < outer.radius and enough else outer
         return Release(
@@ -230,8 +231,8 @@ class _BallAndRest:
         radius = self.plan.radius(fill)
         if radius == self.plan.outer.radius:
             return radius, self.noise(mechanism, radius)
-        # A count whose noise is negative leaves units out that are inside: half a scale more, on average.
-        outside = 1.5 * self.plan.search.count_noise / self.plan.n
+        # A count whose noise is negative puts units outside that are inside: half a scale of it, on average.
+        outside = 1 - REFINE_COVERAGE + self.plan.search.count_noise / self.plan.n / 2
         return radius, self.noise(mechanism, radius) + outside * radius / 4
 
 
@@ -263,8 +264,10 @@ class Refinement:
             if isinstance(found, str):
                 reasons.append(found)
                 continue
-            small, filled = (found.noise(mechanism, found.plan.radius(fill)) for fill in (SMALL_FILL, 1.0))
-            if filled > _LARGEST_LOSS * plain:
+            small, filled = (found.forecast(mechanism, fill)[1] for fill in (SMALL_FILL, 1.0))
+            if math.isinf(filled):
+                reasons.append(f'mechanism "{mechanism}" cannot take the share that a search leaves')
+            elif filled > _LARGEST_LOSS * plain:
                 reasons.append(f"data that fill the ball would be off by {filled:.3g} instead of {plain:.3g}")
             elif small > best:
                 reasons.append("even for data that fill a tenth of the ball there is hardly anything to gain")

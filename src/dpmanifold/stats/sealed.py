@@ -1,4 +1,4 @@
-"""After the spend: what is computed from records, or drawn about them, never raises (theory: rounding, failures).
+"""After the spend: what is computed from records, or drawn about them, never raises (theory section 8).
 
 An exception is an output. If it depends on the records it tells about them, whatever the noise would have hidden, and
 the budget is gone. So there is one door between the records and a draw, and everything behind the spend goes through
@@ -46,6 +46,8 @@ def _swallow(problem: Exception) -> None:
 
 
 def _finite(result: object) -> bool:
+    if isinstance(result, tuple):
+        return all(_finite(part) for part in result)
     if isinstance(result, (float, complex, np.ndarray, np.number)):
         return bool(np.isfinite(result).all())
     return True

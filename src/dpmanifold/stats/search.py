@@ -89,12 +89,12 @@ class RadiusSearch:
 
     @property
     def can_help(self) -> bool:
-        """Whether the ball will hold at least half of the units, with that probability."""
+        """Whether the error is small enough that the ball holds what is wanted less a quarter of the units."""
         return self.error <= MOST_ERROR * self.n
 
     @property
     def wanted(self) -> float:
-        """How many units the radius is asked to hold: so many that noise leads neither below half nor beyond all."""
+        """How many units the radius is asked to hold: not so many that noise leads beyond a radius that holds all."""
         return min(self.coverage * self.n, _MOST_WANTED * self.n, self.n - self.error)
 
     @cached_property
