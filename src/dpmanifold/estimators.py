@@ -162,11 +162,13 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Return X (and y, if given) as arrays of the width seen before; whether they are points is the space's to say.
 
         NaN and infinite entries pass here: the space names the record, or `invalid="center"` replaces it. With the
-        latter lists pass as they are: scikit-learn would refuse all of one for the sake of one bad record.
+        latter everything but plain numbers passes as it is: scikit-learn would refuse all records for the sake of one,
+        and show some of them.
         """
-        objects = isinstance(X, (list, tuple)) or (isinstance(X, np.ndarray) and X.dtype.kind == "O")
-        if space is not None and fitting and self.invalid == "center" and objects:
-            validate_data(self, space.origin[None], skip_check_array=True, reset=True)
+        plain = isinstance(X, np.ndarray) and X.dtype.kind in "iuf"
+        if space is not None and fitting and self.invalid == "center" and not plain:
+            shaped = X if hasattr(X, "columns") else space.origin[None]
+            validate_data(self, shaped, skip_check_array=True, reset=True)
             return X if isinstance(y, str) else (X, validate_data(self, y=y, reset=False))
         if space is not None and space.dtype.kind == "c" and np.iscomplexobj(X):
             # scikit-learn refuses complex numbers, and pre-shapes are complex: only the width is checked.

@@ -4,7 +4,9 @@ A ball in the wrong place, a unit of measurement off by a thousand or columns in
 edge or the centre of the ball, and the release is then about the ball. Nobody can see that from the release. So the
 curator is told, and where most records are concerned the question is refused unless it is confirmed.
 
-A notice is data about the data and not private: it goes to the curator's own function, and is kept nowhere.
+A notice is data about the data and not private: it goes to the curator's own function, and is kept nowhere. So is the
+refusal: whoever may ask again and again with other balls learns from it where most records lie, at no cost. Where
+somebody else than the curator asks, `confirm=True` must be set for them.
 """
 
 from __future__ import annotations
@@ -87,8 +89,10 @@ class Tally:
         if curator is not None:
             curator(notice)
         if notice.most and not confirm:
+            # Numbers for whoever asked for them alone: an error may end in a log.
+            what = "More than half of the records lie outside the ball or are no points of the space."
             raise InvalidDataError(
-                f"{notice} With more than half of them the release would describe the ball and not the records. Check "
+                f"{what if curator is None else notice} The release would describe the ball and not the records. Check "
                 "the order of the columns, the units of measurement, the centre and the radius; confirm=True "
                 "(--confirm) goes on all the same. Nothing was spent."
             )

@@ -1,0 +1,61 @@
+"""One record of another type must not change how the others are read."""
+
+import numpy as np
+import pytest
+
+import dpmanifold as dpm
+from dpmanifold import EACH_RECORD, GDP, Ball, Euclidean, InvalidDataError
+
+BALL = Ball(Euclidean(2), [0.0, 0.0], 2.0)
+
+
+@pytest.mark.parametrize("last", [["x", 1.0], [b"x", 1.0], [None, 1.0], [1 + 2j, 1.0]], ids=str)
+def test_text_in_one_record_of_an_array_leaves_the_others(last):
+    told = []
+    X = np.array([[1.0, 1.0]] * 99 + [last])
+    release = dpm.private_mean(X, BALL, GDP(100.0), units=EACH_RECORD, invalid="center", curator=told.append, rng=0)
+    assert told == [dpm.Notice(100, 0, 1)]
+    np.testing.assert_allclose(release.value, [0.99, 0.99], atol=0.01)
+
+
+@pytest.mark.parametrize("last", [[True, True], [True, 2]], ids=str)
+def test_truth_values_are_numbers_whatever_stands_beside_them(last):
+    X = np.array([[True, True]] * 99 + [last])
+    release = dpm.private_mean(X, BALL, GDP(100.0), units=EACH_RECORD, invalid="center", rng=0)
+    np.testing.assert_allclose(release.value, [1.0, 1.0], atol=0.02)
+
+
+def test_the_refusal_tells_numbers_to_the_curator_alone():
+    X = np.array([[9.0, 0.0]] * 7 + [[0.0, 0.0]] * 3)
+    with pytest.raises(InvalidDataError) as silent:
+        dpm.private_mean(X, BALL, GDP(1.0), units=EACH_RECORD)
+    assert not any(letter.isdigit() for letter in str(silent.value))
+    told = []
+    with pytest.raises(InvalidDataError, match="7 of 10 records"):
+        dpm.private_mean(X, BALL, GDP(1.0), units=EACH_RECORD, curator=told.append)
+    assert told == [dpm.Notice(10, 7, 0)]
+
+
+def test_a_clipped_share_counts_against_the_group_it_is_in():
+    """A ball found from a large and a small group: whoever is outside may all be in the small one."""
+    rng = np.random.default_rng(0)
+    X, Y = 0.05 * rng.standard_normal((8000, 1)), 0.05 * rng.standard_normal((600, 1))
+    Y[:200] = 9.0
+    ball = Ball(Euclidean(1), [0.0], 10.0)
+    for seed in range(5):
+        test = dpm.private_test(X, Y, ball, GDP(1.0), units=EACH_RECORD, refine=True, rng=seed)
+        mean = test.means[1]
+        assert mean.clipping is not None
+        moved = abs(float(Y.mean()) - float(np.clip(Y, -mean.ball.radius, mean.ball.radius).mean()))
+        assert mean.clipping.bound >= moved - mean.ball.radius
+
+
+def test_a_refined_fit_to_public_data_verifies():
+    pytest.importorskip("sklearn")
+    from dpmanifold.estimators import PrivateFrechetMean
+
+    X = 0.05 * np.random.default_rng(0).standard_normal((2000, 2))
+    model = PrivateFrechetMean(BALL, GDP(1.0), refine=True, units="each-record", public_data=True).fit(X)
+    assert model.release_.steps
+    assert not model.release_.private
+    assert dpm.verify(model.release_).ok, dpm.verify(model.release_)
