@@ -114,6 +114,16 @@ def test_every_descriptor_lies_in_the_public_ball(folder):
         assert (np.trace(X, axis1=1, axis2=2) <= images.TRACE + 5 * images.ETA).all()
 
 
+def test_where_no_ball_can_be_found_the_public_one_is_cut_and_nothing_is_paid(folder):
+    X = images.load_classes(folder / "octmnist.npz")[0]
+    ball, left = images.found_ball(X, 0.1, np.random.default_rng(0))
+    np.testing.assert_array_equal(ball.center, images.public_ball().center)
+    assert (ball.radius, left) == (images.LARGEST, 0.1)
+    ball, left = images.found_ball(X, 10.0, np.random.default_rng(0))
+    assert ball.radius < images.LARGEST
+    assert left == pytest.approx(10.0 * math.sqrt(0.8))
+
+
 def test_judgements_are_read(folder, tmp_path):
     samples = occupations.load_criteria(folder / occupations.FILE)
     assert list(samples) == list(occupations.CRITERIA)

@@ -21,7 +21,7 @@ from dpmanifold.experiments.utpala2023.extrinsic import (
     published_sensitivity,
     simulated_sensitivity,
 )
-from dpmanifold.experiments.utpala2023.images import PUBLIC, RELEASED, THEIR_LAPLACE, THEIRS, Images
+from dpmanifold.experiments.utpala2023.images import PUBLIC, REFINED, THEIR_LAPLACE, THEIRS, Images
 from dpmanifold.experiments.utpala2023.settings import (
     ANALYTIC,
     CLASSICAL,
@@ -31,6 +31,7 @@ from dpmanifold.experiments.utpala2023.settings import (
     LAPLACE_TWICE,
     OURS,
     OURS_PURE,
+    OURS_SHRUNK,
     UNITS,
     dimension,
     gap,
@@ -149,17 +150,19 @@ def test_simulated_matrices_fill_their_ball():
     np.testing.assert_allclose(X.mean(axis=0), values.mean() * np.eye(5), atol=0.02)
 
 
+@pytest.mark.parametrize(("case", "shrink"), [(OURS, None), (OURS_SHRUNK, "auto")], ids=["projected", "shrunk"])
 @pytest.mark.parametrize("k", [2, 8])
-def test_batched_draws_are_releases(k):
+def test_batched_draws_are_releases(k, case, shrink):
     X = simulated_matrices(k, UNITS, np.random.default_rng(k))
     ball, promise = simulated_ball(k), ApproxDP(0.2, DELTA)
-    release = private_mean(X, ball, promise, units=EACH_RECORD, shrink=None, rng=np.random.default_rng(1))
+    release = private_mean(X, ball, promise, units=EACH_RECORD, shrink=shrink, rng=np.random.default_rng(1))
     points = ball.to_frame(X)
     mean = frechet.mean(points, ball.in_frame).in_frame
-    drawn = OURS.draws(ball, mean, UNITS, 0.2, DELTA, 1, np.random.default_rng(1))
+    drawn = case.draws(ball, mean, UNITS, 0.2, DELTA, 1, np.random.default_rng(1))
     np.testing.assert_allclose(ball.from_frame(drawn)[0], release.value, rtol=1e-12, atol=1e-12)
     # 2 x 2 matrices: Laplace noise is smaller although delta is allowed, and "auto" takes it.
     assert release.mechanism == ("riemannian-laplace" if k == 2 else "wrapped-gaussian")
+    assert bool(release.shrinkage) == (k == 8 and shrink == "auto")
 
 
 @pytest.mark.parametrize("case", [LAPLACE, CLASSICAL, ANALYTIC], ids=lambda c: c.label)
@@ -322,9 +325,16 @@ def test_sets_that_are_not_there_are_named(folder, tmp_path):
 def test_our_balls_are_smaller_at_the_same_promise(quick):
     rows = [r for r in quick[1]["utpala2023/images"] if r["dataset"] == "PathMNIST" and r["epsilon"] == 0.9]
     error = {label: np.mean([r["error"] for r in rows if r["mechanism"] == label])
-             for label in (THEIR_LAPLACE, THEIRS, PUBLIC, RELEASED)}  # fmt: skip
+             for label in (THEIR_LAPLACE, THEIRS, PUBLIC, REFINED)}  # fmt: skip
     assert error[PUBLIC] < 0.6 * error[THEIRS] < error[THEIR_LAPLACE]
-    assert all(r["radius"] <= descriptor_ball("rgb").radius for r in rows if r["mechanism"] == RELEASED)
+    assert all(r["radius"] <= descriptor_ball("rgb").radius for r in rows if r["mechanism"] == REFINED)
+
+
+def test_too_few_images_are_not_searched(quick):
+    """Where public numbers rule a search out, a refined release has the public ball and the whole promise."""
+    rows = [r for r in quick[1]["utpala2023/images"] if r["dataset"] == "MNIST" and r["mechanism"] == REFINED]
+    assert {r["n"] for r in rows} == {N}
+    assert {r["radius"] for r in rows} == {descriptor_ball("gray").radius}
 
 
 def test_no_ball_about_the_identity_is_much_smaller_than_the_published_one():

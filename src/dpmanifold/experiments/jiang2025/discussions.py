@@ -33,7 +33,7 @@ eigenvalue is added back. At mu = 0.1 the region is about {radius} as wide as th
 _VARIANCE_GAIN = """
 **Ours**: about a released mean at distance D from the ball's centre the sensitivity is (r + D)^2/n instead of 4
 r^2/n, up to a quarter; 0.55 of mu^2 go to the variance instead of a third; what noise on the mean adds is subtracted.
-At mu = 0.1 the interval is about 0.30 as wide as theirs on the same data{cover}.
+At mu = 0.1 the interval is about 0.29 as wide as theirs on the same data{cover}.
 """
 
 _UNITS = """
@@ -85,7 +85,7 @@ behind them, not slack of the bound.
 and 4 r^2/n, r = pi/8. Coverage: ours of their formula is between about 0.93 and 0.96, theirs between 0.924 and 0.957.
 """
     + _VARIANCE_GAIN.format(
-        cover=", its MD 41e-4 instead of 144e-4; coverage is between about 0.955 and 0.98, rather too high than too low"
+        cover=", its MD 41e-4 instead of 144e-4; coverage is between about 0.95 and 0.98, rather too high than too low"
     ),
     3: _SETTING.format(data=_SPD, error="2.1 %", what="mean")
     + """
@@ -126,8 +126,8 @@ REGIONS = """
 tangent plane of its own estimate, with the true mean where it is seen from there, as in the paper. The paper prints
 no areas.
 
-**What agrees.** Private regions shrink towards the one without privacy as mu grows; at mu = 2.5 theirs are about 1.02
-and ours about 1.01 times its area.
+**What agrees.** Private regions shrink towards the one without privacy as mu grows; at mu = 2.5 theirs and
+ours are both about 1.02 times its area.
 
 **What their figure leaves out.** At mu = 0.1 their region has about 21 times the area of the one without privacy,
 ours about 5.6 times. Their ellipses also differ more in shape between draws: noise of 6 R^2/n on the covariance turns
@@ -145,7 +145,7 @@ they change.
 
 **What agrees.** Three directions hold most of Gamma without privacy: about 0.92 here, 0.942 there. The distance to
 the non-private mean falls like 1/mu in their table (0.139, 0.014, 0.007) as it should, and in class 1 here under
-their formula (about 1.13, 0.092, 0.051). Strong privacy spreads Gamma over all directions.
+their formula (about 1.11, 0.090, 0.055). Strong privacy spreads Gamma over all directions.
 
 **What does not.** The printed volume bounds the noise: at mu = 0.1 the twelve smaller eigenvalues are at least
 sigma^2, so sigma <= (3.32e-21/sqrt(0.029 * 0.008 * 0.005))^(1/12) = 0.035. If Gamma had its factor 1/n, the printed
@@ -154,16 +154,18 @@ sqrt(27,000) = 31 about the mean; every descriptor as above lies in a ball of ra
 without 1/n, or far fewer images or other descriptors were used: it cannot be told. With n as here, their own bounds
 swamp what they estimate: in class 0 at mu = 1 the Hessian, whose eigenvalues are near 2, gets noise of standard
 deviation 2 B_H sqrt(3)/(n mu) = 1.5 on each entry, because B_H at distance 2r is 327; inverses of that are arbitrary,
-and the radius does not even fall from mu = 1 to mu = 2.
+and over ten draws the radius at mu = 1 has a Monte Carlo error of nearly half of it.
 
 **Ours.** A fifth of mu^2 pays for a ball inside the public one (radius 14.7 about 0.00043 I, whatever the images),
 the rest for the region in it. In class 1 the released ball has a radius of about 3, and the distance to the
-non-private mean is about 0.074, 0.017 and 0.015 at mu = 0.1, 1 and 2: at most a third of theirs, and 1/15 at mu =
+non-private mean is about 0.067, 0.017 and 0.015 at mu = 0.1, 1 and 2: at most a third of theirs, and 1/17 at mu =
 0.1. What remains at mu = 2 is mostly the clipping of the 4 % of images outside the ball: noise alone would be about
 0.0034. In the same ball and with the same share their formula has regions 1.8, 1.25 and 1.1 times as wide. With 757
-images mu = 0.1 is too strong a promise for either: the region is wider than 1. Volumes are larger than theirs at
-times because ours keeps room, in the directions of small variance, for what noise may hide; theirs sets such
-eigenvalues to 0.
+images mu = 0.1 is too strong a promise for either: the region is wider than 1. There no ball is released: noisy counts
+may be off by 216 of the 757, so `private_ball` refuses before anything is spent, and all of mu goes to a region in the
+public ball, cut at radius 8. At mu = 2 our volume is larger in some draws than that of their formula in the same ball,
+because ours keeps room, in the directions of small variance, for what noise may hide; theirs sets such eigenvalues to
+0.
 """
 
 OCCUPATIONS = """
@@ -194,8 +196,8 @@ regions in 53 to 66 % at mu = 2 and 62 to 92 % at mu = 1, where noise makes up f
 85 to 95 %.
 
 **Ours** gain from the larger ball, and from a centre that costs privacy, not from the rest of the method: at radius
-pi/8 ours hold the mean in about 43 to 74 % of cases at mu = 1, less often than theirs, and 38 to 68 % at mu = 2. At
-radius 0.7 it is about 82 to 95 % and 76 to 92 %, the lowest for reward, of which a third lie beyond 0.7; the regions
+pi/8 ours hold the mean in about 43 to 75 % of cases at mu = 1, less often than theirs, and 39 to 69 % at mu = 2. At
+radius 0.7 it is about 83 to 95 % and 76 to 92 %, the lowest for reward, of which a third lie beyond 0.7; the regions
 are wider and their estimates farther from the mean of all data than theirs, because their centre is the sample mean
 itself. At 0.7 ours overlap by about a quarter (mu = 2) to a third (mu = 1). That the two criteria differ does not
 follow from regions like these.

@@ -21,7 +21,7 @@ from dpmanifold.experiments.jiang2025.published import Published
 from dpmanifold.manifolds import SPD
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import not_private
-from dpmanifold.privacy import GDP, split
+from dpmanifold.privacy import GDP, PromiseError
 from dpmanifold.stats import EACH_RECORD, private_ball, private_region
 
 if TYPE_CHECKING:
@@ -80,14 +80,21 @@ def public_ball() -> Ball:
     return Ball(SPD(SIZE), center * np.eye(SIZE), rounded_up(radius), "every image with values in [0, 1]")
 
 
-def released_ball(X: Array, mu: float, rng: np.random.Generator) -> Ball:
-    """Release a ball at mu-GDP in the flat metric, and take it as one of the affine-invariant metric.
+def found_ball(X: Array, mu: float, rng: np.random.Generator) -> tuple[Ball, float]:
+    """Release a ball in the flat metric, take it as one of the affine-invariant metric; return it and the mu left.
 
     A mean over the whole public ball is beyond double precision in the affine-invariant metric. A ball is only a place
     to clip to: which metric found it does not matter to the promise, nor that a released radius is cut at a fixed one.
+    Where units and promise do not allow for a search nothing is spent, and the public ball is cut at that radius.
     """
-    found = private_ball(X, public_ball(), GDP(mu), units=EACH_RECORD, confirm=True, rng=rng).value
-    return Ball(SPD(SIZE, metric="riemann"), found.center, min(found.radius, LARGEST), found.origin, simulated=True)
+    first, second = (mu * math.sqrt(share) for share in SHARES)
+    try:
+        found = private_ball(X, public_ball(), GDP(first), units=EACH_RECORD, confirm=True, rng=rng).value
+    except PromiseError:
+        # By public numbers alone, hence for whatever images.
+        found, second = public_ball(), mu
+    riemann = SPD(SIZE, metric="riemann")
+    return Ball(riemann, found.center, min(found.radius, LARGEST), found.origin, simulated=True), second
 
 
 class Images(Experiment):
@@ -105,7 +112,7 @@ class Images(Experiment):
         return [Task({"first": i, "draws": chunk, "mu": mus}, weight=chunk) for i in range(0, count, chunk)]
 
     def run(self, task: Task, data: pathlib.Path | None) -> list[Row]:
-        """For each class and mu: their region in the published ball, theirs and ours in a released one."""
+        """For each class and mu: their region in the published ball, theirs and ours in the one found."""
         rng = task.generator(self.name)
         path = image_file(data)
         space = SPD(SIZE, metric="riemann")
@@ -176,10 +183,9 @@ def _three(
 ) -> list[tuple[str, float, Array, FloatArray]]:
     """Return method, radius of its ball, released mean and covariance in the frame there."""
     theirs = sample.region(mu, rng)
-    first, second = (mu * math.sqrt(share) for share in SHARES)
-    ball = released_ball(X, first, rng)
-    same = Published.of(X, ball).region(second, rng)
-    ours = private_region(X, ball, split(GDP(mu), SHARES)[1], units=EACH_RECORD, confirm=True, rng=rng)
+    ball, left = found_ball(X, mu, rng)
+    same = Published.of(X, ball).region(left, rng)
+    ours = private_region(X, ball, GDP(left), units=EACH_RECORD, confirm=True, rng=rng)
     return [
         ("theirs", sample.radius, theirs.mean, theirs.at_mean),
         ("same ball", ball.radius, ball.from_frame(same.mean[None])[0], same.at_mean),

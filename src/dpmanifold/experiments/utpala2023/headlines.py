@@ -13,7 +13,7 @@ from dpmanifold.experiments.utpala2023.extrinsic import (
     published_sensitivity,
     simulated_sensitivity,
 )
-from dpmanifold.experiments.utpala2023.images import PUBLIC, RELEASED, THEIRS
+from dpmanifold.experiments.utpala2023.images import PUBLIC, REFINED, THEIRS
 from dpmanifold.experiments.utpala2023.settings import (
     ANALYTIC,
     DELTA,
@@ -61,9 +61,9 @@ def _images(rows: RowsByExperiment) -> tuple[str, str, str]:
     name = _SET if any(row["dataset"] == _SET for row in found) else found[0]["dataset"]
     mine = [r for r in found if (r["dataset"], r["epsilon"], r["delta"]) == (name, _EPSILON, _DELTA)]
     error = {label: float(np.mean([r["error"] for r in mine if r["mechanism"] == label]))
-             for label in (THEIRS, PUBLIC, RELEASED)}  # fmt: skip
-    public, released = (error[label] / error[THEIRS] for label in (PUBLIC, RELEASED))
-    ours = f"{public:.2f} of theirs in our public ball, {released:.3f} refined"
+             for label in (THEIRS, PUBLIC, REFINED)}  # fmt: skip
+    public, refined = (error[label] / error[THEIRS] for label in (PUBLIC, REFINED))
+    ours = f"{public:.2f} of theirs in our public ball, {refined:.3f} refined"
     return "figure only", f"error {error[THEIRS]:.3g}", ours
 
 
