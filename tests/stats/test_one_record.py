@@ -39,15 +39,17 @@ def test_the_refusal_tells_numbers_to_the_curator_alone():
 def test_a_clipped_share_counts_against_the_group_it_is_in():
     """A ball found from a large and a small group: whoever is outside may all be in the small one."""
     rng = np.random.default_rng(0)
-    X, Y = 0.05 * rng.standard_normal((8000, 1)), 0.05 * rng.standard_normal((600, 1))
-    Y[:200] = 9.0
-    ball = Ball(Euclidean(1), [0.0], 10.0)
+    X, Y = 0.05 * rng.standard_normal((8000, 6)), 0.05 * rng.standard_normal((600, 6))
+    Y[:200, 0] = 9.0
+    ball = Ball(Euclidean(6), np.zeros(6), 10.0)
     for seed in range(5):
         test = dpm.private_test(X, Y, ball, GDP(1.0), units=EACH_RECORD, refine=True, rng=seed)
         mean = test.means[1]
         assert mean.clipping is not None
-        moved = abs(float(Y.mean()) - float(np.clip(Y, -mean.ball.radius, mean.ball.radius).mean()))
-        assert mean.clipping.bound >= moved - mean.ball.radius
+        moved = np.linalg.norm(Y.mean(axis=0) - mean.ball.clip(Y).mean(axis=0))
+        assert mean.clipping.bound >= moved
+        as_if_pooled = mean.clipping.bound * 600 / 8600
+        assert as_if_pooled < moved  # the wrong variant: the share of all units, not of this group
 
 
 def test_a_refined_fit_to_public_data_verifies():

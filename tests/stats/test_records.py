@@ -31,7 +31,7 @@ ENDLESS.append(ENDLESS)
 
 BAD = [
     None, "text", "", b"bytes", 1.0, [], [[]], {}, {"a": 1}, set(), object(), Hostile(), [Hostile()], ENDLESS,
-    [None, None, None], ["1", "2", "3"], [1j, 0, 0], [1, 2j], [[1.0], [1.0, 2.0]], [10**400, 0, 0], [True, False, True],
+    [None, None, None], ["1", "2", "x"], [1j, 0, 0], [1, 2j], [[1.0], [1.0, 2.0]], [10**400, 0, 0], [True, None, True],
     np.zeros(7), np.zeros((3, 4, 5)), np.full(3, np.nan), np.full((3, 3), np.inf), np.array(["a", "b", "c"]),
     float("nan"), np.array([None] * 3), decimal.Decimal(1), [decimal.Decimal(1)] * 3, [fractions.Fraction(1, 3)] * 3,
     np.ma.array([0.0, 0.0, 1.0], mask=[0, 0, 1]), np.zeros(3, dtype="M8[s]"), np.zeros(2, dtype=[("x", float)]),
