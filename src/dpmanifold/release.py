@@ -48,12 +48,17 @@ NEIGHBOURS_BY_CLASS = (
     "replace one unit by one with records in the same classes; labels, and which unit is in which class, are public"
 )
 REFINE_SKIPPED = "no smaller ball was looked for: public numbers say that it could not help (dpm plan --refine)"
+REFINE_UNUSED = "a smaller ball was looked for, at a cost, and none was found that is worth it: the public one is used"
+RELEASED = "released under"
+BALL_COST = "the ball was released before: what it cost comes on top of this promise, and what it clips is not stated"
 DRAW_COVERED = "the draw's work does not depend on the data; clipping and solving are not covered"
 NOT_COVERED = "not covered: the draw's work depends on the data"
 FORMAT = "dpmanifold release 1"
 # A file that nests steps deeper, or holds larger numbers, is not one of ours.
 _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
+# What a comparison with public data adds to the details.
+_REVEALED = ("revealed error", "revealed share clipped")
 # Share of the units that a search for a ball leaves out by design.
 _LEFT_OUT = 0.01
 # One-sided 0.999 quantiles of noise of scale 1.
@@ -194,6 +199,7 @@ class Release:
             whose = " (of the draw in raw)" if self.shrinkage else ""
             facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %{whose}"))
             facts += self._error_facts()
+        facts += [(name, f"{self.details[name]:.4g}") for name in _REVEALED if name in self.details]
         facts += [("note", text) for text in self.notes()]
         facts.append(("not covered", self._not_covered))
         return facts
@@ -225,7 +231,7 @@ class Release:
     @property
     def _not_covered(self) -> str:
         time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
-        return f"floating-point attacks, {time}"
+        return f"floating-point attacks, {time}; in no stated error: clipping to the public ball, sampling"
 
     def answers(self) -> dict[str, Any]:
         """Return what a person reads off this release, for machines; None stands for a number that cannot be told.
@@ -252,13 +258,20 @@ class Release:
     def _swamped(self) -> bool:
         return self._forecast().mean >= self.ball.radius
 
+    def notes_on_the_ball(self) -> list[str]:
+        """Say what became of a smaller ball, and what a ball that was released before cost."""
+        if "refine skipped" in self.details:
+            return [REFINE_SKIPPED]
+        if any(step.statistic == "ball" for step in self.steps):
+            return [REFINE_UNUSED] if self.clipping is None else []
+        return [BALL_COST] if self.ball.origin.startswith(RELEASED) else []
+
     def notes(self) -> list[str]:
         """Say what a reader of the released value should know; post-processing of what was released."""
         notes = list(cautions(self.privacy, self.n))
         if not self._has_forecast:
             return notes
-        if "refine skipped" in self.details:
-            notes.append(REFINE_SKIPPED)
+        notes += self.notes_on_the_ball()
         if self.shrinkage:
             notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")
         if self._swamped():

@@ -175,7 +175,17 @@ def plan(
         say_json({**record, "verdict": found.verdict, "cautions": cautions(privacy, units)})
         return
     say_table(found.table())
-    say("\n".join([_COLUMNS, *([_FACTOR] if isinstance(where, SPD) else []), "", *found.sentences(), *sentences]))
+    say(
+        "\n".join(
+            [
+                _COLUMNS,
+                *([_FACTOR] if isinstance(where, SPD) else []),
+                "",
+                *(text.replace("refine=True", "--refine") for text in found.sentences()),
+                *sentences,
+            ]
+        )
+    )
 
 
 def _needs(error: float, units: int, ball: Ball, privacy: Promise) -> tuple[dict[str, Any], list[str]]:

@@ -12,7 +12,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.facts import all_told, facts_table, facts_text, told
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers, write_record
-from dpmanifold.release import REFINE_SKIPPED, Release
+from dpmanifold.release import Release
 
 C = TypeVar("C", bound="Conclusion")
 
@@ -129,8 +129,7 @@ class Conclusion(ABC):
         found: list[str] = []
         for mean in self._means:
             found += cautions(self.privacy, mean.n)
-            if "refine skipped" in mean.details:
-                found.append(REFINE_SKIPPED)
+            found += mean.notes_on_the_ball()
             if mean.clipping is not None:
                 found.append(
                     f"it is about the population clipped to the refined ball; the counts say that about "

@@ -13,7 +13,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dpmanifold._extras import optional_module
+from dpmanifold.ball import Ball
 from dpmanifold.plots.marks import Mark
+from dpmanifold.release import RELEASED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,3 +186,15 @@ def _columns(labels: list[str]) -> int:
         if sum(_KEY_HANDLE + _KEY_LETTER * letters for letters in widths) <= WIDTH - 2 * _MARGIN:
             return columns
     return 1
+
+
+def ball_name(ball: Ball) -> str:
+    """Say in a legend which ball it is: one that was public, or one that was released.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> ball_name(Ball(Euclidean(1), [0.0], 1.0, origin="textbook"))
+    'public ball'
+    """
+    return "released ball" if ball.origin.startswith(RELEASED) else "public ball"

@@ -82,7 +82,7 @@ def _globe(axes: Axes, spread: Spread, camera: Camera, public: Array | None) -> 
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
     axes.plot(*circle.T, color=canvas.GREY, linewidth=0.8)
     rim = ball.space.exp_coords(ball.center, ball.radius * circle) / radius
-    _curve(axes, camera, rim, canvas.BALL, "public ball", 1.4)
+    _curve(axes, camera, rim, canvas.BALL, canvas.ball_name(ball), 1.4)
     if public is not None:
         seen = camera.in_front(public) >= 0
         dots = camera.on_paper(public[seen] / radius)

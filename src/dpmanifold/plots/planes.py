@@ -102,7 +102,7 @@ def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
     if spread.noise is None and spread.reach > _DOT * spread.release.ball.radius:
         limit = max(limit, 1.08 * float(np.abs(rim).max()))
     if (np.abs(rim).max(axis=-1) <= limit).any():
-        panel.plot(*rim.T, color=canvas.BALL, linewidth=1.3, label="public ball")
+        panel.plot(*rim.T, color=canvas.BALL, linewidth=1.3, label=canvas.ball_name(spread.release.ball))
     panel.plot(0, 0, "o", color=canvas.BLACK, markersize=4, label="released mean")
     return limit
 

@@ -17,9 +17,10 @@ class Comparison:
     Attributes
     ----------
     error : distance of the released value from the mean of the data
-    noise : distance from the mean of the clipped data
+    noise : distance from the mean of the clipped data (clipped to the public ball and, if refined, units' averages to
+        the smaller one)
     clipping : distance between the mean of the clipped data and that of the data
-    clipped : share of the records outside the ball
+    clipped : share of the units that a refined ball leaves out; else share of the records outside the ball
     private : always False
     """
 
@@ -53,11 +54,17 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
         raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
     ball, space = release.ball, release.ball.space
     ids = None if units is None else checked_units(units, len(space.as_points(X, "X", batch=True)))
-    clipped_mean = frechet.mean(X, ball, units=ids).value
+    outer = next((step.ball for step in release.steps if step.statistic == "ball"), ball)
+    points = frechet.unit_points(X, outer, ids)
+    outside = 1 - outer.contains(X).mean()
+    if outer != ball:
+        outside = 1 - ball.contains(outer.from_frame(points)).mean()
+        points = ball.take_over(outer, points)
+    clipped_mean = ball.from_frame(frechet.mean(points, ball.in_frame).in_frame[None])[0]
     true_mean = frechet.mean(X, space, units=ids).value
     return Comparison(
         error=float(space.dist(true_mean, release.value)),
         noise=float(space.dist(clipped_mean, release.value)),
         clipping=float(space.dist(true_mean, clipped_mean)),
-        clipped=float(1 - ball.contains(X).mean()),
+        clipped=float(outside),
     )

@@ -14,13 +14,12 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds.base import EPS
 from dpmanifold.mechanisms import Calibration, attempt, get
 from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale
-from dpmanifold.release import DRAW_COVERED, NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.release import DRAW_COVERED, NEIGHBOURS_BY_CLASS, RELEASED, Release
 from dpmanifold.stats.mean import shrinkage_of, shrunken
 from dpmanifold.stats.recipes import CLASSES, REVEALED, VERSIONS, Recipe, classes_touched, granted, recipes_of, together
 from dpmanifold.stats.refine import (
     LEAST_INSIDE,
     REFINE_COVERAGE,
-    RELEASED,
     WORTH_IT,
     level_of,
     origin_of,

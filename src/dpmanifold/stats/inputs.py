@@ -80,6 +80,8 @@ def prepare(
 ) -> tuple[Array, str]:
     """Return one point per unit in the ball's frame, and what a unit is called; or refuse."""
     checked_question(ball, privacy)
+    if number_of_records(X) == 0:
+        raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
     tally = Tally()
     if comes_in_blocks(X, ball, units):
         points, ids = np.empty((len(X), *ball.frame.shape), dtype=ball.frame.dtype), None

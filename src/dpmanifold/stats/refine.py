@@ -16,7 +16,7 @@ from dpmanifold.errors import DPManifoldError
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, choose
 from dpmanifold.noise.source import RandomSource, Rng
 from dpmanifold.privacy import ApproxDP, Budget, Promise, PromiseError, PureDP, compose
-from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NOT_COVERED, Release
+from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NOT_COVERED, RELEASED, Release
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.inputs import Told, checked_flag, divide, fresh_bits, prepare, spend
 from dpmanifold.stats.sealed import sealed
@@ -29,7 +29,6 @@ REFINE_SHARES = (0.06, 0.14, 0.8)
 # A ball alone: half on its centre, half on its radius.
 BALL_SHARES = (0.5, 0.5)
 # How the origin of a released ball begins.
-RELEASED = "released under"
 # A refined ball should hold this share of the units, and is not used if its count says fewer than the second.
 REFINE_COVERAGE = 0.99
 LEAST_INSIDE = 0.92
@@ -273,7 +272,7 @@ class Refinement:
                 reasons.append("even for data that fill a tenth of the ball there is hardly anything to gain")
             else:
                 best, self.plan, self.rest, self._cost = small, found.plan, found.rest, found.cost
-        self.skipped = "; as a pure promise: ".join(reasons) if self.plan is None else None
+        self.skipped = reasons[0] if self.plan is None else None
 
     @property
     def details(self) -> dict[str, float]:
