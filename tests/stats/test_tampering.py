@@ -4,7 +4,7 @@ import copy
 import json
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 
 import numpy as np
@@ -20,6 +20,7 @@ from dpmanifold import (
     Euclidean,
     InvalidDataError,
     PureDP,
+    Release,
     Sphere,
     private_ball,
     private_interval,
@@ -32,9 +33,11 @@ from dpmanifold import (
 )
 from dpmanifold.cli import app
 from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.mechanisms import get
 from dpmanifold.records import refuse_wrong_answers
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NEIGHBOURS_BY_CLASS, NOT_COVERED
 from dpmanifold.stats.check import CANNOT_KNOW
+from dpmanifold.stats.mean import shrinkage_of, shrunken
 from dpmanifold.stats.refine import search_of
 from laws.data import in_ball
 
@@ -67,6 +70,14 @@ def honest(kind):
             return private_mean(records(LINE), LINE, PureDP(1.0), mechanism="kng", **EACH)
         case "free mean":
             return private_mean(X, SPHERE, PureDP(0.02), project=False, rng=1, **EACH)
+        case "free line":
+            return private_mean(records(LINE), LINE, PureDP(1.0), project=False, shrink=None, **EACH)
+        case "tensor baseline":
+            return private_mean(records(TENSORS), TENSORS, GDP(1.0), mechanism="extrinsic-gaussian", **EACH)
+        case "pure variance":
+            return private_variance(X, SPHERE, PureDP(1.0), **EACH)
+        case "pure ball":
+            return private_ball(narrow, FAR, PureDP(1.0), **EACH)
         case "baseline":
             return private_mean(X, SPHERE, PureDP(1.0), mechanism="extrinsic-laplace", **EACH)
         case "refined":
@@ -216,6 +227,15 @@ def another_radius(record):
     record["value"]["ball"]["radius"] = float(radii[np.argmin(np.abs(radii - record["value"]["ball"]["radius"])) + 1])
 
 
+def too_far_a_draw(record):
+    """A draw that no noise comes to, and the value that it would be moved to."""
+    release = honest("shrunken")
+    rule = shrinkage_of(release.ball, get(release.mechanism), release.scale, release.projected)
+    raw = np.array([0.0, 0.0, 40.0])
+    record["raw"]["point"] = raw.tolist()
+    record["value"]["point"] = shrunken(rule, release.ball, raw, release.projected).tolist()
+
+
 def swapped(record):
     record["first"], record["second"] = record["second"], record["first"]
 
@@ -330,7 +350,7 @@ ALTERATIONS = [
     Alteration("mean", "a record called a unit", put("unit", "unit"), listed="people"),
     Alteration("refined", "a record called a unit, the step's not", put("unit", "unit"), "other units"),
     Alteration("mean", "neighbours that are none", put("neighbours", "anybody"), "neighbours"),
-    Alteration("mean", "neighbours by class", put("neighbours", NEIGHBOURS_BY_CLASS), listed="people"),
+    Alteration("mean", "neighbours by class", put("neighbours", NEIGHBOURS_BY_CLASS), listed="neighbours"),
     Alteration(
         "variance",
         "neighbours by class",
@@ -353,6 +373,21 @@ ALTERATIONS = [
     Alteration("tensor", "a negative eigenvalue", put("value/point", [[1.0, 0.0], [0.0, -1.0]]), "no point"),
     Alteration("tensor", "a matrix that is not symmetric", put("value/point", [[1.0, 0.1], [0.2, 1.0]]), "no point"),
     Alteration("variance", "a negative variance", put("value/number", -0.1), "never below 0"),
+    Alteration("variance", "a variance beyond the ball", put("value/number", 5.0), "come to it"),
+    Alteration("pure variance", "a variance beyond the ball", put("value/number", 5.0), "come to it"),
+    Alteration("interval", "a variance beyond the ball in a step", put("release/steps/0/value/number", 9.0), "come to"),
+    Alteration("interval", "a fourth moment beyond the ball", put("release/value/number", 9.0), "come to it"),
+    Alteration("interval", "a fourth moment far below 0", put("release/value/number", -9.0), "come to it"),
+    Alteration(
+        "region", "a moment beyond the ball", put("release/value/matrix", [[9.0, 0.0], [0.0, 0.1]]), "come to it"
+    ),
+    Alteration("region", "a moment far below 0", put("release/value/matrix", [[0.1, 2.0], [2.0, 0.1]]), "come to it"),
+    Alteration("free line", "a draw too far", put("value/point", [50.0]), "value: no noise"),
+    Alteration("free line", "a draw outside the ball", put("value/point", [1.1]), listed="value"),
+    Alteration("baseline", "numbers too far", put("value/point", [0.0, 90.0, 0.0]), "stored numbers so far"),
+    Alteration(
+        "tensor baseline", "numbers too far", put("value/point", [[900.0, 0.0], [0.0, 1.0]]), "stored numbers so far"
+    ),
     Alteration("variance", "another variance", put("value/number", 0.123), listed="value"),
     Alteration("interval", "another fourth moment", put("release/value/number", -0.01), listed="value"),
     Alteration("region", "another moment", put("release/value/matrix", [[0.1, 0.0], [0.0, 0.1]]), listed="value"),
@@ -381,11 +416,17 @@ ALTERATIONS = [
     Alteration("ball", "another count of the units inside", put("details/units inside", 2900.0), listed="value"),
     Alteration("refined", "too few units inside", put("steps/0/details/units inside", 5.0), "units inside"),
     Alteration("refined", "another coverage", put("steps/0/details/coverage", 0.9), "coverage"),
-    Alteration("mean", "refinement said to be skipped", put("details", {"refine skipped": 1.0}), listed="choices"),
-    Alteration("shrunken", "the draw left out", several(drop("raw"), drop("shrinkage")), listed="choices"),
+    Alteration("mean", "refinement said to be skipped", put("details", {"refine skipped": 1.0}), listed="refinement"),
+    Alteration("mean", "refinement skipped by halves", put("details", {"refine skipped": 0.5}), "refine skipped"),
+    Alteration("ball", "fewer units inside than none", put("details/units inside", -1e9), "units inside"),
+    Alteration("ball", "more units inside than there are", put("details/units inside", 4500.0), "come to it"),
+    Alteration("pure ball", "more units inside than there are", put("details/units inside", 9e3), "come to it"),
+    Alteration("class", "more classes than anybody lists", put("details/classes", 1e7), "at most 1,000,000"),
+    Alteration("shrunken", "the draw left out", several(drop("raw"), drop("shrinkage")), listed="shrinkage"),
     Alteration("shrunken", "the draw without how it was moved", drop("shrinkage"), "belong together", True),
     Alteration("shrunken", "another way to move it", put("shrinkage", "bold"), "shrinkage"),
     Alteration("shrunken", "another value than the draw gives", put("value/point", [0.0, 0.0, 0.0]), "moved towards"),
+    Alteration("shrunken", "a draw too far, and the value it gives", too_far_a_draw, "raw: no noise"),
     Alteration("shrunken", "another draw", put("raw/point", [9.0, 9.0, 9.0]), "moved towards"),
     Alteration("refined region", "another level", put("level", 0.5), listed="choices"),
     Alteration(
@@ -606,6 +647,24 @@ def test_a_conclusion_from_an_altered_release_is_refused():
     assert not verify(Interval(replace(interval.release, tol=0.0))).ok
     test = honest("test")
     assert not verify(TwoSampleTest(test.first, test.first)).ok
+
+
+class _WritesAnother(Release):
+    """States less noise than is needed, and writes the record of an honest release."""
+
+    def to_dict(self, answers=True):
+        return {**super().to_dict(answers), "scale": self.scale * 2}
+
+
+def test_an_object_that_writes_another_record_is_held_to_its_own_entries():
+    def less_noise(release):
+        entries = {one.name: getattr(release, one.name) for one in fields(release)}
+        return _WritesAnother(**{**entries, "scale": release.scale / 2})
+
+    mean, refined = honest("mean"), honest("refined")
+    assert Release.from_dict(less_noise(mean).to_dict(False)).scale == mean.scale
+    assert "scale" in verify(less_noise(mean)).wrong[0]
+    assert "step 'ball': scale" in verify(replace(refined, steps=(less_noise(refined.steps[0]),))).wrong[0]
 
 
 class _Answers:

@@ -16,7 +16,19 @@ from dpmanifold.mechanisms import Calibration, attempt, get
 from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS_BY_CLASS, RELEASED, Release
 from dpmanifold.stats.mean import shrinkage_of, shrunken
-from dpmanifold.stats.recipes import CLASSES, REVEALED, VERSIONS, Recipe, classes_touched, granted, recipes_of, together
+from dpmanifold.stats.ranges import baseline_faults, moment_faults, tail_of, within
+from dpmanifold.stats.recipes import (
+    CLASSES,
+    MOST_CLASSES,
+    REVEALED,
+    SKIPPED,
+    VERSIONS,
+    Recipe,
+    classes_touched,
+    granted,
+    recipes_of,
+    together,
+)
 from dpmanifold.stats.refine import (
     LEAST_INSIDE,
     REFINE_COVERAGE,
@@ -34,6 +46,7 @@ _ROUNDING = 1e-12
 _QUADRATURE = 1e-9
 # Noise stays below this quantile of its law, as far as a check is concerned.
 _SURELY = 1 - 1e-12
+_TOO_FAR = "{}: no noise of that scale carries a draw so far from the ball"
 
 # Statistics about a released point, with the bound that their noise must cover.
 _MOMENTS = {
@@ -116,14 +129,14 @@ def _against(release: Release, recipe: Recipe, shares: list[Promise]) -> Finding
         findings.good.append(f"share of the promise: {own}")
     else:
         findings.wrong.append(f"share of the promise: stated {release.share}, recomputed {own}")
-    calibration, far = _calibrated(release)
+    calibration, noise = _calibrated(release)
     findings.same("sensitivity", release.sensitivity.value, calibration.sensitivity.value)
     findings.same("scale", release.scale, calibration.scale)
     findings.same("tolerance", release.tol, frechet.default_tol(release.ball, release.n))
     _compare_words(release, recipe, calibration, findings)
     _compare_marks(release, recipe, findings)
     findings.wrong += _details_faults(release, recipe, shares)
-    faults = _value_faults(release, far)
+    faults = _value_faults(release, noise)
     findings.wrong += faults
     if not faults:
         findings.good.append("value: one that could have been released")
@@ -136,18 +149,20 @@ def _against(release: Release, recipe: Recipe, shares: list[Promise]) -> Finding
 
 
 def _calibrated(release: Release) -> tuple[Calibration, float]:
-    """Return scale, bound and rule as they should be, and a distance beyond which no draw lies."""
+    """Return scale, bound and rule as they should be, and a length that the noise on a point surely stays below."""
     ball, n, share = release.ball, release.n, release.share
     if release.statistic not in _MOMENTS:
         found = attempt(get(release.mechanism), ball, n, share)
         if isinstance(found, str):
             raise InvalidArgumentError(f"{release.mechanism} cannot keep {share} there: {found}")
         calibration, forecast = found
-        return calibration, ball.radius if release.projected else ball.radius + float(forecast.quantile(_SURELY))
+        # A draw that was moved into the ball, and is not stated, may have been anywhere.
+        shown = release.raw is not None or not release.projected
+        return calibration, float(forecast.quantile(_SURELY)) if shown else math.inf
     bound = _MOMENTS[release.statistic](ball, n, away=release.details["reference to centre"])
     if isinstance(share, PureDP):
-        return Calibration("laplace", share, laplace_scale(bound.value, share), bound, "Delta/epsilon"), ball.radius
-    return Calibration("gaussian", share, gaussian_scale(bound.value, share), bound, "Gaussian"), ball.radius
+        return Calibration("laplace", share, laplace_scale(bound.value, share), bound, "Delta/epsilon"), 0.0
+    return Calibration("gaussian", share, gaussian_scale(bound.value, share), bound, "Gaussian"), 0.0
 
 
 def _compare_words(release: Release, recipe: Recipe, calibration: Calibration, findings: Findings) -> None:
@@ -215,14 +230,16 @@ def _details_faults(release: Release, recipe: Recipe, shares: list[Promise]) -> 
     numbers, found = release.details, []
     if numbers.keys() >= CLASSES:
         touched, classes = classes_touched(release), numbers["classes"]
-        if not (1 <= touched <= classes and touched.is_integer() and classes.is_integer()):
-            found.append("classes: a unit touches a whole number of them, at least 1 and at most all")
+        if not (1 <= touched <= classes <= MOST_CLASSES and touched.is_integer() and classes.is_integer()):
+            found.append(f"classes: a unit touches a whole number of them, at least 1 of at most {MOST_CLASSES:,}")
         if release.neighbours != NEIGHBOURS_BY_CLASS:
             found.append("neighbours: a mean by class is promised for neighbours in the same classes")
     if numbers.keys() >= REVEALED and not (
         numbers["revealed error"] >= 0 and 0 <= numbers["revealed share clipped"] <= 1
     ):
         found.append("what is revealed is no distance and no share")
+    if numbers.keys() >= SKIPPED and numbers["refine skipped"] != 1:
+        found.append("refine skipped: it is stated as 1, or not at all")
     if release.statistic == "ball":
         found += _search_faults(release, recipe, shares[recipe.before + 1])
     if release.statistic in _MOMENTS:
@@ -243,6 +260,8 @@ def _search_faults(release: Release, recipe: Recipe, share: Promise) -> list[str
     least = LEAST_INSIDE if recipe.refined else 0.0
     if release.value != release.ball and numbers["units inside"] < least * release.n - 2 * search.count_noise:
         found.append("units inside: a ball that seems to hold so few is not used")
+    if not within(numbers["units inside"], 0.0, release.n, tail_of(search.share) * search.count_noise):
+        found.append("units inside: no count of the units and no noise of that scale come to it")
     return found
 
 
@@ -277,38 +296,46 @@ def _rounding_of(ball: Ball, point: Array) -> float:
     return own + stored
 
 
-def _value_faults(release: Release, far: float) -> list[str]:
-    """Return why a value could not have been released."""
-    value = release.value
+def _value_faults(release: Release, noise: float) -> list[str]:
+    """Return why a value could not have been released, if noise on a point is no longer than this."""
     match release.statistic:
         case "mean" if get(release.mechanism).baseline:
             # Stored numbers plus noise: they need not be a point, and are never moved into the ball.
-            return ["projected: a baseline's numbers are not moved into the ball"] if release.projected else []
+            if release.projected:
+                return ["projected: a baseline's numbers are not moved into the ball"]
+            return baseline_faults(release.ball, release.value, noise)
         case "mean":
-            return _point_faults(release, far) + _shrinkage_faults(release)
+            return _point_faults(release, noise) + _shrinkage_faults(release, noise)
         case "ball":
             return _ball_faults(release)
-        case "variance":
-            return [] if value >= 0 else ["value: a variance is never below 0"]
-        case "second moment":
-            return [] if np.array_equal(value, value.T) else ["value: a second moment is symmetric"]
-    return []
+    return moment_faults(release)
 
 
-def _point_faults(release: Release, far: float) -> list[str]:
+def _point_faults(release: Release, noise: float) -> list[str]:
     """Return why a value is no point that a draw could have come to."""
     value, ball, space = release.value, release.ball, release.ball.space
+    far = ball.radius if release.projected else ball.radius + noise
     reason = space.check(value)
     # Noise so large that points come out singular to working precision is no fault of the value.
     if reason is not None and math.isfinite(space.dist_error(ball.center, far)):
         return [f"value: it is no point of {space!r}: {reason.split('. ')[0]}"]
     if not np.allclose(space.project(value), value, rtol=0, atol=_ROUNDING * float(np.abs(value).max())):
         return [f"value: it is no point of {space!r} to rounding"]
-    outside = not space.dist(ball.center, value) <= ball.radius + _rounding_of(ball, value)
-    return ["value: it is outside the ball that it was moved into"] if release.projected and outside else []
+    if release.projected and _is_beyond(ball, value, far):
+        return ["value: it is outside the ball that it was moved into"]
+    return [_TOO_FAR.format("value")] if _is_beyond(ball, value, far) else []
 
 
-def _shrinkage_faults(release: Release) -> list[str]:
+def _is_beyond(ball: Ball, point: Array, far: float) -> bool:
+    """Return whether a point is farther from the centre than this, rounding aside."""
+    rounding = _rounding_of(ball, point)
+    if far > ball.radius:
+        rounding += ball.space.dist_error(ball.center, far)
+    # Where distances so large cannot be told at all, none is too large.
+    return math.isfinite(rounding) and not ball.space.dist(ball.center, point) <= far + rounding
+
+
+def _shrinkage_faults(release: Release, noise: float) -> list[str]:
     """Return whether the value is not what moving the draw towards the centre gives."""
     if not release.shrinkage:
         return []
@@ -316,6 +343,8 @@ def _shrinkage_faults(release: Release) -> list[str]:
     rule = shrinkage_of(ball, get(release.mechanism), release.scale, release.projected)
     if rule is None or rule.name != release.shrinkage:
         return ["shrinkage: public numbers do not say so"]
+    if _is_beyond(ball, release.raw, ball.radius + noise):
+        return [_TOO_FAR.format("raw")]
     moved = shrunken(rule, ball, release.raw, release.projected)
     if not ball.space.dist(moved, release.value) <= _rounding_of(ball, release.value):
         return ["value: it is not the draw moved towards the centre"]

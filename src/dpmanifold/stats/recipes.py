@@ -24,6 +24,9 @@ CLASSES = frozenset({"classes", "classes a unit touches"})
 REVEALED = frozenset({"revealed error", "revealed share clipped"})
 SKIPPED = frozenset({"refine skipped"})
 
+# More classes than anybody lists: beyond, a number of them is taken for a wrong one.
+MOST_CLASSES = 1_000_000
+
 _MOMENT_NOISE = ("laplace", "gaussian")
 _POINTS = tuple(mechanism.name for mechanism in MECHANISMS.values() if not mechanism.baseline)
 _AUTOMATIC = tuple(m.name for m in MECHANISMS.values() if m.automatic and not m.baseline)
