@@ -6,13 +6,14 @@ import collections
 import datetime
 import decimal
 import enum
+import unicodedata
 
 import numpy as np
 import pytest
 
 import dpmanifold as dpm
 from dpmanifold import data, frechet
-from dpmanifold._ids import unit_ids
+from dpmanifold._ids import _key, unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Euclidean
@@ -214,6 +215,94 @@ def test_ids_that_leave_doubt_are_refused(container, ids, says):
     refused(PLAIN[container](ids), n=4, says=says)
 
 
+UNSEEN = {
+    "byte order mark": ("ann", "\ufeffann"),
+    "zero width space": ("ann", "an\u200bn"),
+    "zero width joiner": ("ann", "ann\u200d"),
+    "soft hyphen": ("annmarie", "ann\u00admarie"),
+    "direction mark": ("ann", "\u200eann"),
+    "NUL": ("ann", "ann\0"),
+    "NUL within": ("ann", "a\0nn"),
+    "two blanks": ("ann b", "ann  b"),
+    "tab": ("ann b", "ann\tb"),
+    "no-break space": ("ann b", "ann\u00a0b"),
+    "ideographic space": ("ann b", "ann\u3000b"),
+    "zero width between blanks": ("ann b", "ann \u200b b"),
+    "accent apart": ("ren\u00e9", "rene\u0301"),
+    "zero width before an accent": ("ren\u00e9", "rene\u200b\u0301"),
+    "full width": ("ann7", "\uff41\uff4e\uff4e\uff17"),
+    "ligature": ("fin", "\ufb01n"),
+    "decimal point": ("7", "7.0"),
+    "decimal point alone": ("7", "7."),
+    "decimal points": ("7.0", "7.00"),
+    "negative": ("-7", "-7.0"),
+    "decimal point in full width": ("7", "\uff17.0"),
+}
+
+
+@pytest.mark.parametrize("container", [*PLAIN, "arrow", "Series of strings"])
+@pytest.mark.parametrize("pair", UNSEEN)
+def test_spellings_that_look_the_same_are_refused_by_their_index(container, pair):
+    make = {**PLAIN, "arrow": arrow, "Series of strings": series("string")}[container]
+    one, other = UNSEEN[pair]
+    for entries in ([one, SECRET, other, "b"], [other, SECRET, one, one]):
+        with pytest.raises(InvalidArgumentError, match="units has an id at index 2 that differs from an earlier one"):
+            unit_ids(make(entries), 4)
+        assert len(unit_ids(make([other, SECRET, other, "b"]), 4).names) == 3  # spelt in one way, it is an id
+
+
+def test_every_statistic_refuses_spellings_that_look_the_same():
+    refused(["ann", SECRET, "ann\u200b"], says="index 2 that differs")
+    refused([b"ann", b"b", b"\xef\xbb\xbfann"], says="index 2 that differs")
+
+
+@pytest.mark.parametrize("pair", UNSEEN)
+def test_one_person_in_both_groups_is_found_across_spellings(pair):
+    one, other = UNSEEN[pair]
+    first, second = unit_ids([one, "x"], 2), unit_ids([other, "y"], 2)
+    assert first.shares_a_unit(second)
+    assert second.shares_a_unit(first)
+    X = np.zeros((2, 1))
+    with pytest.raises(InvalidArgumentError, match="overlap"):
+        dpm.private_test(X, X, BALL, GDP(1.0), units=([one, "x"], [other, "y"]))
+
+
+def test_unseen_characters_do_not_hide_a_number_from_the_other_group():
+    assert unit_ids([7, 8], 2).shares_a_unit(unit_ids(["x", "\ufeff007"], 2))
+    assert unit_ids(["7\u200b"], 1).shares_a_unit(unit_ids([7], 1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Bob", "bob"), ("7", "07"), ("7", "+7"), ("07.0", "7"), ("1.1", "1.10"), ("a b", "ab"), ("a-b", "ab"),
+     ("é", "e"), ("7", "70"), ("v7.0", "v7"), ("a\tb", "ab")],
+)  # fmt: skip
+def test_what_can_be_told_apart_is_two_people(one, other):
+    assert len(unit_ids([one, other, one], 3).names) == 2
+    assert not unit_ids([one], 1).shares_a_unit(unit_ids([other], 1))
+
+
+@pytest.mark.parametrize("word", ["\u200b", "\ufeff", "\0", "\u200bNA", "n\u00ada", "\uff2e\uff21"], ids=ascii)
+def test_a_word_for_missing_is_seen_through_what_is_not_seen(word):
+    refused([SECRET, "b", word], says="missing id at index 2")
+
+
+def test_a_nul_at_the_end_is_lost_in_arrays_of_text_and_one_person_stays_one():
+    refused(["a\0", "a"], says="index 1 that differs")
+    assert list(unit_ids(np.array(["a\0", "a"]), 2).names) == ["a"]
+
+
+@pytest.mark.slow
+def test_every_character_has_a_key_that_stays():
+    """A key is a fixed point, so that comparing the keys of names is comparing those of the ids."""
+    for code in range(0x110000):
+        mark = chr(code)
+        for text in (f"a{mark}b", f"{mark}7.0", f"e{mark}\u0301"):
+            key = _key(text)
+            assert _key(key) == key, ascii(text)
+            assert _key(unicodedata.normalize("NFC", text.strip())) == key, ascii(text)
+
+
 @pytest.mark.parametrize(
     "units",
     [
@@ -341,6 +430,13 @@ def test_missing_ids_in_parquet_are_refused_by_their_row(tmp_path, word):
         data.load_column(tmp_path / "people.parquet", "person")
 
 
+@pytest.mark.parametrize("pair", ["zero width space", "soft hyphen", "two blanks", "decimal point"])
+def test_spellings_that_look_the_same_in_a_csv_are_refused(tmp_path, pair):
+    path = tmp_path / "people.csv"
+    path.write_text("person,x1\n{},1\nb,2\n{},3\n".format(*UNSEEN[pair]), encoding="utf-8")
+    refused(data.load_column(path, "person"), says="index 2 that differs")
+
+
 def test_a_class_may_be_called_none(tmp_path):
     path = tmp_path / "findings.csv"
     path.write_text("finding\nnone\nNA\ntumour\n")
@@ -370,7 +466,8 @@ def test_a_million_ids_take_seconds():
 
     numbers = np.random.default_rng(0).integers(0, 300_000, 1_000_000)
     text = [f"person-{number}" for number in numbers]
-    for units in (numbers, numbers.tolist(), text, np.array(text)):
+    accents = [f"rené  {number}" for number in numbers]
+    for units in (numbers, numbers.tolist(), text, np.array(text), accents):
         began = time.process_time()
         assert len(unit_ids(units, len(numbers)).names) == len(np.unique(numbers))
         assert time.process_time() - began < 10  # about one; ten times that on a busy machine is still no trap

@@ -1,12 +1,15 @@
-"""Who owns which record: from what a user gives as `units` to a number for each unit. A leaf.
+r"""Who owns which record: from what a user gives as `units` to a number for each unit. A leaf.
 
 A unit that is split in two is protected half, and nothing in a release shows it. So ids are grouped by equality alone,
-and whatever leaves doubt about who is who is refused: missing ids, ids of several kinds, text that differs only in
-blanks. The verdict is the same for lists, arrays, pandas and pyarrow. Messages give an index and never an id.
+and whatever leaves doubt about who is who is refused: missing ids, ids of several kinds, text that differs only in what
+nobody sees. The verdict is the same for lists, arrays, pandas and pyarrow, but for one thing: numpy's arrays of text
+(dtypes U and S) drop NUL characters at the end of an entry, so np.array(["a\0", "a"]) holds one id twice, and what it
+was made of cannot be seen here. Messages give an index and never an id.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -20,6 +23,9 @@ from dpmanifold.errors import InvalidArgumentError
 
 # What stands for "nothing here" in text, in small letters, without blanks around it.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
+
+# What becomes of 7 in a column that was once read as floats. 1.10 is left alone: it may be the tenth person of site 1.
+_WHOLE_WITH_POINT = re.compile(r"([+-]?[0-9]+)\.0*")
 
 _FILL_IN = "Give every record the id of its unit, or leave the record out."
 _KINDS = "Ids are whole numbers or text, all of one kind: str(id) makes text of anything."
@@ -41,14 +47,18 @@ class UnitIds:
     def shares_a_unit(self, other: UnitIds) -> bool:
         """Return whether somebody is among both. Where one has numbers and the other text, text that is a number is it.
 
-        What was 007 in one file is 7 in another that a spreadsheet has touched, or 7.0.
+        What was 007 in one file is 7 in another that a spreadsheet has touched, or 7.0. Text is compared with text as
+        within one column: what differs only in what nobody sees, or as 7 and 7.0 do, is one person.
 
         >>> unit_ids([7], 1).shares_a_unit(unit_ids(["007"], 1)), unit_ids(["7"], 1).shares_a_unit(unit_ids(["007"], 1))
         (True, False)
+        >>> unit_ids(["ann  b"], 1).shares_a_unit(unit_ids(["ann b"], 1))
+        True
         """
-        if len({type(name) for name in (*self.names[:1], *other.names[:1])}) < 2:
-            return not set(self.names).isdisjoint(other.names)
-        return not set(map(_as_number, self.names)).isdisjoint(map(_as_number, other.names))
+        ours, theirs = ([_key(name) if isinstance(name, str) else name for name in ids.names] for ids in (self, other))
+        if len({type(name) for name in (*ours[:1], *theirs[:1])}) < 2:
+            return not set(ours).isdisjoint(theirs)
+        return not set(map(_as_number, ours)).isdisjoint(map(_as_number, theirs))
 
 
 def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
@@ -56,6 +66,11 @@ def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
 
     Whole numbers (Python's, numpy's; floats such as 3.0, which pandas makes of a column that once had gaps) or text
     (bytes are read as UTF-8), in a list, tuple, array, pandas Series, Index or Categorical, or pyarrow array.
+
+    Letter case and leading zeros tell people apart: "Bob" and "bob" are two, "7" and "07" too. Two spellings are
+    refused where they are the same once blanks are collapsed, characters that are not seen are dropped (zero width,
+    soft hyphen, byte order mark, control characters) and characters are in their compatibility form (NFKC: accents,
+    full width, ligatures, raised digits); and so are "7" and "7.0", which may be one person or two.
 
     Parameters
     ----------
@@ -149,25 +164,44 @@ def _is_missing(entry: object) -> bool:
 
 
 def _texts(ids: list[Any], name: str) -> list[str]:
-    """Return text without blanks around it and composed (é is one character), after refusing what then coincides."""
+    """Return text without blanks around it and composed (é is one character), after refusing what looks the same."""
     if set(map(type, ids)) - {str}:
         ids = [_decoded(entry, i, name) for i, entry in enumerate(ids)]
     spelt = list(set(ids))
-    plain = [_plain(entry) for entry in spelt]
-    missing = {entry for entry, text in zip(spelt, plain, strict=True) if text.casefold() in MISSING_WORDS}
+    keys = [_key(entry) for entry in spelt]
+    missing = {entry for entry, key in zip(spelt, keys, strict=True) if key.casefold() in MISSING_WORDS}
     if missing:
         _refuse_missing(np.array([entry in missing for entry in ids], dtype=bool), name)
+    if len(set(keys)) < len(keys):
+        key_of, earlier = dict(zip(spelt, keys, strict=True)), dict[str, str]()
+        where = next(i for i, entry in enumerate(ids) if earlier.setdefault(key_of[entry], entry) != entry)
+        raise InvalidArgumentError(
+            f"{name} has an id at index {where} that differs from an earlier one only in blanks, in characters that "
+            "are not seen, in how characters such as accents are stored, or as 7 and 7.0 do. Write the ids of one unit "
+            'in one way, and those of two so that they differ in more; " ".join(id.split()) removes needless blanks.'
+        )
+    # Equal when plain means equal keys: nothing coincides any more.
+    plain = [_plain(entry) for entry in spelt]
     if plain == spelt:
         return ids
     becomes = dict(zip(spelt, plain, strict=True))
-    if len(set(plain)) < len(plain):
-        earlier: dict[str, str] = {}
-        where = next(i for i, entry in enumerate(ids) if earlier.setdefault(becomes[entry], entry) != entry)
-        raise InvalidArgumentError(
-            f"{name} has an id at index {where} that differs from an earlier one only in blanks around it or in how "
-            "its accents are stored. Write the ids of one unit in one way; [id.strip() for id in ids] removes blanks."
-        )
     return [becomes[entry] for entry in ids]
+
+
+def _key(entry: str) -> str:
+    r"""Return what two spellings of one id have in common.
+
+    >>> _key("\ufeffann \t b\u00ad"), _key("7.0"), _key("07"), _key("1.10")
+    ('ann b', '7', '07', '1.10')
+    """
+    if not (entry.isascii() and entry.isprintable() and "  " not in entry):
+        if not entry.isprintable():
+            # Before characters are composed: one that is not seen may stand between a letter and its accent.
+            entry = "".join(mark for mark in entry if mark.isspace() or unicodedata.category(mark) not in ("Cf", "Cc"))
+        entry = " ".join(unicodedata.normalize("NFKC", entry).split())
+    entry = entry.strip()
+    whole = _WHOLE_WITH_POINT.fullmatch(entry) if "." in entry else None
+    return whole[1] if whole else entry
 
 
 def _plain(entry: str) -> str:

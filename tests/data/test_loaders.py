@@ -197,6 +197,19 @@ def test_csv_round_trip_to_the_last_bit(tmp_path, delimiter, start):
     assert data.load_column(path, "id").tolist() == [f"p{i}" for i in range(30)]
 
 
+@pytest.mark.parametrize("name", ["id", '"id"'])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+def test_a_byte_order_mark_is_no_part_of_a_table(tmp_path, name, suffix):
+    between = "\t" if suffix == ".tsv" else ","
+    content = f"\ufeff{name}{between}x\n7{between}1\n8{between}2\n".encode()
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
+    ids = data.load_column(path, "id")
+    assert ids.dtype == np.int64
+    assert ids.tolist() == [7, 8]
+    np.testing.assert_array_equal(data.load_array(path), [[7, 1], [8, 2]])
+
+
 def test_missing_entries_become_nan_and_are_passed_on(tmp_path):
     path = write(tmp_path, "x.csv", "a,b\n1,\nNA,nan\n -2 ,inf\nnull, N/A \n")
     expected = [[1, np.nan], [np.nan, np.nan], [-2, np.inf], [np.nan, np.nan]]
