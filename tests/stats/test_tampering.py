@@ -81,9 +81,9 @@ def honest(kind):
         case "baseline":
             return private_mean(X, SPHERE, PureDP(1.0), mechanism="extrinsic-laplace", **EACH)
         case "refined":
-            return private_mean(narrow, FAR, GDP(2.0), refine=True, **EACH)
+            return private_mean(narrow, FAR, GDP(1.0), refine=True, **EACH)
         case "seeded refined":
-            return private_mean(narrow, FAR, GDP(2.0), refine=True, rng=1, **EACH)
+            return private_mean(narrow, FAR, GDP(1.0), refine=True, rng=1, **EACH)
         case "class":
             return private_means(X, np.tile([0, 1, 2], 20), SPHERE, GDP(1.0), classes=[0, 1, 2], units=shared)[0]
         case "variance":
@@ -102,11 +102,11 @@ def honest(kind):
             ball = Ball(Euclidean(3), np.zeros(3), 1.0)
             return private_mean(records(ball, 20), ball, GDP(0.1), **EACH)
         case "refined region":
-            return private_region(narrow, FAR, GDP(2.0), refine=True, **EACH)
+            return private_region(narrow, FAR, GDP(1.0), refine=True, **EACH)
         case "refined interval":
-            return private_interval(narrow, FAR, GDP(2.0), refine=True, **EACH)
+            return private_interval(narrow, FAR, GDP(1.0), refine=True, **EACH)
         case "refined test":
-            return private_test(narrow, narrow[:2000], FAR, GDP(2.0), refine=True, **EACH)
+            return private_test(narrow, narrow[:2000], FAR, GDP(0.5), refine=True, **EACH)
         case "test":
             return private_test(X, records(SPHERE, 50), SPHERE, GDP(1.0), **EACH)
     raise AssertionError(kind)
@@ -647,6 +647,13 @@ def test_a_conclusion_from_an_altered_release_is_refused():
     assert not verify(Interval(replace(interval.release, tol=0.0))).ok
     test = honest("test")
     assert not verify(TwoSampleTest(test.first, test.first)).ok
+
+
+def test_the_refined_results_above_are_refined():
+    # Whether a search pays is decided by public numbers: here it must, or nothing above is about a ball.
+    refined, test = honest("refined"), honest("refined test")
+    parts = [honest("refined region").mean, honest("refined interval").release.steps[0].steps[0], *test.means]
+    assert all(mean.steps and mean.ball.radius < FAR.radius for mean in (refined, honest("seeded refined"), *parts))
 
 
 class _WritesAnother(Release):

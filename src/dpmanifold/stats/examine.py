@@ -43,7 +43,7 @@ from dpmanifold.stats.variance import excess_about, located
 # The same formula on another machine: a few operations with a relative error of eps each.
 _ROUNDING = 1e-12
 # Integrals of a law, computed by quadrature.
-_QUADRATURE = 1e-9
+_QUADRATURE = 1e-10
 # Noise stays below this quantile of its law, as far as a check is concerned.
 _SURELY = 1 - 1e-12
 _TOO_FAR = "{}: no noise of that scale carries a draw so far from the ball"
@@ -343,12 +343,11 @@ def _shrinkage_faults(release: Release, noise: float) -> list[str]:
     rule = shrinkage_of(ball, get(release.mechanism), release.scale, release.projected)
     if rule is None or rule.name != release.shrinkage:
         return ["shrinkage: public numbers do not say so"]
-    if _is_beyond(ball, release.raw, ball.radius + noise):
-        return [_TOO_FAR.format("raw")]
+    found = [_TOO_FAR.format("raw")] if _is_beyond(ball, release.raw, ball.radius + noise) else []
     moved = shrunken(rule, ball, release.raw, release.projected)
     if not ball.space.dist(moved, release.value) <= _rounding_of(ball, release.value):
-        return ["value: it is not the draw moved towards the centre"]
-    return []
+        found.append("value: it is not the draw moved towards the centre")
+    return found
 
 
 def _ball_faults(release: Release) -> list[str]:
