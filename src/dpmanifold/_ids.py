@@ -23,6 +23,7 @@ from dpmanifold.errors import InvalidArgumentError
 
 # What stands for "nothing here" in text, in small letters, without blanks around it.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
+_LONGEST_WORD = max(map(len, MISSING_WORDS))  # small letters are never fewer than the letters they are of
 
 # What becomes of 7 in a column that was once read as floats. 1.10 is left alone: it may be the tenth person of site 1.
 _WHOLE_WITH_POINT = re.compile(r"([+-]?[0-9]+)\.0*")
@@ -169,9 +170,12 @@ def _texts(ids: list[Any], name: str) -> list[str]:
         ids = [_decoded(entry, i, name) for i, entry in enumerate(ids)]
     spelt = list(set(ids))
     keys = [_key(entry) for entry in spelt]
-    missing = {entry for entry, key in zip(spelt, keys, strict=True) if key.casefold() in MISSING_WORDS}
+    short = [(entry, key) for entry, key in zip(spelt, keys, strict=True) if len(key) <= _LONGEST_WORD]
+    missing = {entry for entry, key in short if key.casefold() in MISSING_WORDS}
     if missing:
         _refuse_missing(np.array([entry in missing for entry in ids], dtype=bool), name)
+    if keys == spelt:
+        return ids
     if len(set(keys)) < len(keys):
         key_of, earlier = dict(zip(spelt, keys, strict=True)), dict[str, str]()
         where = next(i for i, entry in enumerate(ids) if earlier.setdefault(key_of[entry], entry) != entry)
@@ -181,10 +185,7 @@ def _texts(ids: list[Any], name: str) -> list[str]:
             'in one way, and those of two so that they differ in more; " ".join(id.split()) removes needless blanks.'
         )
     # Equal when plain means equal keys: nothing coincides any more.
-    plain = [_plain(entry) for entry in spelt]
-    if plain == spelt:
-        return ids
-    becomes = dict(zip(spelt, plain, strict=True))
+    becomes = {entry: _plain(entry) for entry in spelt}
     return [becomes[entry] for entry in ids]
 
 
