@@ -77,7 +77,12 @@ def test_means_by_every_mechanism_verify(ball, mechanism):
         assert_honest(private_variance(X, ball, able[0], about=mean, **EACH))
 
 
-@pytest.mark.parametrize("privacy", PROMISES, ids=repr)
+# Two kinds of promise by default; the others, which take the same way, in the slow tier.
+@pytest.mark.parametrize(
+    "privacy",
+    [p if isinstance(p, (PureDP, GDP)) else pytest.param(p, marks=pytest.mark.slow) for p in PROMISES],
+    ids=repr,
+)
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_every_kind_of_result_verifies_with_its_steps(ball, privacy):
     rng = np.random.default_rng(1)

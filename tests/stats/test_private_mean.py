@@ -576,8 +576,8 @@ def test_refinement_never_mixes_the_inner_noise_with_the_outer_ball(monkeypatch)
 
 
 def test_means_by_class_can_be_refined():
-    ball = Ball(Euclidean(2), [0.0, 0.0], 50.0)
-    X = np.random.default_rng(0).standard_normal((4000, 2))
+    ball = Ball(Euclidean(6), np.zeros(6), 50.0)
+    X = np.random.default_rng(0).standard_normal((4000, 6))
     person = np.repeat(np.arange(2000), 2)
     for labels in (np.arange(4000) % 2, np.arange(4000) // 2000):  # every person in both classes, or in one
         for privacy in (GDP(1.0), ApproxDP(1.0, 1e-6), PureDP(2.0)):

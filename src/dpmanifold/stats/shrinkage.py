@@ -36,6 +36,7 @@ _DISTANCES = 33
 # Nodes along and across the mean's direction, and how many standard deviations they reach.
 _ALONG, _ACROSS = 97, 145
 _REACH = 7.2
+_TABLE = 8193
 # Below this a Bessel function has lost digits to underflow.
 _LOST = 1e-280
 
@@ -123,10 +124,20 @@ def _risks(name: str | None, dim: int, ratio: float) -> FloatArray:
     weight = np.outer(np.exp(-(z**2) / 2), across)
     along = t + z[None, :, None]
     length = np.sqrt(along**2 + s[None, None, :] ** 2)
-    estimate = np.minimum(length, ratio) if name is None else np.minimum(_length(name, length, dim, ratio), ratio)
+    estimate = np.minimum(_tabulated(name, length, dim, ratio), ratio)
     cosine = along / np.maximum(length, 1e-300)
     loss = estimate**2 - 2 * t * estimate * cosine + t**2
     return np.asarray(np.einsum("tzs,zs->t", loss, weight) / weight.sum())
+
+
+def _tabulated(name: str | None, length: FloatArray, dim: int, ratio: float) -> FloatArray:
+    """Length of the estimate, of the draw itself without a name; Bessel functions from a table, to eight digits."""
+    if name is None:
+        return length
+    if name == JAMES_STEIN:
+        return _length(name, length, dim, ratio)
+    grid = np.linspace(0.0, float(length.max()), _TABLE)
+    return np.interp(length, grid, _length(name, grid, dim, ratio))
 
 
 def _length(name: str, length: FloatArray, dim: int, ratio: float) -> FloatArray:
