@@ -144,7 +144,7 @@ def test_numbers_of_any_size_and_subclasses_are_grouped_by_value():
     assert list(unit_ids([-0.0, 0, 1.0], 3).names) == [0, 1]
 
 
-MISSING = [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), decimal.Decimal("nan")]
+MISSING = [None, float("nan"), np.float32("nan"), np.datetime64("NaT", "s"), decimal.Decimal("nan")]
 WORDS = ["", " ", "\t", "NA", "nan", "NaN", "NULL", "null", "None", " na ", "n/a", "<NA>", "NaT"]
 
 
@@ -308,7 +308,7 @@ def test_every_character_has_a_key_that_stays():
     [
         "abc", b"abc", {1, 2, 3}, {"a": 1, "b": 2, "c": 3}, iter([1, 2, 3]), (i for i in range(3)), 3, object(),
         np.array(["2020-01-01"] * 3, dtype="M8[D]"), np.ones(3, dtype=bool), np.ones(3, dtype=complex),
-        np.zeros(3, dtype=[("a", int)]), np.arange(3) * np.timedelta64(1, "s"), np.ones((3, 1)), np.array(3),
+        np.zeros(3, dtype=[("a", int)]), np.zeros(3, dtype="m8[s]"), np.ones((3, 1)), np.array(3),
         [[1], [2], [3]], [1, 2], [], list, np.ma.array([1, 2, 3], mask=[0, 0, 1]), EnvironmentError,
     ],
     ids=lambda units: type(units).__name__,
