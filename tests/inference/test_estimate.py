@@ -91,6 +91,9 @@ def test_degrees_of_freedom_and_thresholds_agree_with_hotelling():
     assert degrees_of_freedom([(0 * S, 30)], S) == np.inf
     for free in (12.0, 1e3, 1e9, np.inf):
         assert np.isclose(exceedance(threshold(0.1, 4, free), 4, free), 0.1)
+        for tail in (1e-15, 1e-9, 1e-3, 0.5, 0.999, 1 - 1e-9):  # every tail that 1 - level can be
+            for d in (1, 2, 6, 45):
+                assert np.isclose(exceedance(threshold(tail, d, free + d), d, free + d), tail, rtol=1e-6)
     assert threshold(0.05, 3, 20.0) > threshold(0.05, 3, np.inf)
     assert np.isclose(threshold(0.05, 3, 1.1e7), threshold(0.05, 3, 0.9e7), rtol=1e-5)
 

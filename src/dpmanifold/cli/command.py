@@ -23,6 +23,7 @@ from dpmanifold.cli.work import working
 from dpmanifold.inference import Conclusion
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
+from dpmanifold.stats.curator import Curator
 
 _VIEWS = ("npy", "picture")
 # What a private command may read, and how its message calls it.
@@ -72,6 +73,7 @@ class Asked:
 
     question: Question
     words: dict[str, Any]
+    curator: Curator | None
 
     @property
     def about(self) -> tuple[Array, Ball, Promise]:
@@ -84,7 +86,7 @@ class Asked:
         return {
             "units": self.question.units,
             "invalid": self.words["invalid"],
-            "curator": teller(self.words["notice"], self.words["quiet"]),
+            "curator": self.curator,
             "confirm": self.words["confirm"],
             "rng": self.words["seed"],
         }
@@ -127,8 +129,9 @@ def private_command(*views: str) -> Callable[[Callable[..., Release | Conclusion
             marked = words["seed"] is not None or mine.get("reveal", False)
             inputs = {name: (words | mine).get(option) for option, name in _INPUTS.items()}
             outputs.check(inputs, mine.get("mechanism", "auto"), marked)
-            teller(words["notice"], words["quiet"])  # refuses a contradiction before anything is read
-            asked = Asked(_read(words), words)
+            # Before anything is read, for it may refuse; before the spinner, behind which stderr is no terminal.
+            curator = teller(words["notice"], words["quiet"])
+            asked = Asked(_read(words), words, curator)
             outputs.refuse_unmarked(asked.question.ball.simulated)
             with working("clipping and solving", quiet=words["quiet"]):
                 result = release(asked, **mine)

@@ -144,8 +144,10 @@ def threshold(tail: float, d: int, free: float) -> float:
     """
     if free > _MANY:
         return float(special.chdtri(d, tail))
-    # The upper tail of F(d, m) is the lower one of F(m, d): no digits are lost near level 1.
-    return float(free * d / (free - d + 1) / special.fdtri(free - d + 1, d, tail))
+    # The statistic over `free` is u/(1 - u), u a beta variable. Each of u and 1 - u has a quantile of its own, so no
+    # digits are lost at either end; the quantile of F itself, in scipy before 1.17, goes astray near level 1.
+    half, rest = d / 2, (free - d + 1) / 2
+    return float(free * special.betainccinv(half, rest, tail) / special.betaincinv(rest, half, tail))
 
 
 def exceedance(statistic: float, d: int, free: float) -> float:
