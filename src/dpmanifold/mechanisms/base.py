@@ -93,6 +93,22 @@ class Forecast:
         return float(np.diff(np.append(_LEVELS, 1.0)) @ steps)
 
 
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """What a mechanism drew: a point of the ball's frame, and the numbers that it was made from if those are exact.
+
+    Attributes
+    ----------
+    point : of the ball's frame
+    numbers : multiples of 2^grid that ideal noise was rounded to, all that leaves; None where doubles were drawn
+    grid : the exponent; 0 where doubles were drawn
+    """
+
+    point: Array
+    numbers: FloatArray | None = None
+    grid: int = 0
+
+
 class Law(Protocol):
     """What a mechanism draws from. It knows the data: it is used and dropped, never kept in a result."""
 
@@ -115,6 +131,8 @@ class Mechanism(ABC):
     """False where the running time depends on the data."""
     needs_points: bool = False
     """True where the law depends on every unit's point and not on their mean alone."""
+    estimand: str = "frechet"
+    """Which mean it hides: "frechet", "tangent" or "extrinsic" (theory: estimands)."""
 
     @abstractmethod
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
@@ -133,8 +151,28 @@ class Mechanism(ABC):
         """Return the law to draw from in the ball's frame, given the mean and the units' points there."""
 
     def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
-        """Draw once; returns a point of the frame."""
+        """Draw once in doubles; returns a point of the frame."""
         return self.law(ball, calibration, mean, points).sample(rng=source)
+
+    # ---------------------------------------------------------------- exact draws (theory: exact noise)
+
+    def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
+        """Return whether ideal noise can be drawn and rounded to a public grid there; then the next three work."""
+        return False
+
+    def grid(self, ball: Ball, calibration: Calibration) -> int:
+        """Return the exponent of the grid, from public numbers."""
+        raise NotImplementedError(f"{self.name} draws doubles")
+
+    def numbers(
+        self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
+    ) -> FloatArray:
+        """Draw once, exactly; returns the multiples of 2^grid that leave, one axis."""
+        raise NotImplementedError(f"{self.name} draws doubles")
+
+    def place(self, ball: Ball, numbers: FloatArray) -> Array:
+        """Turn drawn numbers into a point of the frame: post-processing, the same whoever does it."""
+        raise NotImplementedError(f"{self.name} draws doubles")
 
 
 def pure_epsilon(privacy: Promise) -> float:

@@ -13,8 +13,11 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.manifolds.hyperbolic import log_sinhc
-from dpmanifold.mechanisms.base import Calibration, Forecast, Law, Mechanism, pure_epsilon
+from dpmanifold.manifolds.base import shorten
+from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
+from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.noise import WrappedGaussian, WrappedLaplace
+from dpmanifold.noise.areas import farthest
 from dpmanifold.noise.wrapped import WrappedLaw
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
@@ -23,7 +26,7 @@ from dpmanifold.sensitivity import of_mean
 _NOT_HADAMARD = "it needs a flat or Hadamard space: elsewhere the logarithm stretches distances"
 
 
-class _Wrapped(Mechanism):
+class _Wrapped(VectorMechanism):
     """What the wrapped mechanisms share: the law at the frame's origin, and the forecast."""
 
     kind: type[WrappedLaw]
@@ -53,6 +56,15 @@ class _Wrapped(Mechanism):
         """Return the law of noise on the logarithm of the mean at the frame's origin."""
         return self._make(ball, calibration.scale, mean)
 
+    def vector(self, ball: Ball, mean: Array, points: Array) -> FloatArray:
+        """Return the logarithm of the mean at the frame's origin."""
+        return ball.frame.log_coords(ball.frame.origin, mean)
+
+    def place(self, ball: Ball, numbers: FloatArray) -> Array:
+        """Return the exponential, of numbers shortened to what double precision can carry over."""
+        frame = ball.frame
+        return frame.exp_coords(frame.origin, shorten(numbers, farthest(frame)))
+
 
 class WrappedLaplaceMechanism(_Wrapped):
     """Noise of density exp(-|z|/sigma) in the tangent space; sigma = Delta/epsilon, for every epsilon."""
@@ -60,6 +72,7 @@ class WrappedLaplaceMechanism(_Wrapped):
     name = "wrapped-laplace"
     title = "Laplace in the tangent space of the centre"
     kind = WrappedLaplace
+    noise = "laplace"
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: positive curvature."""
@@ -78,6 +91,7 @@ class WrappedGaussianMechanism(_Wrapped):
     name = "wrapped-gaussian"
     title = "Gaussian in the tangent space of the centre"
     kind = WrappedGaussian
+    noise = "gaussian"
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: positive curvature, or a pure promise."""
