@@ -28,6 +28,8 @@ from dpmanifold.sensitivity import Sensitivity
 # A file that names a larger space, or one of another name, is not one of ours.
 _LARGEST_SPACE = 2_000
 _LONGEST_NAME = 200
+# More numbers than any release holds.
+_LONGEST_VECTOR = 1_000_000
 _SPACES = {"Euclidean", "Hyperbolic", "KendallShapes", "SPD", "Sphere"}
 # Answers are written for people who do not compute; computed again on another machine they differ by rounding.
 _ANSWER_ROUNDING = 1e-9
@@ -256,6 +258,13 @@ def _array_from_json(value: Any, name: str, space: Manifold) -> Array:
     result = np.empty(space.shape, dtype=np.complex128)
     result.real, result.imag = parts
     return result
+
+
+def vector_from_json(value: Any, name: str) -> FloatArray:
+    """Return finite numbers in a row."""
+    if not isinstance(value, list) or not 0 < len(value) <= _LONGEST_VECTOR:
+        raise InvalidDataError(f"{name} must be a list of numbers")
+    return _numbers(value, name, (len(value),))
 
 
 def value_to_json(value: Any, statistic: str) -> Any:

@@ -37,6 +37,7 @@ from dpmanifold.records import (
     sensitivity_from_dict,
     value_from_json,
     value_to_json,
+    vector_from_json,
     whole_number,
     words,
     write_record,
@@ -53,10 +54,13 @@ RELEASED = "released under"
 BALL_COST = "the ball was released before: what it cost comes on top of this promise, and what it clips is not stated"
 DRAW_COVERED = "the draw's work does not depend on the data; clipping and solving are not covered"
 NOT_COVERED = "not covered: the draw's work depends on the data"
+# How noise was drawn: ideal and rounded to a public grid, or as doubles.
+EXACT, FLOAT = "exact", "float"
 FORMAT = "dpmanifold release 1"
 # A file that nests steps deeper, or holds larger numbers, is not one of ours.
 _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
+_LARGEST_EXPONENT = 1074
 # What a comparison with public data adds to the details.
 _REVEALED = ("revealed error", "revealed share clipped")
 # Share of the units that a search for a ball leaves out by design.
@@ -71,7 +75,7 @@ _PLAIN: dict[str, Callable[[Any, str], Any]] = {
     "version": words,
 }  # fmt: skip
 _OBJECTS = ("format", "value", "privacy", "share", "sensitivity", "ball", "steps", "details")
-_OPTIONAL = ("answers", "shrinkage", "raw")
+_OPTIONAL = ("answers", "shrinkage", "raw", "grid", "drawn")
 
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
@@ -96,13 +100,16 @@ class Release:
     private : False if a seed or a generator was used, anything was revealed, or the data were declared public
     timing : what the running time may tell
     neighbours : the neighbouring relation
-    arithmetic : "float": draws are doubles, and attacks on their low bits are not defended against
+    arithmetic : "exact": ideal noise was rounded to a public grid, and the promise holds for every bit (theory: exact
+        noise). "float": doubles were drawn, and somebody who reads all their digits can tell more than was promised
     steps : earlier releases this one used and whose cost is included in `privacy`
     details : further public numbers, by name
     version : of the library
     shrinkage : how the value was moved towards the ball's centre after the draw ("james-stein" or "bounded", theory
         section 8); empty if it was not
     raw : the draw itself where the value was moved towards the centre, else None
+    grid : of an exact release, k: all that was drawn are multiples of 2^k; else None
+    drawn : of an exact release, the multiples that were drawn, one axis, from which the value follows; else None
     """
 
     statistic: str
@@ -121,12 +128,14 @@ class Release:
     private: bool
     timing: str = DRAW_COVERED
     neighbours: str = NEIGHBOURS
-    arithmetic: str = "float"
+    arithmetic: str = FLOAT
     steps: tuple[Release, ...] = ()
     details: dict[str, float] = field(default_factory=dict)
     version: str = __version__
     shrinkage: str = ""
     raw: Any = None
+    grid: int | None = None
+    drawn: FloatArray | None = None
 
     # ---------------------------------------------------------------- what to expect
 
@@ -189,6 +198,7 @@ class Release:
             ("value", repr(self.value) if self.statistic == "ball" else array_text(self.value)),
             ("promise", f"{self.privacy} for each {self.unit}, {self.n:,} of them"),
             ("mechanism", f"{self.mechanism}, scale {self.scale:.6g} ({self.rule})"),
+            ("arithmetic", self._arithmetic_told),
             ("sensitivity", f"{self.sensitivity.value:.6g} ({self.sensitivity.bound} bound, {self.sensitivity.proof})"),
             ("ball", repr(self.ball)),
             ("center", array_text(self.ball.center, digits=4)),
@@ -203,6 +213,12 @@ class Release:
         facts += [("note", text) for text in self.notes()]
         facts.append(("not covered", self._not_covered))
         return facts
+
+    @property
+    def _arithmetic_told(self) -> str:
+        if self.arithmetic == EXACT:
+            return f"exact: ideal noise, rounded to multiples of 2^{self.grid}"
+        return "float: all digits of the noise together can tell more than was promised"
 
     def _error_facts(self) -> list[tuple[str, str]]:
         """Say what the error is made of where that is more than the noise of the draw."""
@@ -231,7 +247,13 @@ class Release:
     @property
     def _not_covered(self) -> str:
         time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
-        return f"floating-point attacks, {time}; in no stated error: clipping to the public ball, sampling"
+        bits = "" if self.is_exact else "attacks on the noise's low bits, "
+        return f"{bits}{time}; in no stated error: clipping to the public ball, sampling"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether this release, and all that it rests on, was drawn exactly."""
+        return self.arithmetic == EXACT and all(step.is_exact for step in self.steps)
 
     def answers(self) -> dict[str, Any]:
         """Return what a person reads off this release, for machines; None stands for a number that cannot be told.
@@ -317,6 +339,7 @@ class Release:
             "details": dict(self.details),
             "version": self.version,
             **({"shrinkage": self.shrinkage, "raw": value_to_json(self.raw, "mean")} if self.shrinkage else {}),
+            **({} if self.drawn is None else {"grid": self.grid, "drawn": self.drawn.tolist()}),
         }
         return {**record, "answers": self.answers()} if answers else record
 
@@ -393,6 +416,7 @@ def _release_from(record: Any, depth: int) -> Release:
         steps=tuple(_release_from(step, depth + 1) for step in known["steps"]),
         details=numbers_by_name(known["details"], "details", DETAILS[plain["statistic"]]),
         **_shrunken(known, ball),
+        **_exact(known, plain["arithmetic"]),
     )
     refuse_wrong_answers(known, release)
     return release
@@ -408,3 +432,15 @@ def _shrunken(record: dict[str, Any], ball: Ball) -> dict[str, Any]:
         raise InvalidDataError("raw is there only where the value was moved")
     raw = value_from_json(record["raw"], "mean", ball.space)
     return {"shrinkage": words(record["shrinkage"], "shrinkage"), "raw": raw}
+
+
+def _exact(record: dict[str, Any], arithmetic: str) -> dict[str, Any]:
+    """Return the two entries that an exact release has, and no other."""
+    if not (("grid" in record) == ("drawn" in record) == (arithmetic == EXACT)):
+        raise InvalidDataError('grid and drawn belong to arithmetic "exact", and to no other')
+    if "grid" not in record:
+        return {}
+    grid = whole_number(record["grid"], "grid")
+    if not -_LARGEST_EXPONENT <= grid <= _LARGEST_EXPONENT:
+        raise InvalidDataError("grid must be an exponent that a double can have")
+    return {"grid": grid, "drawn": vector_from_json(record["drawn"], "drawn")}

@@ -87,8 +87,7 @@ Whoever lies outside counts as if on its edge, so the numbers are about the clip
 <table class="facts"><tr><th>centre of the ball</th><td>{_numbers(base.ball.center)}</td></tr></table>
 <h2>How to check it</h2>
 {_check(checked)}
-<p>Not covered by the promise: attacks on the low bits of floating-point noise, and running time
-({html.escape(base.timing)}).</p>
+<p>{_arithmetic(base)} Not covered by the promise: running time ({html.escape(base.timing)}).</p>
 <details><summary>The record, with every digit</summary><pre>{record}</pre></details>
 <footer>dpmanifold {html.escape(base.version)}</footer>
 </body></html>
@@ -141,6 +140,16 @@ def _check(checked: Verification) -> str:
     return (
         f"{found}<p>Save the record below as <code>release.json</code> and run <code>dpm verify release.json</code>, "
         f"which recomputes this. What no check can know:</p>{_list(checked.cannot_know)}"
+    )
+
+
+def _arithmetic(base: Release) -> str:
+    """Say what the promise is worth against somebody who reads every digit."""
+    if base.is_exact:
+        return "The noise was drawn exactly: the promise holds for every digit that is shown here."
+    return (
+        "The noise was drawn in double precision: somebody who reads all its digits, and knows everybody else's "
+        "records, may tell more than was promised."
     )
 
 

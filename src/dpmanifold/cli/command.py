@@ -53,6 +53,7 @@ def _shared(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
+    arithmetic: options.Arithmetic = "auto",
     invalid: options.Invalid = "raise",
     confirm: options.Confirm = False,
     notice: options.ShowNotice = False,
@@ -82,9 +83,10 @@ class Asked:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """Units, what to do with invalid records, who is told of them, and the seed of a simulation."""
+        """Units, arithmetic, what to do with invalid records, who is told of them, and the seed of a simulation."""
         return {
             "units": self.question.units,
+            "arithmetic": self.words["arithmetic"],
             "invalid": self.words["invalid"],
             "curator": self.curator,
             "confirm": self.words["confirm"],

@@ -87,6 +87,13 @@ Rho = Annotated[
 ]
 Level = Annotated[float, typer.Option(help="Confidence, between 0 and 1.")]
 Mechanism = Annotated[str, typer.Option(help="auto, or a name from dpm mechanisms.")]
+Arithmetic = Annotated[
+    str,
+    typer.Option(
+        help="auto: exact noise on a public grid wherever it can be, doubles in simulations. exact: insist. float: "
+        "doubles, whose low bits can tell more than was promised."
+    ),
+]
 Invalid = Annotated[
     str,
     typer.Option(

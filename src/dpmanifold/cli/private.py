@@ -92,6 +92,7 @@ def means(
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
     shrink: options.Shrink = True,
+    arithmetic: options.Arithmetic = "auto",
     invalid: options.Invalid = "raise",
     confirm: options.Confirm = False,
     notice: options.ShowNotice = False,
@@ -132,7 +133,7 @@ def means(
         releases = private_means(
             asked.records, which, asked.ball, asked.privacy, units=asked.units, classes=names, mechanism=mechanism,
             invalid=invalid, curator=curator, confirm=confirm, refine=refine,
-            shrink="auto" if shrink else None, rng=seed,
+            shrink="auto" if shrink else None, arithmetic=arithmetic, rng=seed,
         )  # fmt: skip
     record = {str(name): release.to_dict() for name, release in releases.items()}
     where = f"the {len(releases)} releases ARE written to {out}"
@@ -246,6 +247,7 @@ def ball(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
+    arithmetic: options.Arithmetic = "auto",
     invalid: options.Invalid = "raise",
     confirm: options.Confirm = False,
     notice: options.ShowNotice = False,
@@ -277,6 +279,6 @@ def ball(
     with working("searching", quiet=quiet):
         release = private_ball(
             asked.records, asked.ball, asked.privacy, units=asked.units, coverage=coverage, invalid=invalid,
-            curator=curator, confirm=confirm, rng=seed,
+            curator=curator, confirm=confirm, arithmetic=arithmetic, rng=seed,
         )  # fmt: skip
     outputs.write(release, as_json)

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -93,20 +93,19 @@ class Forecast:
         return float(np.diff(np.append(_LEVELS, 1.0)) @ steps)
 
 
-@dataclass(frozen=True, eq=False)
-class Draw:
+class Draw(NamedTuple):
     """What a mechanism drew: a point of the ball's frame, and the numbers that it was made from if those are exact.
 
     Attributes
     ----------
     point : of the ball's frame
     numbers : multiples of 2^grid that ideal noise was rounded to, all that leaves; None where doubles were drawn
-    grid : the exponent; 0 where doubles were drawn
+    grid : the exponent, or None
     """
 
     point: Array
     numbers: FloatArray | None = None
-    grid: int = 0
+    grid: int | None = None
 
 
 class Law(Protocol):

@@ -16,7 +16,9 @@ from dpmanifold.mechanisms import Calibration, attempt, get
 from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS_BY_CLASS, RELEASED, Release
 from dpmanifold.stats.mean import shrinkage_of, shrunken
-from dpmanifold.stats.ranges import baseline_faults, moment_faults, tail_of, within
+from dpmanifold.stats.draws import timing_of
+from dpmanifold.stats.grids import arithmetic_faults
+from dpmanifold.stats.ranges import baseline_faults, is_beyond, moment_faults, rounding_of, tail_of, within
 from dpmanifold.stats.recipes import (
     CLASSES,
     MOST_CLASSES,
@@ -36,7 +38,6 @@ from dpmanifold.stats.refine import (
     level_of,
     origin_of,
     search_of,
-    timing_of,
 )
 from dpmanifold.stats.variance import excess_about, located
 
@@ -136,10 +137,12 @@ def _against(release: Release, recipe: Recipe, shares: list[Promise]) -> Finding
     _compare_words(release, recipe, calibration, findings)
     _compare_marks(release, recipe, findings)
     findings.wrong += _details_faults(release, recipe, shares)
-    faults = _value_faults(release, noise)
+    faults = _value_faults(release, noise) + arithmetic_faults(release, calibration, noise)
     findings.wrong += faults
     if not faults:
         findings.good.append("value: one that could have been released")
+        if release.drawn is not None:
+            findings.good.append(f"arithmetic: exact; the value follows from multiples of 2^{release.grid}")
     if recipe.step is not None:
         _compare_step(release, recipe, shares, findings)
     return findings
@@ -157,7 +160,7 @@ def _calibrated(release: Release) -> tuple[Calibration, float]:
             raise InvalidArgumentError(f"{release.mechanism} cannot keep {share} there: {found}")
         calibration, forecast = found
         # A draw that was moved into the ball, and is not stated, may have been anywhere.
-        shown = release.raw is not None or not release.projected
+        shown = release.raw is not None or release.drawn is not None or not release.projected
         return calibration, float(forecast.quantile(_SURELY)) if shown else math.inf
     bound = _MOMENTS[release.statistic](ball, n, away=release.details["reference to centre"])
     if isinstance(share, PureDP):
@@ -178,7 +181,6 @@ def _compare_words(release: Release, recipe: Recipe, calibration: Calibration, f
     findings.same_words("bound", release.sensitivity.bound, bound.bound)
     findings.same_words("proof", release.sensitivity.proof, bound.proof)
     findings.same_words("timing", release.timing, _timing(release))
-    findings.same_words("arithmetic", release.arithmetic, "float")
     findings.require(release.version in VERSIONS, f"version: {release.version!r} is not one whose recipes are known")
     findings.require(release.unit in ("record", "unit"), f"unit: a {release.unit!r} is not what the library protects")
     findings.require(
@@ -276,7 +278,7 @@ def _reference_faults(release: Release, recipe: Recipe) -> list[str]:
         mean = release.steps[0]
         while mean.statistic != "mean":
             mean = mean.steps[0]
-        right = abs(away - located(ball, mean.value)[1]) <= _rounding_of(ball, mean.value)
+        right = abs(away - located(ball, mean.value)[1]) <= rounding_of(ball, mean.value)
         computed = excess_about(mean, ball) if recipe.corrected else 0.0
         excess_right = math.isclose(excess, computed, rel_tol=_QUADRATURE)
     if not right:
@@ -287,13 +289,6 @@ def _reference_faults(release: Release, recipe: Recipe) -> list[str]:
 
 
 # -------------------------------------------------------------------- values
-
-
-def _rounding_of(ball: Ball, point: Array) -> float:
-    """Return how far rounding can move a distance from the centre: the distance's own, and that of stored numbers."""
-    stored = 4 * math.sqrt(point.size) * EPS * float(np.abs(point).max())
-    own = ball.space.dist_error(ball.center, ball.radius) + ball.frame.dist_error(ball.frame.origin, ball.radius)
-    return own + stored
 
 
 def _value_faults(release: Release, noise: float) -> list[str]:
@@ -321,18 +316,9 @@ def _point_faults(release: Release, noise: float) -> list[str]:
         return [f"value: it is no point of {space!r}: {reason.split('. ')[0]}"]
     if not np.allclose(space.project(value), value, rtol=0, atol=_ROUNDING * float(np.abs(value).max())):
         return [f"value: it is no point of {space!r} to rounding"]
-    if release.projected and _is_beyond(ball, value, far):
+    if release.projected and is_beyond(ball, value, far):
         return ["value: it is outside the ball that it was moved into"]
-    return [_TOO_FAR.format("value")] if _is_beyond(ball, value, far) else []
-
-
-def _is_beyond(ball: Ball, point: Array, far: float) -> bool:
-    """Return whether a point is farther from the centre than this, rounding aside."""
-    rounding = _rounding_of(ball, point)
-    if far > ball.radius:
-        rounding += ball.space.dist_error(ball.center, far)
-    # Where distances so large cannot be told at all, none is too large.
-    return math.isfinite(rounding) and not ball.space.dist(ball.center, point) <= far + rounding
+    return [_TOO_FAR.format("value")] if is_beyond(ball, value, far) else []
 
 
 def _shrinkage_faults(release: Release, noise: float) -> list[str]:
@@ -343,9 +329,9 @@ def _shrinkage_faults(release: Release, noise: float) -> list[str]:
     rule = shrinkage_of(ball, get(release.mechanism), release.scale, release.projected)
     if rule is None or rule.name != release.shrinkage:
         return ["shrinkage: public numbers do not say so"]
-    found = [_TOO_FAR.format("raw")] if _is_beyond(ball, release.raw, ball.radius + noise) else []
+    found = [_TOO_FAR.format("raw")] if is_beyond(ball, release.raw, ball.radius + noise) else []
     moved = shrunken(rule, ball, release.raw, release.projected)
-    if not ball.space.dist(moved, release.value) <= _rounding_of(ball, release.value):
+    if not ball.space.dist(moved, release.value) <= rounding_of(ball, release.value):
         found.append("value: it is not the draw moved towards the centre")
     return found
 
@@ -356,7 +342,7 @@ def _ball_faults(release: Release) -> list[str]:
     if value == outer:
         return []
     found = []
-    if value.space != outer.space or not outer.distance_to_center(value.center) <= outer.radius + _rounding_of(
+    if value.space != outer.space or not outer.distance_to_center(value.center) <= outer.radius + rounding_of(
         outer, value.center
     ):
         return ["value: the released centre lies outside the outer ball"]

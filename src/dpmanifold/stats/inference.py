@@ -16,12 +16,13 @@ from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.linalg import from_vecd, to_vecd
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
-from dpmanifold.noise.source import RandomSource, Rng
+from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise, PromiseError, PureDP, compose, gaussian_scale
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import Told, divide, fresh_bits, is_each_record, number_of_records, prepare, spend
+from dpmanifold.stats.draws import Bits, Noisy, fresh_bits, noisy, refuse_inexact, stated
+from dpmanifold.stats.inputs import Told, divide, is_each_record, number_of_records, prepare, spend
 from dpmanifold.stats.mean import release_mean
 from dpmanifold.stats.refine import Refinement
 from dpmanifold.stats.sealed import sealed
@@ -45,6 +46,7 @@ def private_region(
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
+    arithmetic: str = "auto",
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Region:
@@ -55,7 +57,7 @@ def private_region(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
     refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the region is then about
         the mean of the population clipped to that ball
@@ -75,7 +77,8 @@ def private_region(
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
     refinement = Refinement(ball, len(points), _gaussian(privacy), refine, _mean_name(ball))
     plan = _Moments(ball, len(points), refinement.rest)
-    bits = fresh_bits(rng, ball)
+    refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
+    bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "region")
     steps = refinement.find(points, unit, bits)
     plan = _suited(plan, steps)
@@ -94,6 +97,7 @@ def private_interval(
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
+    arithmetic: str = "auto",
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Interval:
@@ -103,7 +107,7 @@ def private_interval(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
     refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the interval is then
         about the variance of the population clipped to that ball
@@ -123,7 +127,8 @@ def private_interval(
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
     refinement = Refinement(ball, len(points), _gaussian(privacy), refine, _mean_name(ball))
     plan = _Spread(ball, len(points), refinement.rest)
-    bits = fresh_bits(rng, ball)
+    refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
+    bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "interval")
     steps = refinement.find(points, unit, bits)
     plan = _suited(plan, steps)
@@ -143,6 +148,7 @@ def private_test(
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
+    arithmetic: str = "auto",
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> TwoSampleTest:
@@ -154,7 +160,7 @@ def private_test(
     Parameters
     ----------
     X, Y : records of the two groups, shapes (n, *space.shape) and (m, *space.shape)
-    ball, privacy, invalid, curator, confirm, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    ball, privacy, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
     units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y
     level : the confidence of the interval for the distance between the means, in (0, 1)
     refine : spend a fifth of the promise on one smaller ball for both groups first, found from all units together
@@ -178,7 +184,9 @@ def private_test(
     everybody = np.concatenate([points for points, _ in groups])
     refinement = Refinement(ball, len(everybody), _gaussian(privacy), refine, _mean_name(ball))
     plans = [_Moments(ball, len(points), refinement.rest) for points, _ in groups]
-    bits = fresh_bits(rng, ball)
+    for plan in plans:
+        refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
+    bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "two-sample test")
     steps = refinement.find(everybody, groups[0][1], bits, NEIGHBOURS_BY_CLASS)
     suited = [_suited(plan, steps) for plan in plans]
@@ -219,7 +227,7 @@ class _About(ABC):
         points: Array,
         unit: str,
         total: Promise,
-        bits: tuple[RandomSource, bool],
+        bits: Bits,
         neighbours: str,
         before: tuple[Release, ...],
         details: dict[str, float],
@@ -253,7 +261,7 @@ class _Moments(_About):
         points: Array,
         unit: str,
         total: Promise,
-        bits: tuple[RandomSource, bool],
+        bits: Bits,
         neighbours: str,
         before: tuple[Release, ...],
         details: dict[str, float],
@@ -271,11 +279,12 @@ class _Moments(_About):
             lambda: np.zeros(dim * (dim + 1) // 2),
         )
         scale = gaussian_scale(bound.value, share)
-        value = from_vecd(exact + scale * bits[0].normal(exact.shape))
+        moment = noisy(exact, "gaussian", scale, reach**2, bits)
         numbers = (scale, bound, apart)
         return _moment_release(
-            "second moment", value, ball, n, unit, (total, share), numbers, bits[1], (mean,), neighbours
-        )
+            "second moment", from_vecd(moment.numbers), moment, ball, n, unit, (total, share), numbers, bits.private,
+            (mean,), neighbours,
+        )  # fmt: skip
 
 
 class _Spread(_About):
@@ -296,7 +305,7 @@ class _Spread(_About):
         points: Array,
         unit: str,
         total: Promise,
-        bits: tuple[RandomSource, bool],
+        bits: Bits,
         neighbours: str,
         before: tuple[Release, ...],
         details: dict[str, float],
@@ -313,15 +322,18 @@ class _Spread(_About):
         reach = sensitivity.reach(ball, away=apart)
         exact = sealed(lambda: float((np.minimum(ball.frame.dist(at, points), reach) ** 4).mean()), lambda: 0.0)
         scale = gaussian_scale(bound.value, shares[2])
-        value = exact + scale * float(bits[0].normal(()))
+        moment = noisy(exact, "gaussian", scale, reach**4, bits)
+        numbers = (scale, bound, apart)
         return _moment_release(
-            "fourth moment", value, ball, n, unit, (total, shares[2]), (scale, bound, apart), bits[1], (variance,)
-        )
+            "fourth moment", float(moment.numbers[0]), moment, ball, n, unit, (total, shares[2]), numbers, bits.private,
+            (variance,),
+        )  # fmt: skip
 
 
 def _moment_release(
     statistic: str,
     value: FloatArray | float,
+    moment: Noisy,
     ball: Ball,
     n: int,
     unit: str,
@@ -350,6 +362,7 @@ def _moment_release(
         neighbours=neighbours,
         steps=steps,
         details={"reference to centre": apart},
+        **stated(moment),
     )
 
 

@@ -157,15 +157,6 @@ def divide(privacy: Promise, parts: int | Sequence[float]) -> list[Promise]:
     return list(split(working, parts))
 
 
-def fresh_bits(rng: Rng, ball: Ball) -> tuple[RandomSource, bool]:
-    """Return where random bits come from, and whether they make a private release.
-
-    Only bits that the library itself takes from the operating system do, and only on a ball that was not found by a
-    simulation: whatever was handed in could be predicted by whoever made it.
-    """
-    return as_source(rng), rng is None and not ball.simulated
-
-
 def checked_flag(value: object, name: str) -> bool:
     """Return True or False, or refuse anything else."""
     if not isinstance(value, bool):

@@ -14,10 +14,11 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.noise.areas import farthest
-from dpmanifold.noise.source import RandomSource, Rng
+from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.stats.curator import Curator, Tally
+from dpmanifold.stats.draws import Bits, draw_about, draw_mean, fresh_bits, refuse_inexact, stated, timing_of
 from dpmanifold.stats.inputs import (
     FlatMean,
     Told,
@@ -28,12 +29,11 @@ from dpmanifold.stats.inputs import (
     checked_units,
     comes_in_blocks,
     divide,
-    fresh_bits,
     mean_in_one_pass,
     prepare,
     spend,
 )
-from dpmanifold.stats.refine import Refinement, draw_about, draw_mean, timing_of
+from dpmanifold.stats.refine import Refinement
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
 
@@ -54,6 +54,7 @@ def private_mean(
     project: bool = True,
     refine: bool = False,
     shrink: str | None = "auto",
+    arithmetic: str = "auto",
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Release:
@@ -76,6 +77,9 @@ def private_mean(
     shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
         ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
         `raw`; None never does
+    arithmetic : "auto" draws ideal noise and rounds it to a public grid, so that no bit of it tells more than the
+        promise allows (theory: exact noise), wherever the mechanism offers that; seeded simulations draw doubles of the
+        same law, which is faster. "exact" insists, "float" draws doubles
     budget : spend from this budget, before anything is drawn
     rng : None for a release; a seed or generator for simulations, which marks the result not private
 
@@ -96,7 +100,7 @@ def private_mean(
     shrinks = _checked_shrink(shrink)
     points: Array | FlatMean
     if ball.space.is_flat and comes_in_blocks(X, ball, units):
-        plan = MeanPlan(ball, checked_number(len(X)), privacy, mechanism, refine)
+        plan = MeanPlan(ball, checked_number(len(X)), privacy, mechanism, refine, arithmetic)
         points, unit = (
             prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
             if plan.needs_points
@@ -104,8 +108,8 @@ def private_mean(
         )
     else:
         points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-        plan = MeanPlan(ball, len(points), privacy, mechanism, refine)
-    bits = fresh_bits(rng, ball)
+        plan = MeanPlan(ball, len(points), privacy, mechanism, refine, arithmetic)
+    bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, plan.label)
     return plan.release(points, unit, privacy, project, bits, shrinks=shrinks)
 
@@ -116,12 +120,19 @@ class MeanPlan:
     `share` is what the mean and, with `refine`, the ball before it may cost together.
     """
 
-    def __init__(self, ball: Ball, n: int, share: Promise, mechanism: str, refine: bool) -> None:
-        self.ball, self.mechanism = ball, mechanism
+    def __init__(
+        self, ball: Ball, n: int, share: Promise, mechanism: str, refine: bool, arithmetic: str = "auto"
+    ) -> None:
+        self.ball, self.mechanism, self.arithmetic = ball, mechanism, arithmetic
         self.refinement = Refinement(ball, n, share, refine, mechanism)
         self.label = "mean with refined ball" if self.refinement.plan else "mean"
-        self.chosen = choose(mechanism, ball, n, self.refinement.rest)[:2]
+        self.chosen = self._chosen(ball, n)
         self.needs_points = self.refinement.plan is not None or self.chosen[0].needs_points
+
+    def _chosen(self, ball: Ball, n: int) -> tuple[Mechanism, Calibration]:
+        mechanism, calibration, _ = choose(self.mechanism, ball, n, self.refinement.rest)
+        refuse_inexact(self.arithmetic, mechanism, ball, calibration)
+        return mechanism, calibration
 
     def release(
         self,
@@ -129,7 +140,7 @@ class MeanPlan:
         unit: str,
         total: Promise,
         project: bool,
-        bits: tuple[RandomSource, bool],
+        bits: Bits,
         neighbours: str = NEIGHBOURS,
         details: dict[str, float] | None = None,
         shrinks: bool = True,
@@ -142,10 +153,7 @@ class MeanPlan:
             steps = self.refinement.find(points, unit, bits, neighbours)
             if steps:
                 # Where the released ball does not suit the mechanism the outer one is used: decided by the release.
-                suited = sealed(
-                    lambda: choose(self.mechanism, steps[0].value, len(points), self.refinement.rest)[:2],
-                    lambda: None,
-                )
+                suited = sealed(lambda: self._chosen(steps[0].value, len(points)), lambda: None)
                 if suited is not None:
                     points, ball, chosen = self.refinement.move(steps, points), steps[0].value, suited
         return release_mean(points, ball, total, unit, chosen, project, bits, steps, neighbours, details, shrinks)
@@ -158,7 +166,7 @@ def release_mean(
     unit: str,
     chosen: tuple[Mechanism, Calibration],
     project: bool,
-    bits: tuple[RandomSource, bool],
+    bits: Bits,
     steps: tuple[Release, ...] = (),
     neighbours: str = NEIGHBOURS,
     details: dict[str, float] | None = None,
@@ -169,20 +177,19 @@ def release_mean(
     Never raises: nothing behind the spend does.
     """
     mechanism, calibration = chosen
-    source, private = bits
     if isinstance(points, FlatMean):
         nobody = np.empty((0, *ball.frame.shape))
-        draw = draw_about(ball, mechanism, calibration, points.value, nobody, source)
+        draw = draw_about(ball, mechanism, calibration, points.value, nobody, bits)
     else:
-        draw = draw_mean(ball, mechanism, calibration, points, source)
+        draw = draw_mean(ball, mechanism, calibration, points, bits)
     if mechanism.baseline:
-        value, project = sealed(lambda: _baseline_value(ball, draw), lambda: ball.center), False
+        value, project = sealed(lambda: _baseline_value(ball, draw.point), lambda: ball.center), False
     else:
-        value = sealed(lambda: _placed(ball, draw, project), lambda: ball.center)
+        value = sealed(lambda: placed(ball, draw.point, project), lambda: ball.center)
     rule = shrinkage_of(ball, mechanism, calibration.scale, project) if shrinks else None
     raw = None
     if rule is not None:
-        raw = sealed(lambda: _placed(ball, draw, False), lambda: ball.center)
+        raw = sealed(lambda: placed(ball, draw.point, False), lambda: ball.center)
         value = shrunken(rule, ball, raw, project)
     return Release(
         statistic="mean",
@@ -198,13 +205,14 @@ def release_mean(
         unit=unit,
         tol=frechet.default_tol(ball, len(points)),
         projected=project,
-        private=private,
+        private=bits.private,
         timing=timing_of(mechanism, steps),
         neighbours=neighbours,
         steps=steps,
         details=details or {},
         shrinkage="" if rule is None else rule.name,
         raw=raw,
+        **stated(draw),
     )
 
 
@@ -217,7 +225,7 @@ def shrinkage_of(ball: Ball, mechanism: Mechanism, scale: float, project: bool) 
 
 def shrunken(rule: Shrinkage, ball: Ball, raw: Array, project: bool) -> Array:
     """Move a released draw towards the ball's centre: a function of the release alone. Never raises."""
-    return sealed(lambda: _placed(ball, rule(ball.space.log_coords(ball.center, raw)), project), lambda: ball.center)
+    return sealed(lambda: placed(ball, rule(ball.space.log_coords(ball.center, raw)), project), lambda: ball.center)
 
 
 def _checked_shrink(shrink: object) -> bool:
@@ -226,7 +234,7 @@ def _checked_shrink(shrink: object) -> bool:
     return shrink == "auto"
 
 
-def _placed(ball: Ball, draw: Array, project: bool) -> Array:
+def placed(ball: Ball, draw: Array, project: bool) -> Array:
     """Move a draw from the frame to the space, into the ball if asked for: post-processing."""
     value = to_space(ball, ball.in_frame.pull_in(draw) if project else draw)
     return ball.pull_in(value) if project and not ball.space.is_flat else value
@@ -264,6 +272,7 @@ def private_means(
     project: bool = True,
     refine: bool = False,
     shrink: str | None = "auto",
+    arithmetic: str = "auto",
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> dict[Any, Release]:
@@ -275,7 +284,7 @@ def private_means(
 
     Parameters
     ----------
-    X, ball, privacy, units, mechanism, invalid, curator, confirm, project, refine, shrink, budget, rng : as in
+    X, ball, privacy, units, mechanism, invalid, curator, confirm, project, refine, shrink, arithmetic, budget, rng : as in
         :func:`private_mean`
     labels : one class per record
     classes : the public list of classes; a label outside it is an error
@@ -320,8 +329,8 @@ def private_means(
     for number, name in enumerate(names):
         mine = which == number
         points, unit = prepare_class(records[mine], name, ball, privacy, units, None if ids is None else ids[mine])
-        prepared.append((name, points, unit, MeanPlan(ball, len(points), shares[0], mechanism, refine)))
-    bits = fresh_bits(rng, ball)
+        prepared.append((name, points, unit, MeanPlan(ball, len(points), shares[0], mechanism, refine, arithmetic)))
+    bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "means by class")
     details = {"classes": float(len(names)), "classes a unit touches": float(spans)}
     return {

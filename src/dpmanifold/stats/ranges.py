@@ -85,3 +85,19 @@ def baseline_faults(ball: Ball, value: Array, noise: float) -> list[str]:
         slack = 16 * EPS * float(np.linalg.cond(ball.center)) * float(np.linalg.norm(apart))
     fits = within(float(np.linalg.norm(apart)), 0.0, far, noise + slack)
     return [] if fits else ["value: no noise of that scale carries stored numbers so far"]
+
+
+def rounding_of(ball: Ball, point: Array) -> float:
+    """Return how far rounding can move a distance from the centre: the distance's own, and that of stored numbers."""
+    stored = 4 * math.sqrt(point.size) * EPS * float(np.abs(point).max())
+    own = ball.space.dist_error(ball.center, ball.radius) + ball.frame.dist_error(ball.frame.origin, ball.radius)
+    return own + stored
+
+
+def is_beyond(ball: Ball, point: Array, far: float) -> bool:
+    """Return whether a point is farther from the centre than this, rounding aside."""
+    rounding = rounding_of(ball, point)
+    if far > ball.radius:
+        rounding += ball.space.dist_error(ball.center, far)
+    # Where distances so large cannot be told at all, none is too large.
+    return math.isfinite(rounding) and not ball.space.dist(ball.center, point) <= far + rounding

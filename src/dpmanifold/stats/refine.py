@@ -14,11 +14,12 @@ from dpmanifold._check import Array, fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, choose
-from dpmanifold.noise.source import RandomSource, Rng
+from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import ApproxDP, Budget, Promise, PromiseError, PureDP, compose
-from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NOT_COVERED, RELEASED, Release
+from dpmanifold.release import NEIGHBOURS, RELEASED, Release
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import Told, checked_flag, divide, fresh_bits, prepare, spend
+from dpmanifold.stats.draws import Bits, draw_mean, fresh_bits, refuse_inexact, stated, timing_of
+from dpmanifold.stats.inputs import Told, checked_flag, divide, prepare, spend
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.search import RadiusSearch
 
@@ -28,7 +29,6 @@ PURE_REFINE_SHARES = (0.04, 0.06, 0.9)
 REFINE_SHARES = (0.06, 0.14, 0.8)
 # A ball alone: half on its centre, half on its radius.
 BALL_SHARES = (0.5, 0.5)
-# How the origin of a released ball begins.
 # A refined ball should hold this share of the units, and is not used if its count says fewer than the second.
 REFINE_COVERAGE = 0.99
 LEAST_INSIDE = 0.92
@@ -53,6 +53,7 @@ def private_ball(
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
+    arithmetic: str = "auto",
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Release:
@@ -65,7 +66,7 @@ def private_ball(
 
     Parameters
     ----------
-    X, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`
+    X, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`
     outer : the public ball
     coverage : share of the units the new ball should hold, in (0, 1]; met on data that spread like a normal law
 
@@ -89,7 +90,8 @@ def private_ball(
     plan = BallPlan.make(outer, len(points), divide(privacy, BALL_SHARES), coverage)
     if plan.obstacle is not None:
         raise PromiseError(f"no smaller ball can be found: {plan.obstacle}. Use more units or a weaker promise.")
-    bits = fresh_bits(rng, outer)
+    refuse_inexact(arithmetic, plan.mechanism, outer, plan.calibration)
+    bits = fresh_bits(rng, outer, arithmetic)
     spend(budget, privacy, "ball")
     return plan.release(points, privacy, unit, bits)
 
@@ -140,7 +142,7 @@ class BallPlan:
         points: Array,
         total: Promise,
         unit: str,
-        bits: tuple[RandomSource, bool],
+        bits: Bits,
         neighbours: str = NEIGHBOURS,
         least: float = 0.0,
     ) -> Release:
@@ -148,12 +150,12 @@ class BallPlan:
 
         If fewer than the share `least` of the units seem to lie inside, the outer ball comes back.
         """
-        source, private = bits
-        outer, search = self.outer, self.search
-        center = self._center(points, source)
+        outer, search, private = self.outer, self.search, bits.private
+        draw = draw_mean(outer, self.mechanism, self.calibration, points, bits)
+        center = center_of(outer, draw.point)
         away = sealed(lambda: outer.frame.dist(center, points), lambda: np.zeros(self.n))
-        radius = self._stretched(search.find(away, source))
-        inside = search.count(away, radius, source)
+        radius = self._stretched(search.find(away, bits))
+        inside = search.count(away, radius, bits)
         # Less twice the scale of its noise: a count must not speak against a ball by chance.
         enough = inside >= least * self.n - 2 * search.count_noise
         value = self._ball(center, radius, total, private) if radius < outer.radius and enough else outer
@@ -180,23 +182,27 @@ class BallPlan:
                 "count noise": search.count_noise,
                 "units inside": inside,
             },
+            **stated(draw),
         )
-
-    def _center(self, points: Array, source: RandomSource) -> Array:
-        """Draw a mean over the outer ball, moved into it: on positive curvature the new ball must not reach around."""
-        draw = draw_mean(self.outer, self.mechanism, self.calibration, points, source)
-        return sealed(lambda: self.outer.in_frame.pull_in(draw[None])[0], lambda: self.outer.frame.origin)
 
     def _ball(self, center: Array, radius: float, total: Promise, private: bool) -> Ball:
         outer = self.outer
         said = origin_of(total, outer)
         # What was drawn may be no centre for a ball (a matrix singular to working precision): decided by the release.
         return sealed(
-            lambda: Ball(
-                outer.space, outer.pull_in(outer.from_frame(center[None]))[0], radius, said, simulated=not private
-            ),
+            lambda: Ball(outer.space, center_in_space(outer, center), radius, said, simulated=not private),
             lambda: outer,
         )
+
+
+def center_of(outer: Ball, draw: Array) -> Array:
+    """Move a draw into the outer ball, in its frame: on positive curvature the new ball must not reach around."""
+    return sealed(lambda: outer.in_frame.pull_in(draw[None])[0], lambda: outer.frame.origin)
+
+
+def center_in_space(outer: Ball, center: Array) -> Array:
+    """Move a centre from the frame to the space."""
+    return outer.pull_in(outer.from_frame(center[None]))[0]
 
 
 @dataclass(frozen=True)
@@ -249,7 +255,7 @@ class Refinement:
         self.ball, self.n = ball, n
         self.plan: BallPlan | None = None
         self.skipped: str | None = None
-        self.rest = privacy
+        self.rest = self._cost = privacy
         if checked_flag(refine, "refine"):
             self._settle(mechanism, privacy)
 
@@ -284,7 +290,7 @@ class Refinement:
         return None if self.plan is None else _BallAndRest(self.plan, self._cost, self.rest).forecast(mechanism, fill)
 
     def find(
-        self, points: Array, unit: str, bits: tuple[RandomSource, bool], neighbours: str = NEIGHBOURS
+        self, points: Array, unit: str, bits: Bits, neighbours: str = NEIGHBOURS
     ) -> tuple[Release, ...]:
         """Release the ball as the first step of a statistic; nothing, if there is no search. Never raises."""
         if self.plan is None:
@@ -298,30 +304,6 @@ class Refinement:
             return points
         origin = np.broadcast_to(inner.frame.origin, points.shape)
         return sealed(lambda: inner.take_over(self.ball, points), lambda: origin)
-
-
-def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: Array, source: RandomSource) -> Array:
-    """Solve the mean of points in the ball's frame and draw about it; returns a point of the frame. Never raises."""
-    frame, tol = ball.frame, frechet.default_tol(ball, len(points))
-    # Rounding may leave the solution just outside the ball, where a truncated law has no footpoint.
-    mean = sealed(
-        lambda: ball.in_frame.pull_in(frechet.mean(points, ball.in_frame, tol=tol).in_frame[None])[0],
-        lambda: frame.origin,
-    )
-    return draw_about(ball, mechanism, calibration, mean, points, source)
-
-
-def draw_about(
-    ball: Ball, mechanism: Mechanism, calibration: Calibration, mean: Array, points: Array, source: RandomSource
-) -> Array:
-    """Draw about a mean in the frame; where that fails, about the frame's origin. Never raises."""
-    origin = ball.frame.origin
-
-    def about_origin() -> Array:
-        at_origin = np.broadcast_to(origin, (max(1, len(points)), *origin.shape)).copy()
-        return sealed(lambda: mechanism.draw(ball, calibration, origin, at_origin, source), lambda: origin)
-
-    return sealed(lambda: mechanism.draw(ball, calibration, mean, points, source), about_origin)
 
 
 def level_of(promise: Promise) -> float:
@@ -347,9 +329,3 @@ def search_of(release: Release) -> RadiusSearch:
     share = type(release.share)(release.details["search share"])  # type: ignore[call-arg]
     outer = release.ball
     return RadiusSearch(outer.space.dim, release.n, outer.radius, share, release.details["coverage"])
-
-
-def timing_of(mechanism: Mechanism, steps: tuple[Release, ...]) -> str:
-    """Say what the running time tells: the draw's own, unless a step's depends on the data."""
-    fine = mechanism.covers_timing and all(step.timing == DRAW_COVERED for step in steps)
-    return DRAW_COVERED if fine else NOT_COVERED

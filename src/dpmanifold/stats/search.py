@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -17,8 +18,9 @@ from scipy import special
 
 from dpmanifold._check import FloatArray
 from dpmanifold.mechanisms.base import pure_epsilon
-from dpmanifold.noise.source import RandomSource
+from dpmanifold.noise.exact import likeliest
 from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale, split
+from dpmanifold.stats.draws import Bits, noisy
 from dpmanifold.stats.sealed import sealed
 
 # A search ends with fewer units than wanted, by more than its `error`, with at most this probability.
@@ -129,20 +131,21 @@ class RadiusSearch:
 
     # ---------------------------------------------------------------- the search
 
-    def find(self, away: FloatArray, source: RandomSource) -> int:
+    def find(self, away: FloatArray, bits: Bits) -> int:
         """Return the index of a radius, given the units' distances from the centre. Never raises.
 
         Replacing one unit changes every number of units within a radius by at most one.
         """
         counts = sealed(lambda: self._counts(away), lambda: np.full(len(self.radii), float(self.n)))
-        return self._choose(counts, source) if self.pure else self._halve(counts, source)
+        return self._choose(counts, bits) if self.pure else self._halve(counts, bits)
 
-    def count(self, away: FloatArray, radius: float, source: RandomSource) -> float:
+    def count(self, away: FloatArray, radius: float, bits: Bits) -> float:
         """Return how many units lie within a radius, with noise. Never raises."""
-        inside = sealed(lambda: float((away <= radius).sum()), lambda: float(self.n))
-        if self.pure:
-            return inside + self.count_noise * float(source.exponential(())) * float(source.direction((), 1)[0])
-        return inside + self.count_noise * float(source.normal(()))
+        return self._noisy(sealed(lambda: float((away <= radius).sum()), lambda: float(self.n)), bits)
+
+    def _noisy(self, count: float, bits: Bits) -> float:
+        law = "laplace" if self.pure else "gaussian"
+        return float(noisy(count, law, self.count_noise, self.n, bits).numbers[0])
 
     def _counts(self, away: FloatArray) -> FloatArray:
         """Return how many units each radius holds; the last stands for the outer ball, which holds all."""
@@ -150,20 +153,25 @@ class RadiusSearch:
         counts[-1] = self.n
         return counts
 
-    def _choose(self, counts: FloatArray, source: RandomSource) -> int:
+    def _choose(self, counts: FloatArray, bits: Bits) -> int:
         """Exponential mechanism: the fewer units must move to make a radius the right answer, the likelier it is."""
         before = np.concatenate([[0.0], counts[:-1]])
-        missing = np.maximum(0.0, np.maximum(self.wanted - counts, before - self.wanted))
         epsilon = pure_epsilon(split(self.share, _PURE_SHARES)[0])
+        if bits.exact:
+            wanted, rate = Fraction(self.wanted), Fraction(epsilon) / 2
+            pairs = zip(counts.tolist(), before.tolist(), strict=True)
+            missing = [max(Fraction(0), wanted - Fraction(at), Fraction(below) - wanted) for at, below in pairs]
+            return likeliest([-rate * units for units in missing], bits.source)
+        units = np.maximum(0.0, np.maximum(self.wanted - counts, before - self.wanted))
         # The largest of these sums is where the mechanism's draw falls: minus log of an exponential is Gumbel's law.
-        return int(np.argmax(-epsilon * missing / 2 - np.log(source.exponential(len(counts)))))
+        return int(np.argmax(-epsilon * units / 2 - np.log(bits.source.exponential(len(counts)))))
 
-    def _halve(self, counts: FloatArray, source: RandomSource) -> int:
+    def _halve(self, counts: FloatArray, bits: Bits) -> int:
         """Binary search with a fixed number of noisy counts."""
         low, high = 0, len(counts) - 1
         for _ in range(self.halvings):
             middle = (low + high) // 2
-            if counts[middle] + self.count_noise * float(source.normal(())) >= self.wanted:
+            if self._noisy(float(counts[middle]), bits) >= self.wanted:
                 high = middle
             else:
                 low = middle + 1

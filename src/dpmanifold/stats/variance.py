@@ -9,11 +9,12 @@ from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import choose, get
-from dpmanifold.noise.source import RandomSource, Rng
+from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise, PureDP, gaussian_scale, laplace_scale
 from dpmanifold.release import DRAW_COVERED, Release
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import Told, divide, fresh_bits, prepare, spend
+from dpmanifold.stats.draws import Bits, fresh_bits, noisy, refuse_inexact, stated
+from dpmanifold.stats.inputs import Told, divide, prepare, spend
 from dpmanifold.stats.mean import release_mean
 from dpmanifold.stats.sealed import sealed
 
@@ -32,6 +33,7 @@ def private_variance(
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
+    arithmetic: str = "auto",
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Release:
@@ -42,7 +44,7 @@ def private_variance(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, budget, rng : as in :func:`private_mean`
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`
     about : a Release of the mean, or a public point; spends on the variance alone. Without it half the promise
         pays for a mean first, which comes back in `steps`
     mechanism : for the mean, if one is needed
@@ -63,15 +65,16 @@ def private_variance(
     n = len(points)
     if about is not None:
         point, excess = _reference(about, ball)
-        source, private = fresh_bits(rng, ball)
-        private = private and not (isinstance(about, Release) and not about.private)
+        bits = fresh_bits(rng, ball, arithmetic)
+        bits = bits._replace(private=bits.private and not (isinstance(about, Release) and not about.private))
         spend(budget, privacy, "variance")
-        return _variance(points, ball, privacy, privacy, unit, point, excess, (source, private), ())
+        return _variance(points, ball, privacy, privacy, unit, point, excess, bits, ())
     shares = divide(privacy, VARIANCE_SHARES)
     chosen = choose(mechanism, ball, n, shares[0])[:2]
     if chosen[0].baseline:
         raise InvalidArgumentError(f'mechanism "{chosen[0].name}" is a baseline whose mean need not be a point.')
-    bits = fresh_bits(rng, ball)
+    refuse_inexact(arithmetic, chosen[0], ball, chosen[1])
+    bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "mean and variance")
     mean = release_mean(points, ball, shares[0], unit, chosen, True, bits)
     return release_variance(points, ball, privacy, shares[1], unit, mean, _reference(mean, ball)[1], bits)
@@ -85,7 +88,7 @@ def release_variance(
     unit: str,
     mean: Release,
     excess: float,
-    bits: tuple[RandomSource, bool],
+    bits: Bits,
 ) -> Release:
     """Release the variance about a mean that was released from the same points, which becomes its step."""
     return _variance(points, ball, total, share, unit, _reference(mean, ball)[0], excess, bits, (mean,))
@@ -125,10 +128,9 @@ def _variance(
     unit: str,
     point: Array,
     excess: float,
-    bits: tuple[RandomSource, bool],
+    bits: Bits,
     steps: tuple[Release, ...],
 ) -> Release:
-    source, private = bits
     n = len(points)
     at, apart = located(ball, point)
     bound = sensitivity.of_variance(ball, n, away=apart)
@@ -136,18 +138,17 @@ def _variance(
     reach = np.sqrt(sensitivity.of_variance(ball, 1, away=apart).value)
     exact = sealed(lambda: float((np.minimum(ball.frame.dist(at, points), reach) ** 2).mean()), lambda: 0.0)
     if isinstance(share, PureDP):
-        scale, rule = laplace_scale(bound.value, share), "Delta/epsilon"
-        noise = scale * float(source.exponential(())) * float(source.direction((), 1)[0])
+        law, scale, rule = "laplace", laplace_scale(bound.value, share), "Delta/epsilon"
     else:
-        scale, rule = gaussian_scale(bound.value, share), "Gaussian"
-        noise = scale * float(source.normal(()))
-    value = max(0.0, exact + noise - excess)
+        law, scale, rule = "gaussian", gaussian_scale(bound.value, share), "Gaussian"
+    moment = noisy(exact, law, scale, float(reach) ** 2, bits)
+    value = max(0.0, float(moment.numbers[0]) - excess)
     return Release(
         statistic="variance",
         value=value,
         privacy=total,
         share=share,
-        mechanism="laplace" if isinstance(share, PureDP) else "gaussian",
+        mechanism=law,
         scale=scale,
         rule=rule,
         sensitivity=bound,
@@ -156,8 +157,9 @@ def _variance(
         unit=unit,
         tol=frechet.default_tol(ball, n),
         projected=True,
-        private=private,
+        private=bits.private,
         timing=steps[0].timing if steps else DRAW_COVERED,
         steps=steps,
         details={"excess subtracted": excess, "reference to centre": apart},
+        **stated(moment),
     )

@@ -1,0 +1,132 @@
+"""How noise is drawn behind the spend: exactly, on a public grid, or in doubles (theory: exact noise).
+
+A release of the library's own bits is exact wherever its mechanism allows. Simulations with a seed keep the same laws
+in doubles, which are faster, unless exact ones are asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmanifold import frechet
+from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.mechanisms import Calibration, Mechanism
+from dpmanifold.mechanisms.base import Draw
+from dpmanifold.noise.exact import grid_of, noisy_vector
+from dpmanifold.noise.source import RandomSource, Rng, as_source
+from dpmanifold.privacy import PromiseError
+from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NOT_COVERED, Release
+from dpmanifold.stats.sealed import sealed
+
+AUTO = "auto"
+
+
+class Bits(NamedTuple):
+    """Where random bits come from, whether they make a private release, and whether noise is exact where it can be."""
+
+    source: RandomSource
+    private: bool
+    exact: bool
+
+
+def fresh_bits(rng: Rng, ball: Ball, arithmetic: str) -> Bits:
+    """Return the bits that an `rng=` and an `arithmetic=` stand for.
+
+    Only bits that the library itself takes from the operating system make a private release, and only on a ball that
+    was not found by a simulation: whatever was handed in could be predicted by whoever made it.
+    """
+    exact = rng is None if checked_arithmetic(arithmetic) == AUTO else arithmetic == EXACT
+    return Bits(as_source(rng), rng is None and not ball.simulated, exact)
+
+
+def checked_arithmetic(arithmetic: object) -> str:
+    """Return "auto", "exact" or "float", or refuse anything else."""
+    if isinstance(arithmetic, str) and arithmetic in (AUTO, EXACT, FLOAT):
+        return arithmetic
+    raise InvalidArgumentError(f'arithmetic must be "auto", "exact" or "float", got {shown(arithmetic)}.')
+
+
+def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibration: Calibration) -> None:
+    """Refuse a mechanism that draws doubles where exact noise was asked for, before anything is spent."""
+    if checked_arithmetic(arithmetic) == EXACT and not mechanism.offers_exact(ball, calibration):
+        raise PromiseError(
+            f'mechanism "{mechanism.name}" cannot be drawn exactly on {ball.space!r} with this scale. Use mechanism='
+            '"auto", or arithmetic="float", against which an attacker who reads all digits wins.'
+        )
+
+
+# -------------------------------------------------------------------- means
+
+
+def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: Array, bits: Bits) -> Draw:
+    """Solve the mean of points in the ball's frame and draw about it. Never raises."""
+    frame, tol = ball.frame, frechet.default_tol(ball, len(points))
+    # Rounding may leave the solution just outside the ball, where a truncated law has no footpoint.
+    mean = sealed(
+        lambda: ball.in_frame.pull_in(frechet.mean(points, ball.in_frame, tol=tol).in_frame[None])[0],
+        lambda: frame.origin,
+    )
+    return draw_about(ball, mechanism, calibration, mean, points, bits)
+
+
+def draw_about(
+    ball: Ball, mechanism: Mechanism, calibration: Calibration, mean: Array, points: Array, bits: Bits
+) -> Draw:
+    """Draw about a mean in the frame; where that fails, about the frame's origin. Never raises."""
+    origin = ball.frame.origin
+    exact = bits.exact and mechanism.offers_exact(ball, calibration)
+
+    def about(at: Array, units: Array) -> Draw:
+        if not exact:
+            return Draw(mechanism.draw(ball, calibration, at, units, bits.source))
+        numbers = mechanism.numbers(ball, calibration, at, units, bits.source)
+        return Draw(mechanism.place(ball, numbers), numbers, mechanism.grid(ball, calibration))
+
+    def about_origin() -> Draw:
+        at_origin = np.broadcast_to(origin, (max(1, len(points)), *origin.shape)).copy()
+        return sealed(lambda: about(origin, at_origin), lambda: Draw(origin))
+
+    return sealed(lambda: about(mean, points), about_origin)
+
+
+def timing_of(mechanism: Mechanism, steps: tuple[Release, ...]) -> str:
+    """Say what the running time tells: the draw's own, unless a step's depends on the data."""
+    fine = mechanism.covers_timing and all(step.timing == DRAW_COVERED for step in steps)
+    return DRAW_COVERED if fine else NOT_COVERED
+
+
+# -------------------------------------------------------------------- numbers
+
+
+class Noisy(NamedTuple):
+    """Numbers with noise, (d,), and the exponent of the grid they were rounded to; None where they are doubles."""
+
+    numbers: FloatArray
+    grid: int | None
+
+
+def noisy(values: FloatArray | float, law: str, scale: float, largest: float, bits: Bits) -> Noisy:
+    """Add noise to numbers (d,) or to one: "gaussian", or to a single one "laplace".
+
+    Parameters
+    ----------
+    largest : a public bound on their size, for the grid
+    """
+    v = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    if bits.exact:
+        grid = grid_of(scale, largest)
+        return Noisy(noisy_vector(v, law, scale, grid, bits.source), grid)
+    if law == "laplace":
+        return Noisy(v + scale * bits.source.exponential(1) * bits.source.direction((), 1), None)
+    return Noisy(v + scale * bits.source.normal(v.shape), None)
+
+
+def stated(drawn: Draw | Noisy) -> dict[str, Any]:
+    """Return what a release states about its arithmetic."""
+    if drawn.numbers is None or drawn.grid is None:
+        return {"arithmetic": FLOAT}
+    return {"arithmetic": EXACT, "grid": drawn.grid, "drawn": drawn.numbers}
