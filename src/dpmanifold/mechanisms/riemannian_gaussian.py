@@ -8,17 +8,19 @@ from functools import lru_cache
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.manifolds import KendallShapes, Manifold, Sphere
-from dpmanifold.mechanisms.base import Calibration, Forecast, Law, Mechanism
+from dpmanifold.mechanisms.about import AboutMean
+from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.noise import RiemannianGaussian
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, calibrate_gaussian, gaussian_scale
 from dpmanifold.sensitivity import of_mean
 
 
-class RiemannianGaussianMechanism(Mechanism):
+class RiemannianGaussianMechanism(AboutMean):
     """Density exp(-rho^2/(2 sigma^2)) about the mean; sigma = Delta/mu keeps mu-GDP on positively curved spaces."""
 
     name = "riemannian-gaussian"
     title = "Riemannian Gaussian"
+    noise = "gaussian"
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: another space than a sphere or shapes, or a pure promise."""

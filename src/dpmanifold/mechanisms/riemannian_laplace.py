@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.mechanisms.base import Calibration, Forecast, Law, Mechanism, pure_epsilon
+from dpmanifold.mechanisms.about import AboutMean
+from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.noise import RiemannianLaplace
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale
 from dpmanifold.sensitivity import of_mean
 
 
-class RiemannianLaplaceMechanism(Mechanism):
+class RiemannianLaplaceMechanism(AboutMean):
     """Density exp(-rho/sigma) about the mean on the whole space; sigma = Delta/epsilon.
 
     Every space here is homogeneous, so the normaliser does not depend on the mean and Delta/epsilon suffices, half of
@@ -20,6 +21,7 @@ class RiemannianLaplaceMechanism(Mechanism):
 
     name = "riemannian-laplace"
     title = "Riemannian Laplace, whole space"
+    noise = "laplace"
     truncated = False
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
@@ -58,6 +60,10 @@ class TruncatedLaplaceMechanism(RiemannianLaplaceMechanism):
     title = "Riemannian Laplace, truncated to the ball"
     truncated = True
     covers_timing = False
+
+    def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
+        """Return False: whether a draw falls into the ball depends on the mean."""
+        return False
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return None, or why the ball leaves no room."""
