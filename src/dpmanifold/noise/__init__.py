@@ -1,5 +1,6 @@
 """The probability laws of the noise and their exact samplers (theory section 4). No Markov chains."""
 
+from dpmanifold.noise.exact import grid_of, likeliest, noisy_number, noisy_vector
 from dpmanifold.noise.gaussian import RiemannianGaussian
 from dpmanifold.noise.gradient import GradientLaw
 from dpmanifold.noise.laplace import RiemannianLaplace
@@ -18,4 +19,8 @@ __all__ = [
     "WrappedGaussian",
     "WrappedLaplace",
     "as_source",
+    "grid_of",
+    "likeliest",
+    "noisy_number",
+    "noisy_vector",
 ]
