@@ -1,4 +1,7 @@
-"""What mechanisms share that draw about a point of a curved space: where such draws can be exact."""
+"""What mechanisms share that draw about a point: where such draws can be exact.
+
+On flat spaces the law is a vector plus noise; on curved ones it depends on the space.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.mechanisms.base import Calibration, Mechanism
-from dpmanifold.noise.exact import grid_of
+from dpmanifold.noise.exact import grid_of, noisy_vector
 from dpmanifold.noise.exact_curved import place_point, riemannian_point, usable
 from dpmanifold.noise.source import RandomSource
 
@@ -20,19 +23,22 @@ class AboutMean(Mechanism):
 
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether the space is known and draws there are accepted often enough."""
-        return usable(ball.frame, self.noise, calibration.scale)
+        return ball.space.is_flat or usable(ball.frame, self.noise, calibration.scale)
 
     def grid(self, ball: Ball, calibration: Calibration) -> int:
-        """Return the exponent of the grid of the surrounding space's coordinates."""
-        return grid_of(calibration.scale, float(np.abs(ball.frame.origin).max()))
+        """Return the exponent of the grid: of coordinates on flat spaces, else of those in the surrounding space."""
+        largest = ball.effective_radius if ball.space.is_flat else float(np.abs(ball.frame.origin).max())
+        return grid_of(calibration.scale, largest)
 
     def numbers(
         self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
     ) -> FloatArray:
         """Return the coordinates of a drawn point in the surrounding space, rounded to the grid."""
         grid = self.grid(ball, calibration)
+        if ball.space.is_flat:
+            return noisy_vector(mean, self.noise, calibration.scale, grid, source)
         return riemannian_point(ball.frame, mean, self.noise, calibration.scale, grid, source)
 
     def place(self, ball: Ball, numbers: FloatArray) -> Array:
-        """Return the point of the frame next to the rounded coordinates."""
-        return place_point(ball.frame, numbers)
+        """Return the point of the frame at, or next to, the rounded coordinates."""
+        return numbers if ball.space.is_flat else place_point(ball.frame, numbers)

@@ -69,7 +69,8 @@ def attempt(mechanism: Mechanism, ball: Ball, n: int, privacy: Promise) -> tuple
 def choose(name: str, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, Calibration, Forecast]:
     """Return the mechanism asked for, or with "auto" the one with the smallest expected noise.
 
-    "auto" takes a mechanism whose running time depends on the data only if no other can keep the promise.
+    "auto" takes a mechanism that draws doubles, or whose running time depends on the data, only if no other can keep
+    the promise.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def choose(name: str, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, 
         found = attempt(mechanism, ball, n, privacy)
         if isinstance(found, str):
             continue
-        if best is None or preference(mechanism, found[1]) < preference(best[0], best[2]):
+        if best is None or preference(mechanism, ball, *found) < preference(best[0], ball, *best[1:]):
             best = (mechanism, *found)
     if best is None:
         raise PromiseError(
@@ -105,9 +106,11 @@ def choose(name: str, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, 
     return best
 
 
-def preference(mechanism: Mechanism, forecast: Forecast) -> tuple[bool, float]:
-    """Return what "auto" and plans sort by: covered timing first, then the expected noise."""
-    return not mechanism.covers_timing, forecast.mean
+def preference(
+    mechanism: Mechanism, ball: Ball, calibration: Calibration, forecast: Forecast
+) -> tuple[bool, bool, float]:
+    """Return what "auto" and plans sort by: exact draws first, then covered timing, then the expected noise."""
+    return not mechanism.offers_exact(ball, calibration), not mechanism.covers_timing, forecast.mean
 
 
 def _nearest(ball: Ball, n: int, privacy: Promise) -> str:
