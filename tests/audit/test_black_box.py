@@ -46,7 +46,7 @@ BALLS = [
 ]
 
 
-@pytest.mark.parametrize("ball", BALLS, ids=repr)
+@pytest.mark.parametrize("ball", [*BALLS[:2], pytest.param(BALLS[2], marks=pytest.mark.slow)], ids=repr)
 def test_certified_epsilon_stays_below_the_promise(ball):
     X, Y = neighbours(ball)
     found = certified_epsilon(*(outputs(Z, ball, PureDP(EPSILON), 800, seed=s) for s, Z in ((1, X), (2, Y))))
@@ -134,6 +134,7 @@ def test_ignored_units_are_caught(monkeypatch):
     assert audit(ball, X, Y, units=units) > EPSILON
 
 
+@pytest.mark.slow
 def test_a_scale_that_uses_the_measured_residual_is_caught(monkeypatch):
     """A loose solver whose own residual sets the noise: on one data set it happens to be 0, on the other not."""
     ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.7)

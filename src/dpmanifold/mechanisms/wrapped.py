@@ -12,8 +12,8 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.manifolds.hyperbolic import log_sinhc
 from dpmanifold.manifolds.base import shorten
+from dpmanifold.manifolds.hyperbolic import log_sinhc
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.noise import WrappedGaussian, WrappedLaplace

@@ -33,7 +33,7 @@ class Bits(NamedTuple):
     exact: bool
 
 
-def fresh_bits(rng: Rng, ball: Ball, arithmetic: str) -> Bits:
+def fresh_bits(rng: Rng, ball: Ball, arithmetic: str = AUTO) -> Bits:
     """Return the bits that an `rng=` and an `arithmetic=` stand for.
 
     Only bits that the library itself takes from the operating system make a private release, and only on a ball that

@@ -8,16 +8,14 @@ from dataclasses import astuple, dataclass, field
 import numpy as np
 
 from dpmanifold import frechet, sensitivity
-from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds.base import EPS
 from dpmanifold.mechanisms import Calibration, attempt, get
 from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS_BY_CLASS, RELEASED, Release
-from dpmanifold.stats.mean import shrinkage_of, shrunken
 from dpmanifold.stats.draws import timing_of
 from dpmanifold.stats.grids import arithmetic_faults
+from dpmanifold.stats.mean import shrinkage_of, shrunken
 from dpmanifold.stats.ranges import baseline_faults, is_beyond, moment_faults, rounding_of, tail_of, within
 from dpmanifold.stats.recipes import (
     CLASSES,

@@ -57,7 +57,8 @@ def private_region(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP,
+        ZCDP or GDP
     level : the confidence, in (0, 1)
     refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the region is then about
         the mean of the population clipped to that ball
@@ -107,7 +108,8 @@ def private_interval(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP,
+        ZCDP or GDP
     level : the confidence, in (0, 1)
     refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the interval is then
         about the variance of the population clipped to that ball
@@ -160,7 +162,8 @@ def private_test(
     Parameters
     ----------
     X, Y : records of the two groups, shapes (n, *space.shape) and (m, *space.shape)
-    ball, privacy, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or GDP
+    ball, privacy, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or
+        GDP
     units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y
     level : the confidence of the interval for the distance between the means, in (0, 1)
     refine : spend a fifth of the promise on one smaller ball for both groups first, found from all units together

@@ -15,7 +15,6 @@ from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import weighted_sum
-from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
 from dpmanifold.stats.curator import Curator, Tally, checked_curator
 from dpmanifold.stats.records import checked_records as checked_records

@@ -284,8 +284,8 @@ def private_means(
 
     Parameters
     ----------
-    X, ball, privacy, units, mechanism, invalid, curator, confirm, project, refine, shrink, arithmetic, budget, rng : as in
-        :func:`private_mean`
+    X, ball, privacy, units, mechanism, invalid, curator, confirm, project, refine, shrink, arithmetic, budget, rng :
+        as in :func:`private_mean`
     labels : one class per record
     classes : the public list of classes; a label outside it is an error
     labels_public : must be True; private labels need a mechanism of their own

@@ -202,7 +202,7 @@ def center_of(outer: Ball, draw: Array) -> Array:
 
 def center_in_space(outer: Ball, center: Array) -> Array:
     """Move a centre from the frame to the space."""
-    return outer.pull_in(outer.from_frame(center[None]))[0]
+    return np.asarray(outer.pull_in(outer.from_frame(center[None]))[0])
 
 
 @dataclass(frozen=True)
@@ -289,9 +289,7 @@ class Refinement:
         """Return radius and expected error if the data lie within `fill` radii of their mean; None if skipped."""
         return None if self.plan is None else _BallAndRest(self.plan, self._cost, self.rest).forecast(mechanism, fill)
 
-    def find(
-        self, points: Array, unit: str, bits: Bits, neighbours: str = NEIGHBOURS
-    ) -> tuple[Release, ...]:
+    def find(self, points: Array, unit: str, bits: Bits, neighbours: str = NEIGHBOURS) -> tuple[Release, ...]:
         """Release the ball as the first step of a statistic; nothing, if there is no search. Never raises."""
         if self.plan is None:
             return ()

@@ -25,7 +25,8 @@ from dpmanifold.experiments.utpala2023.sources import (
 )
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP
-from dpmanifold.stats.inputs import EACH_RECORD, Told, fresh_bits, prepare
+from dpmanifold.stats.draws import fresh_bits
+from dpmanifold.stats.inputs import EACH_RECORD, Told, prepare
 from dpmanifold.stats.mean import MeanPlan
 
 if TYPE_CHECKING:
