@@ -64,12 +64,14 @@ def honest(kind):
             return private_mean(X, SPHERE, PureDP(1.0), **EACH)
         case "seeded mean":
             return private_mean(X, SPHERE, PureDP(1.0), rng=1, **EACH)
+        case "float mean":
+            return private_mean(X, SPHERE, PureDP(1.0), arithmetic="float", **EACH)
         case "tensor":
             return private_mean(records(TENSORS), TENSORS, GDP(1.0), **EACH)
         case "kng mean":
             return private_mean(records(LINE), LINE, PureDP(1.0), mechanism="kng", **EACH)
         case "free mean":
-            return private_mean(X, SPHERE, PureDP(0.02), project=False, rng=1, **EACH)
+            return private_mean(X, SPHERE, PureDP(0.02), project=False, rng=1, arithmetic="exact", **EACH)
         case "free line":
             return private_mean(records(LINE), LINE, PureDP(1.0), project=False, shrink=None, **EACH)
         case "tensor baseline":
@@ -236,6 +238,35 @@ def too_far_a_draw(record):
     record["value"]["point"] = shrunken(rule, release.ball, raw, release.projected).tolist()
 
 
+def made_exact(record):
+    record.update(arithmetic="exact", grid=-40, drawn=[0.0])
+
+
+def forgotten(record):
+    """An exact draw that says of itself that it is one of doubles."""
+    record["arithmetic"] = "float"
+    del record["grid"], record["drawn"]
+
+
+def made_up(record):
+    """What an exact draw would have stated, made up for a value that was drawn in doubles."""
+    other = private_mean(records(SPHERE), SPHERE, PureDP(1.0), **EACH)
+    point = SPHERE.to_frame(np.array(record["value"]["point"])[None])[0]
+    drawn = np.ldexp(np.rint(np.ldexp(point, -other.grid)), other.grid)
+    record.update(arithmetic="exact", grid=other.grid, drawn=drawn.tolist())
+
+
+def another_variance(record):
+    drawn = 0.25
+    record["drawn"] = [drawn]
+    record["value"]["number"] = drawn - record["details"]["excess subtracted"]
+
+
+def too_far_on_the_grid(record):
+    record["drawn"] = [50.0]
+    record["value"]["point"] = [50.0]
+
+
 def swapped(record):
     record["first"], record["second"] = record["second"], record["first"]
 
@@ -339,7 +370,25 @@ ALTERATIONS = [
     Alteration("mean", "a proof", put("sensitivity/proof", "docs/theory/variance.md"), "proof"),
     Alteration("mean", "what the bound is of", put("sensitivity/statistic", "gradient"), "sensitivity of"),
     Alteration("mean", "a version", put("version", "99.0"), "version"),
-    Alteration("mean", "the arithmetic", put("arithmetic", "exact"), "arithmetic"),
+    Alteration("mean", "the arithmetic", put("arithmetic", "float"), "belong to", True),
+    Alteration("float mean", "the arithmetic", put("arithmetic", "exact"), "belong to", True),
+    Alteration("float mean", "an arithmetic that there is not", put("arithmetic", "rounded"), "there is no 'rounded'"),
+    Alteration("mean", "the draw without its grid", drop("grid"), "belong to", True),
+    Alteration("mean", "a draw in words", put("drawn", "1, 2, 3"), "list of numbers", True),
+    Alteration("mean", "a grid beyond all doubles", put("grid", -5000), "exponent", True),
+    Alteration("mean", "a coarser grid", put("grid", lambda k: k + 1), "grid: stated"),
+    Alteration("mean", "a draw beside its grid", put("drawn", lambda z: [z[0] + 2.0**-50, *z[1:]]), "not multiples"),
+    Alteration("mean", "another draw on the grid", put("drawn", lambda z: [-z[0], *z[1:]]), "does not follow"),
+    Alteration("mean", "a draw with a number more", put("drawn", lambda z: [*z, 0.0]), "cannot be recomputed"),
+    Alteration("kng mean", "an exact draw of what is drawn in doubles", made_exact, "cannot be drawn exactly"),
+    Alteration("float mean", "a draw made up for a value of doubles", made_up, listed="arithmetic"),
+    Alteration("mean", "the exact draw left out", forgotten, listed="arithmetic"),
+    Alteration("variance", "another draw", put("drawn", lambda z: [z[0] + 1.0]), "does not follow"),
+    Alteration("ball", "another draw", put("drawn", lambda z: [z[0] + 1.0]), "does not follow"),
+    Alteration("region", "another draw", put("release/drawn", lambda z: [z[0] + 1.0, *z[1:]]), "does not follow"),
+    Alteration("interval", "another draw", put("release/drawn", lambda z: [z[0] + 1.0]), "does not follow"),
+    Alteration("free line", "a draw too far, with its value", too_far_on_the_grid, "no noise of that scale"),
+    Alteration("ball", "a count beside its grid", put("details/units inside", lambda x: x + 2.0**-40), "grid of the"),
     Alteration("mean", "the mechanism", put("mechanism", "wrapped-laplace"), "cannot"),
     Alteration("tensor", "the mechanism's other name", put("mechanism", "tangent-gaussian"), "mechanism"),
     Alteration("mean", "the statistic", put("statistic", "median"), "no statistic", True),
@@ -366,7 +415,9 @@ ALTERATIONS = [
     Alteration("region", "a moment said to be moved", put("release/projected", True), "projected"),
     Alteration("region", "a mean said not to be moved", put("release/steps/0/projected", False), "projected"),
     # values
-    Alteration("mean", "another point of the ball", put("value/point", [0.0, 0.6, 0.8]), listed="value"),
+    Alteration("mean", "another point of the ball", put("value/point", [0.0, 0.6, 0.8]), "does not follow"),
+    Alteration("float mean", "another point of the ball", put("value/point", [0.0, 0.6, 0.8]), listed="value"),
+    Alteration("variance", "another variance with its draw", another_variance, listed="value"),
     Alteration("mean", "a point outside the ball", put("value/point", [0.0, 0.0, -1.0]), "outside the ball"),
     Alteration("mean", "no point at all", put("value/point", [3.0, 4.0, 5.0]), "no point"),
     Alteration("mean", "nearly a point", put("value/point", [0.0, 0.6, 0.8000001]), "no point"),
@@ -383,14 +434,14 @@ ALTERATIONS = [
     ),
     Alteration("region", "a moment far below 0", put("release/value/matrix", [[0.1, 2.0], [2.0, 0.1]]), "come to it"),
     Alteration("free line", "a draw too far", put("value/point", [50.0]), "value: no noise"),
-    Alteration("free line", "a draw outside the ball", put("value/point", [1.1]), listed="value"),
+    Alteration("free line", "a draw outside the ball", put("value/point", [1.1]), "does not follow"),
     Alteration("baseline", "numbers too far", put("value/point", [0.0, 90.0, 0.0]), "stored numbers so far"),
     Alteration(
         "tensor baseline", "numbers too far", put("value/point", [[900.0, 0.0], [0.0, 1.0]]), "stored numbers so far"
     ),
-    Alteration("variance", "another variance", put("value/number", 0.123), listed="value"),
-    Alteration("interval", "another fourth moment", put("release/value/number", -0.01), listed="value"),
-    Alteration("region", "another moment", put("release/value/matrix", [[0.1, 0.0], [0.0, 0.1]]), listed="value"),
+    Alteration("variance", "another variance", put("value/number", 0.123), "does not follow"),
+    Alteration("interval", "another fourth moment", put("release/value/number", -0.01), "does not follow"),
+    Alteration("region", "another moment", put("release/value/matrix", [[0.1, 0.0], [0.0, 0.1]]), "does not follow"),
     Alteration(
         "region", "a moment that is not symmetric", put("release/value/matrix", [[0.1, 0.2], [0.0, 0.1]]), "symmetric"
     ),
@@ -540,7 +591,7 @@ def test_what_cannot_be_known_is_what_goes_unnoticed():
 # Where a single entry can be changed and nobody notices: the ends of its path in the record, and what lists it.
 UNSEEN = {
     r"value/(point|number|matrix)[/\d]*": "value",
-    r"value/ball/center[/\d]*|details/units inside": "value",
+    r"value/ball/center[/\d]*|details/units inside|drawn/\d+": "value",
     r"private|ball/simulated": "source",
     r"ball/center[/\d]*": "numbers",
     r"ball/origin|details/classes": "people",

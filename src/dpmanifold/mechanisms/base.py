@@ -130,6 +130,8 @@ class Mechanism(ABC):
     """False where the running time depends on the data."""
     needs_points: bool = False
     """True where the law depends on every unit's point and not on their mean alone."""
+    needs_inside: bool = False
+    """True where the law exists only about a point of the ball, not about one that rounding left just outside."""
     estimand: str = "frechet"
     """Which mean it hides: "frechet", "tangent" or "extrinsic" (theory: estimands)."""
 

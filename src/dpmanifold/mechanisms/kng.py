@@ -26,6 +26,7 @@ class GradientMechanism(Mechanism):
     title = "K-norm gradient, on the ball"
     covers_timing = False
     needs_points = True
+    needs_inside = True
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: a ball so large that no bound on the error, and no bound on the work, is known."""

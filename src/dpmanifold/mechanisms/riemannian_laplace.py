@@ -60,6 +60,7 @@ class TruncatedLaplaceMechanism(RiemannianLaplaceMechanism):
     title = "Riemannian Laplace, truncated to the ball"
     truncated = True
     covers_timing = False
+    needs_inside = True
 
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return False: whether a draw falls into the ball depends on the mean."""

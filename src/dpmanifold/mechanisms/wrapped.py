@@ -57,8 +57,8 @@ class _Wrapped(VectorMechanism):
         return self._make(ball, calibration.scale, mean)
 
     def vector(self, ball: Ball, mean: Array, points: Array) -> FloatArray:
-        """Return the logarithm of the mean at the frame's origin."""
-        return ball.frame.log_coords(ball.frame.origin, mean)
+        """Return the logarithm of the mean at the frame's origin, not longer than the ball (theory: rounding)."""
+        return shorten(ball.frame.log_coords(ball.frame.origin, mean), ball.radius)
 
     def place(self, ball: Ball, numbers: FloatArray) -> Array:
         """Return the exponential, of numbers shortened to what double precision can carry over."""

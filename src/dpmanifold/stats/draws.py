@@ -65,11 +65,13 @@ def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibratio
 def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: Array, bits: Bits) -> Draw:
     """Solve the mean of points in the ball's frame and draw about it. Never raises."""
     frame, tol = ball.frame, frechet.default_tol(ball, len(points))
-    # Rounding may leave the solution just outside the ball, where a truncated law has no footpoint.
-    mean = sealed(
-        lambda: ball.in_frame.pull_in(frechet.mean(points, ball.in_frame, tol=tol).in_frame[None])[0],
-        lambda: frame.origin,
-    )
+
+    def solved() -> Array:
+        mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
+        # Elsewhere nothing is moved after the solver: the sensitivity is about what it returns.
+        return ball.in_frame.pull_in(mean[None])[0] if mechanism.needs_inside else mean
+
+    mean = sealed(solved, lambda: frame.origin)
     return draw_about(ball, mechanism, calibration, mean, points, bits)
 
 
