@@ -27,7 +27,7 @@ UNITS = 200
 
 
 def smallest(ball, promise):
-    """Return the mechanism with the smallest forecast among those whose running time is covered, and its calibration."""
+    """Return the mechanism with the smallest forecast whose running time is covered, and its calibration."""
     able = []
     for mechanism in MECHANISMS.values():
         if (
