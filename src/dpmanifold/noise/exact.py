@@ -38,8 +38,8 @@ from dpmanifold.noise.source import RandomSource
 
 # The grid is this many halvings finer than the scale: rounding adds 2^-62 of the noise's variance or less.
 _FINER = 30
-# The smallest double is 2^-1074; beyond 2^971 a grid would have fewer than 53 bits of room.
-_FINEST, _COARSEST = -1074, 971
+# The smallest power of two among the doubles, and the largest.
+_FINEST, _COARSEST = -1074, 1023
 
 
 def grid_of(scale: float, largest: float) -> int:
@@ -67,7 +67,7 @@ def grid_of(scale: float, largest: float) -> int:
         raise InvalidArgumentError(f"largest must be finite and at least 0, got {shown(largest)}.")
     fine = math.frexp(scale)[1] - 1 - _FINER
     fitting = math.frexp(largest)[1] - 52 if largest > 0 else _FINEST
-    return min(max(fine, fitting, _FINEST), _COARSEST)
+    return max(fine, fitting, _FINEST)
 
 
 def noisy_vector(v: npt.ArrayLike, law: str, scale: float, grid: int, source: RandomSource) -> FloatArray:

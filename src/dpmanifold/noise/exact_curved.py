@@ -342,7 +342,7 @@ def _sphere_numbers(space: Manifold, footpoint: Array, angle: arb, gaussian: lis
 
 
 def _shape_numbers(space: Manifold, footpoint: Array, angle: arb, gaussian: list[arb]) -> list[arb]:
-    """Return the same for pre-shapes, turned so that the inner product with the origin is real and above 0."""
+    """Return the same for pre-shapes: x and y of each landmark of the representative aligned with the origin."""
     p = _centred([acb(z.real, z.imag) for z in footpoint.tolist()])
     size = _size(p)
     p = [z / size for z in p]
@@ -351,10 +351,15 @@ def _shape_numbers(space: Manifold, footpoint: Array, angle: arb, gaussian: list
     tangent = [w - along * z for z, w in zip(p, g, strict=True)]
     sine, cosine = angle.sin_cos()
     ahead = sine / _size(tangent)
-    drawn = [cosine * z + ahead * w for z, w in zip(p, tangent, strict=True)]
-    overlap = _inner([acb(z.real, z.imag) for z in space.origin.tolist()], drawn)
+    drawn = _aligned([cosine * z + ahead * w for z, w in zip(p, tangent, strict=True)], space.origin)
+    return [part for z in drawn for part in (z.real, z.imag)]
+
+
+def _aligned(z: list[acb], origin: Array) -> list[acb]:
+    """Turn a pre-shape so that its inner product with the origin is real and above 0 (it is 0 with probability 0)."""
+    overlap = _inner([acb(entry.real, entry.imag) for entry in origin.tolist()], z)
     turn = overlap.conjugate() / abs(overlap)
-    return [part for z in drawn for part in ((turn * z).real, (turn * z).imag)]
+    return [turn * entry for entry in z]
 
 
 def _total(terms: list[arb]) -> arb:
@@ -389,4 +394,4 @@ def _checked_footpoint(space: Manifold, footpoint: object) -> Array:
     usable_entries = array.shape == space.shape and array.dtype.kind == kind and bool(np.isfinite(array).all())
     if not usable_entries or not (np.abs(array) > 0).any() or (kind == "c" and bool(space.degenerate(array))):
         raise InvalidArgumentError(f"footpoint must be a point of {space!r}: finite numbers of shape {space.shape}.")
-    return array
+    return np.ascontiguousarray(array)
