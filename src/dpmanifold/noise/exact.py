@@ -84,8 +84,8 @@ def noisy_vector(v: npt.ArrayLike, law: str, scale: float, grid: int, source: Ra
 
     Returns
     -------
-    array of float64, shape (d,): multiples of 2^grid. A multiple above 2^53 is rounded to a double, and one beyond the
-    largest double to that: fixed functions of the multiple.
+    array of float64, shape (d,): multiples of 2^grid. A multiple above 2^53 is rounded to a double, and one beyond
+    the doubles to the largest that is a multiple of 2^grid: fixed functions of the multiple.
 
     Notes
     -----

@@ -272,7 +272,7 @@ class _Radial:
             height = float(self._height(arb(self.contact))) if self.contact > 0 else 0.0
         inverse = self.radius / self.scale
         if self.law == "gaussian":
-            rate = math.sqrt(inverse * inverse + 2 * descent)
+            rate = math.hypot(inverse, math.sqrt(2 * descent))
             constant, spread, center = (1 - d / 2) * math.log(2) - math.lgamma(d / 2), 1.0, math.sqrt(d)
         else:
             rate = inverse + descent
