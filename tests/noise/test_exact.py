@@ -302,6 +302,25 @@ def test_rounding_undecided_at_first_is_refined_and_right(rounds, tail):
     assert drawn[0] * 2.0**30 == (target + 1 if tail == 0 else target)
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_refinement_is_as_rare_as_stated_whatever_the_value(law, monkeypatch):
+    """With 64 bits on a grid of 2^-50 (a = 51) it can be counted: below b 2^(a-b) per coordinate, alike for all v."""
+    counts = dict.fromkeys((0.0, 2.0**-51, 0.1, 1000.0), 0)
+    kept, d, n = lazy.Uniforms.refine, 6, 2500
+    monkeypatch.setattr(exact, "first_bits", lambda scale, grid: 64)
+    for seed, v in enumerate(counts):
+
+        def refine(self, v=v):
+            counts[v] += 1
+            kept(self)
+
+        monkeypatch.setattr(lazy.Uniforms, "refine", refine)
+        draws(d, law, n, SimulationSource(seed), grid=-50, v=np.full(d, v))
+    stated = n * d * 64 * 2.0 ** (51 - 64) * (math.sqrt(d) if law == "laplace" else 1)
+    assert 0 < sum(counts.values()) < 4 * stated
+    assert stats.chisquare(list(counts.values())).pvalue > ALARM
+
+
 def test_uniforms_next_to_0_and_1_are_refined():
     for words in ([0, 0, 1 << 63, 5], [ONES, ONES, 1 << 63, 5]):
         more = [12345, 678, 91011, 1213]

@@ -23,6 +23,7 @@ from dpmanifold.noise import (
     SystemSource,
     acceptance,
     exact_curved,
+    grid_of,
     lazy,
     place_point,
     riemannian_point,
@@ -191,12 +192,24 @@ def test_acceptance_is_what_happens(space, law):
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", [1e-300, 1e-8, 0.01, 1.0, 100.0, 1e300])
-@pytest.mark.parametrize("space", [*SPACES[1:], Sphere(465), KendallShapes(100)], ids=repr)
+@pytest.mark.parametrize(
+    "space",
+    [*SPACES[1:], Sphere(465), KendallShapes(100), Sphere(2, curvature=1e-200), Sphere(2, curvature=1e200)],
+    ids=repr,
+)
 def test_every_scale_is_usable_above_one_dimension(space, law, scale):
     assert usable(space, law, scale)
     assert 0.4 < acceptance(space, law, scale) <= 1 + 1e-6
-    numbers = riemannian_point(space, space.random_point(rng=1), law, scale, GRID, SystemSource())
+    grid = grid_of(scale, float(np.abs(space.origin).max()))
+    numbers = riemannian_point(space, space.random_point(rng=1), law, scale, grid, SystemSource())
     assert space.check(place_point(space, numbers)) is None
+
+
+def test_circles_with_a_scale_of_thousands_of_turns_are_not_usable():
+    assert usable(Sphere(1), "laplace", 1000.0)
+    for scale, curvature in ((1e5, 1.0), (1e300, 1.0), (1e300, 1e300)):
+        for law in LAWS:
+            assert not usable(Sphere(1, curvature=curvature), law, scale)
 
 
 def test_number_of_proposals_does_not_depend_on_the_footpoint():

@@ -96,12 +96,12 @@ def noisy_vector(v: npt.ArrayLike, law: str, scale: float, grid: int, source: Ra
     product of m uniforms. So d normals and about d/2 further uniforms do, without a Gamma sampler or a division.
 
     *Work.* With b bits per uniform and 2^a grid steps in the scale (b = 128 and a = 31 as a rule) the interval of a
-    coordinate is about 2^(a+1-b)/u steps long, u the smallest uniform in it. u lies between 2^-j-1 and 2^-j with
-    probability 2^-j-1, and then v + V comes that close to the middle between two grid points with a probability of
-    the order of 2^(a+j+1-b): summed over j up to b, a coordinate is refined with a probability of the order of
-    b 2^(a-b), 2^-90 as a rule (sqrt(d) times as much for the Laplace law). This holds for every v with
-    |v| <= 2^53 grid steps, so the work is the same for all data but for an event of about that probability; what
-    comes out does not depend on it at all.
+    coordinate is about 2^(a+1-b)/u steps long, u the smallest uniform in it. u lies between 2^(-j-1) and 2^-j with
+    probability 2^(-j-1), and then v + V comes that close to the middle between two grid points with a probability of
+    the order of 2^(a+j-b): summed over j up to b, a coordinate is refined with a probability of the order of b 2^(a-b),
+    2^-90 as a rule (up to sqrt(d) times as much for the Laplace law). It is of that order for every v of at most
+    2^53 grid steps. So the work is the same for all data but for an event of that probability, and what comes out does
+    not depend on it at all.
 
     Examples
     --------

@@ -25,6 +25,7 @@ from scipy import integrate
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import KendallShapes, Manifold, Sphere
+from dpmanifold.manifolds.sphere import log_sinc
 from dpmanifold.noise.areas import checked_scale
 from dpmanifold.noise.exact import checked_grid, checked_law
 from dpmanifold.noise.lazy import (
@@ -47,6 +48,8 @@ _LEAST_ACCEPTED = 1e-3
 _FLAT = 1e-6
 # Precision for the numbers that a quadrature in doubles starts from: nothing of their cancellation is left.
 _QUADRATURE_BITS = 192
+# Gauss-Legendre: the law is a few tens of its standard deviations wide, and smooth.
+_PANELS, _NODES = 20, 20
 
 
 def riemannian_point(
@@ -60,7 +63,7 @@ def riemannian_point(
     footpoint : a point of the space, shape (d+1,) or complex (k,)
     law : "laplace", density exp(-rho/scale); or "gaussian", density exp(-rho^2/(2 scale^2))
     scale : above 0
-    grid : exponent of the grid: -40 keeps about 12 decimal places of a point of unit length
+    grid : exponent of the grid, such as `grid_of(scale, R)`, R the length of the space's points (1 for shapes)
     source : where the random bits come from; only `source.bits` is used
 
     Returns
@@ -278,25 +281,20 @@ class _Radial:
             rate = inverse + descent
             constant, spread, center = -math.lgamma(d), math.sqrt(d), float(d)
 
-        def density(x: float) -> float:
+        def density(x: FloatArray) -> FloatArray:
             # x = rate u: the proposal in its own units, where it is Gamma(d) or chi_d.
             u = x / rate
-            if not 0 < u < end:
-                return 0.0
-            flat = constant + (d - 1) * math.log(x) - (x * x / 2 if self.law == "gaussian" else x)
+            flat = constant + (d - 1) * np.log(x) - (x * x / 2 if self.law == "gaussian" else x)
+            lift = sum(weight * log_sinc(times * u) for weight, times in ((self.single, 1), (self.double, 2)) if weight)
             run = u * u - self.contact**2 if self.law == "gaussian" else u - self.contact
-            lift = self.single * _log_sinc(u) + (_log_sinc(2 * u) if self.double else 0.0)
-            return math.exp(flat + lift + (descent * run - height if self.contact > 0 else 0.0))
+            return np.asarray(np.exp(flat + lift + descent * run - height))
 
         # The tails beyond are below 1e-20 of either law.
         low, high = max(0.0, center - 12 * spread), min(rate * end, center + 12 * spread + 50)
-        knots = np.linspace(low, high, 17)
-        return float(sum(integrate.quad(density, a, b)[0] for a, b in pairwise(knots)))
-
-
-def _log_sinc(u: float) -> float:
-    ratio = math.sin(u) / u
-    return math.log(ratio) if ratio > 0 else -math.inf
+        if not low < high:
+            return 0.0
+        knots = np.linspace(low, high, _PANELS + 1)
+        return float(sum(integrate.fixed_quad(density, a, b, n=_NODES)[0] for a, b in pairwise(knots)))
 
 
 def _radial_of(space: Manifold, law: str, scale: float) -> _Radial:
