@@ -38,8 +38,8 @@ from dpmanifold.noise.source import RandomSource
 
 # The grid is this many halvings finer than the scale: rounding adds 2^-62 of the noise's variance or less.
 _FINER = 30
-# The smallest double is 2^-1074; beyond 2^971 a grid would have fewer than 53 bits of room.
-_FINEST, _COARSEST = -1074, 971
+# The smallest power of two among the doubles, and the largest.
+_FINEST, _COARSEST = -1074, 1023
 
 
 def grid_of(scale: float, largest: float) -> int:
@@ -67,7 +67,7 @@ def grid_of(scale: float, largest: float) -> int:
         raise InvalidArgumentError(f"largest must be finite and at least 0, got {shown(largest)}.")
     fine = math.frexp(scale)[1] - 1 - _FINER
     fitting = math.frexp(largest)[1] - 52 if largest > 0 else _FINEST
-    return min(max(fine, fitting, _FINEST), _COARSEST)
+    return max(fine, fitting, _FINEST)
 
 
 def noisy_vector(v: npt.ArrayLike, law: str, scale: float, grid: int, source: RandomSource) -> FloatArray:
@@ -84,8 +84,8 @@ def noisy_vector(v: npt.ArrayLike, law: str, scale: float, grid: int, source: Ra
 
     Returns
     -------
-    array of float64, shape (d,): multiples of 2^grid. A multiple above 2^53 is rounded to a double, and one beyond the
-    largest double to that: fixed functions of the multiple.
+    array of float64, shape (d,): multiples of 2^grid. A multiple above 2^53 is rounded to a double, and one beyond
+    the doubles to the largest that is a multiple of 2^grid: fixed functions of the multiple.
 
     Notes
     -----
@@ -96,12 +96,12 @@ def noisy_vector(v: npt.ArrayLike, law: str, scale: float, grid: int, source: Ra
     product of m uniforms. So d normals and about d/2 further uniforms do, without a Gamma sampler or a division.
 
     *Work.* With b bits per uniform and 2^a grid steps in the scale (b = 128 and a = 31 as a rule) the interval of a
-    coordinate is about 2^(a+1-b)/u steps long, u the smallest uniform in it. u lies between 2^-j-1 and 2^-j with
-    probability 2^-j-1, and then v + V comes that close to the middle between two grid points with a probability of
-    the order of 2^(a+j+1-b): summed over j up to b, a coordinate is refined with a probability of the order of
-    b 2^(a-b), 2^-90 as a rule (sqrt(d) times as much for the Laplace law). This holds for every v with
-    |v| <= 2^53 grid steps, so the work is the same for all data but for an event of about that probability; what
-    comes out does not depend on it at all.
+    coordinate is about 2^(a+1-b)/u steps long, u the smallest uniform in it. u lies between 2^(-j-1) and 2^-j with
+    probability 2^(-j-1), and then v + V comes that close to the middle between two grid points with a probability of
+    the order of 2^(a+j-b): summed over j up to b, a coordinate is refined with a probability of the order of b 2^(a-b),
+    2^-90 as a rule (up to sqrt(d) times as much for the Laplace law). It is of that order for every v of at most
+    2^53 grid steps. So the work is the same for all data but for an event of that probability, and what comes out does
+    not depend on it at all.
 
     Examples
     --------

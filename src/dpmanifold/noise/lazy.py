@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -209,7 +208,9 @@ def rounded(balls: Sequence[arb]) -> list[int] | None:
 
 
 def as_double(whole: int, grid: int) -> float:
-    """Return whole * 2^grid as a double: exact up to 2^53, then nearest, at most the largest double; never raises.
+    """Return whole * 2^grid as a double: exact up to 2^53, then the nearest, always a multiple of 2^grid; never raises.
+
+    Beyond the doubles it is the largest multiple that is one.
 
     Examples
     --------
@@ -221,7 +222,9 @@ def as_double(whole: int, grid: int) -> float:
             return math.ldexp(whole, grid)
         return whole / 2**-grid if grid < 0 else float(whole << grid)
     except OverflowError:
-        return sys.float_info.max if whole > 0 else -sys.float_info.max
+        # The largest double is a multiple of 2^971 and of nothing coarser.
+        largest = math.ldexp(2 ** min(53, 1024 - grid) - 1, max(971, grid))
+        return largest if whole > 0 else -largest
 
 
 def checked_source(source: object) -> RandomSource:

@@ -1,0 +1,95 @@
+"""Exact noise: milliseconds for one vector, and against OpenDP's vector Gaussian on the same machine.
+
+OpenDP runs in an environment of its own, .venv-opendp beside this repository's others, which is made on first use
+(python -m venv, pip install opendp). A process there draws on request, so that both are timed in turn, in one run. It
+draws a discrete Gaussian of the same scale on the same grid; an L2-Laplace law it does not have. One thread; medians.
+"""
+
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+import venv
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from dpmanifold.noise import SystemSource, grid_of, noisy_vector
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+ENVIRONMENT = ROOT / ".venv-opendp"
+CONSOLE = Console(width=100)
+SIZES = (6, 45, 465)
+ROUNDS = 15
+
+# Reads "d n" and answers with the seconds that n draws of d numbers took.
+OTHER = """
+import sys, time
+import opendp.prelude as dp
+dp.enable_features("contrib")
+made = {}
+for line in sys.stdin:
+    d, n = map(int, line.split())
+    if d not in made:
+        space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=d), dp.l2_distance(T=float)
+        made[d] = dp.m.make_gaussian(*space, scale=SCALE, k=GRID)
+        made[d]([0.0] * d)
+    started = time.perf_counter()
+    for _ in range(n):
+        made[d]([0.0] * d)
+    print(time.perf_counter() - started, flush=True)
+"""
+
+
+def python_of_opendp() -> str:
+    python, ready = ENVIRONMENT / "bin" / "python", ENVIRONMENT / ".ready"
+    if not ready.exists():
+        venv.create(ENVIRONMENT, with_pip=True, clear=True)
+        quiet = ["--quiet", "--disable-pip-version-check"]
+        subprocess.run([python, "-m", "pip", "install", *quiet, "opendp"], check=True)
+        ready.touch()
+    return str(python)
+
+
+def ours(d: int, n: int, law: str, source: SystemSource, grid: int) -> float:
+    v = np.zeros(d)
+    started = time.perf_counter()
+    for _ in range(n):
+        noisy_vector(v, law, 1.0, grid, source)
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    source, grid = SystemSource(), grid_of(1.0, 0.0)
+    script = OTHER.replace("SCALE", "1.0").replace("GRID", str(grid))
+    table = Table(title=f"One exact vector, ms: scale 1 on a grid of 2^{grid}")
+    for heading in ("d", "Gaussian", "L2-Laplace", "OpenDP's Gaussian", "OpenDP / Gaussian", "OpenDP / L2-Laplace"):
+        table.add_column(heading, justify="right")
+    with subprocess.Popen(
+        [python_of_opendp(), "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        for d in SIZES:
+            n = max(2, 600 // d)
+            times: dict[str, list[float]] = {"gaussian": [], "laplace": [], "opendp": []}
+            for _ in range(ROUNDS):
+                for law in ("gaussian", "laplace"):
+                    times[law].append(ours(d, n, law, source, grid) / n)
+                other.stdin.write(f"{d} {n}\n")
+                other.stdin.flush()
+                answer = other.stdout.readline()
+                if not answer:
+                    sys.exit("OpenDP's process ended; its own message is above.")
+                times["opendp"].append(float(answer) / n)
+            gaussian, laplace, opendp = (1000 * statistics.median(values) for values in times.values())
+            cells = [f"{t:.3f}" for t in (gaussian, laplace, opendp)]
+            table.add_row(str(d), *cells, f"{opendp / gaussian:.1f}", f"{opendp / laplace:.1f}")
+        other.stdin.close()
+    CONSOLE.print(table)
+
+
+if __name__ == "__main__":
+    main()
