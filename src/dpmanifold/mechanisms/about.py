@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms.base import Calibration, Mechanism
+from dpmanifold.noise import exact_curved, exact_hadamard
 from dpmanifold.noise.exact import grid_of
-from dpmanifold.noise.exact_curved import place_point, riemannian_point, usable
 from dpmanifold.noise.source import RandomSource
 
 
@@ -20,19 +23,40 @@ class AboutMean(Mechanism):
 
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether the space is known and draws there are accepted often enough."""
-        return usable(ball.frame, self.noise, calibration.scale)
+        return _sampler(ball).usable(ball.frame, self.noise, calibration.scale)
 
     def grid(self, ball: Ball, calibration: Calibration) -> int:
-        """Return the exponent of the grid of the surrounding space's coordinates."""
-        return grid_of(calibration.scale, float(np.abs(ball.frame.origin).max()))
+        """Return the exponent of the grid: of a chart about the origin, or of the surrounding space's coordinates."""
+        largest = ball.effective_radius if ball.space.is_hadamard else float(np.abs(ball.frame.origin).max())
+        return grid_of(calibration.scale, largest)
 
     def numbers(
         self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
     ) -> FloatArray:
-        """Return the coordinates of a drawn point in the surrounding space, rounded to the grid."""
+        """Return the coordinates of a drawn point, rounded to the grid."""
         grid = self.grid(ball, calibration)
-        return riemannian_point(ball.frame, mean, self.noise, calibration.scale, grid, source)
+        return _sampler(ball).riemannian_point(ball.frame, mean, self.noise, calibration.scale, grid, source)
 
     def place(self, ball: Ball, numbers: FloatArray) -> Array:
-        """Return the point of the frame next to the rounded coordinates."""
-        return place_point(ball.frame, numbers)
+        """Return the point of the frame at, or next to, the rounded coordinates."""
+        return _sampler(ball).place_point(ball.frame, numbers)
+
+
+class _Sampler(Protocol):
+    """What a module that draws exactly about a point offers."""
+
+    def usable(self, space: Manifold, law: str, scale: float) -> bool:
+        """Return whether the law can be drawn there."""
+
+    def riemannian_point(
+        self, space: Manifold, footpoint: Array, law: str, scale: float, grid: int, source: RandomSource
+    ) -> FloatArray:
+        """Draw numbers about a footpoint."""
+
+    def place_point(self, space: Manifold, numbers: FloatArray) -> Array:
+        """Make a point of them."""
+
+
+def _sampler(ball: Ball) -> _Sampler:
+    """Return the module that knows such spaces."""
+    return exact_hadamard if ball.space.is_hadamard else exact_curved

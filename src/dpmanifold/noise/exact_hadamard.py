@@ -26,8 +26,16 @@ from dpmanifold.manifolds.base import shorten
 from dpmanifold.noise import exact_matrices
 from dpmanifold.noise.areas import checked_scale, farthest
 from dpmanifold.noise.exact import checked_grid, checked_law
-from dpmanifold.noise.lazy import Uniforms, as_double, checked_source, first_bits, normals, rounded, settled
-from dpmanifold.noise.lazy import precision_kept
+from dpmanifold.noise.lazy import (
+    Uniforms,
+    as_double,
+    checked_source,
+    first_bits,
+    normals,
+    precision_kept,
+    rounded,
+    settled,
+)
 from dpmanifold.noise.source import RandomSource
 
 # Radii beyond this many mean distances of the slowest exponential, and beyond what doubles hold, take refinements.
@@ -133,7 +141,8 @@ def usable(space: Manifold, law: str, scale: float) -> bool:
     >>> usable(SPD(9, metric="riemann"), "laplace", 0.05), usable(SPD(9, metric="riemann"), "laplace", 0.5)
     (True, False)
     """
-    if law != "laplace":
+    scale = checked_scale(scale)
+    if checked_law(law) != "laplace":
         return False
     if isinstance(space, Hyperbolic):
         return Fraction(float(space.origin[0])) > (space.dim - 1) * Fraction(scale)
