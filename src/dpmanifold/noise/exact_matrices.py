@@ -14,7 +14,7 @@ of shape k + q and rate b, 0 <= q <= N, is accepted with probability (1 - exp(-x
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import combinations
 from typing import NamedTuple
@@ -295,11 +295,18 @@ def near_eigenvalues(matrix: arb_mat) -> list[arb] | None:
     q = arb_mat(k, k, np.linalg.eigh(middle)[1].ravel().tolist())
     turned = (q.transpose() * matrix * q).tolist()
     gram = (q.transpose() * q).tolist()
-    off = 2 * sum((turned[i][j] ** 2 for i, j in combinations(range(k), 2)), start=arb(0))
-    skew = 2 * sum((gram[i][j] ** 2 for i, j in combinations(range(k), 2)), start=arb(0))
-    skew += sum(((gram[i][i] - 1) ** 2 for i in range(k)), start=arb(0))
-    error, factor = arb(0, off.sqrt().upper()), arb(1, skew.sqrt().upper())
+    error, factor = arb(0, _norm_off(turned)), arb(1, _norm_off(gram) + _norm([gram[i][i] - 1 for i in range(k)]))
     return [(turned[i][i] + error) / factor for i in range(k)]
+
+
+def _norm(entries: Iterable[arb]) -> arb:
+    """Return an upper bound of the norm of a vector."""
+    return sum((entry.abs_upper() ** 2 for entry in entries), start=arb(0)).sqrt().upper()
+
+
+def _norm_off(rows: Sequence[Sequence[arb]]) -> arb:
+    """Return an upper bound of the Frobenius norm of what is off a matrix's diagonal."""
+    return _norm(entry for i, row in enumerate(rows) for j, entry in enumerate(row) if i != j)
 
 
 def close_eigenvalues(matrix: arb_mat) -> list[arb] | None:
