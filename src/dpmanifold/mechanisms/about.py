@@ -1,4 +1,7 @@
-"""What mechanisms share that draw about a point of a curved space: where such draws can be exact."""
+"""What mechanisms share that draw about a point: where such draws can be exact.
+
+On flat spaces the law is a vector plus noise; on curved ones it depends on the space.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms.base import Calibration, Mechanism
 from dpmanifold.noise import exact_curved, exact_hadamard
-from dpmanifold.noise.exact import grid_of
+from dpmanifold.noise.exact import grid_of, noisy_vector
 from dpmanifold.noise.source import RandomSource
 
 
@@ -23,7 +26,7 @@ class AboutMean(Mechanism):
 
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether the space is known and draws there are accepted often enough."""
-        return _sampler(ball).usable(ball.frame, self.noise, calibration.scale)
+        return ball.space.is_flat or _sampler(ball).usable(ball.frame, self.noise, calibration.scale)
 
     def grid(self, ball: Ball, calibration: Calibration) -> int:
         """Return the exponent of the grid: of a chart about the origin, or of the surrounding space's coordinates."""
@@ -35,11 +38,13 @@ class AboutMean(Mechanism):
     ) -> FloatArray:
         """Return the coordinates of a drawn point, rounded to the grid."""
         grid = self.grid(ball, calibration)
+        if ball.space.is_flat:
+            return noisy_vector(mean, self.noise, calibration.scale, grid, source)
         return _sampler(ball).riemannian_point(ball.frame, mean, self.noise, calibration.scale, grid, source)
 
     def place(self, ball: Ball, numbers: FloatArray) -> Array:
         """Return the point of the frame at, or next to, the rounded coordinates."""
-        return _sampler(ball).place_point(ball.frame, numbers)
+        return numbers if ball.space.is_flat else _sampler(ball).place_point(ball.frame, numbers)
 
 
 class _Sampler(Protocol):
