@@ -136,6 +136,14 @@ def drawn(footpoint: FloatArray, scale: float, grid: int, source: RandomSource) 
     is. With exp(S) = C C', both factors lower triangular, L C is the drawn matrix's own factor.
 
     To be called within :func:`~dpmanifold.noise.lazy.precision_kept`.
+
+    Examples
+    --------
+    >>> from dpmanifold.noise import as_source
+    >>> with precision_kept():
+    ...     multiples = drawn(np.array([[2.0, 1.0], [1.0, 3.0]]), 0.01, -37, as_source(7))
+    >>> [type(multiple).__name__ for multiple in multiples]
+    ['int', 'int', 'int']
     """
     k = len(footpoint)
     ctx.prec = _CHECK_BITS
@@ -170,7 +178,14 @@ def _accepted(plan: Proposal, bits: int, source: RandomSource) -> Uniforms:
 
 
 def placed(space: SPD, numbers: FloatArray) -> Array:
-    """Return T T' for the factor T that finite numbers stand for; a matrix of the space whatever they are."""
+    """Return T T' for the factor T that finite numbers stand for; a matrix of the space whatever they are.
+
+    Examples
+    --------
+    >>> placed(SPD(2, metric="riemann"), np.array([0.0, 0.0, 2.0]))
+    array([[1., 2.],
+           [2., 5.]])
+    """
     k = space.size
     diagonal = np.exp(np.clip(numbers[:k], -_LONGEST_LOG, _LONGEST_LOG))
     largest = math.exp(_LONGEST_LOG)
@@ -187,7 +202,13 @@ def placed(space: SPD, numbers: FloatArray) -> Array:
 
 
 def usable(space: SPD, scale: float) -> bool:
-    """Return whether the law exists and enough proposals are accepted; judged with public numbers."""
+    """Return whether the law exists and enough proposals are accepted; judged with public numbers.
+
+    Examples
+    --------
+    >>> usable(SPD(3, metric="riemann"), 0.3), usable(SPD(3, metric="riemann"), 0.5)
+    (True, False)
+    """
     return _usable(space, float(scale))
 
 
