@@ -51,6 +51,11 @@ def lowest_tol(ball: Ball, n: int) -> float:
     >>> lowest_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000) < 1e-12
     True
     """
+    if ball.is_whole:
+        raise InvalidArgumentError(
+            f"a Fréchet mean needs a ball, got {ball!r}: on the whole space it need not be unique. Give a center and a "
+            "radius, or ask for the extrinsic mean of records that are units of their own."
+        )
     lowest = 8 * gradient_rounding(ball, n)
     if not lowest <= _WORST_TOL * ball.radius:
         raise InvalidArgumentError(
