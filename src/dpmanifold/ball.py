@@ -367,6 +367,21 @@ class Ball:
         return Ball(space, center, radius, said)
 
 
+def require_ball(ball: Ball) -> None:
+    """Refuse the whole space, for everything that is only bounded or unique in a ball.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> require_ball(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5))
+    """
+    if ball.is_whole:
+        raise InvalidArgumentError(
+            f"this statistic needs a ball, got {ball!r}. Give a center and a radius; only extrinsic means of records "
+            "that are units of their own do without."
+        )
+
+
 def _has_numbers(X: object) -> bool:
     """Return whether X is a numeric array without NaN, so that looking at single records makes sense."""
     try:
@@ -418,4 +433,4 @@ def _enclosing_center(space: Manifold, points: Array, coverage: float, steps: in
     return best
 
 
-__all__ = ["Ball"]
+__all__ = ["Ball", "require_ball"]

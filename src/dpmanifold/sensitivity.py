@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dpmanifold import frechet
 from dpmanifold._check import positive_int, shown
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import KendallShapes, Sphere
 from dpmanifold.manifolds.base import EPS
@@ -332,10 +332,8 @@ def _checked(ball: Ball, n: int, bound: str, whole: bool = False) -> int:
     """Check the arguments every bound takes, and return n as an int; `whole` says that it needs no ball."""
     if not isinstance(ball, Ball):
         raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (ball, n).")
-    if ball.is_whole and not whole:
-        raise InvalidArgumentError(
-            f"this statistic needs a ball, got {ball!r}. Give a center and a radius; only extrinsic means do without."
-        )
+    if not whole:
+        require_ball(ball)
     if bound not in ("tight", "published"):
         raise InvalidArgumentError(f'bound must be "tight" or "published", got {shown(bound)}.')
     n = positive_int(n, "n")

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dpmanifold._check import Array, FloatArray, positive_float
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import ConvergenceError, InvalidArgumentError
 from dpmanifold.linalg import weighted_sum
 from dpmanifold.manifolds import SPD
@@ -51,11 +51,6 @@ def lowest_tol(ball: Ball, n: int) -> float:
     >>> lowest_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000) < 1e-12
     True
     """
-    if ball.is_whole:
-        raise InvalidArgumentError(
-            f"a Fréchet mean needs a ball, got {ball!r}: on the whole space it need not be unique. Give a center and a "
-            "radius, or ask for the extrinsic mean of records that are units of their own."
-        )
     lowest = 8 * gradient_rounding(ball, n)
     if not lowest <= _WORST_TOL * ball.radius:
         raise InvalidArgumentError(
@@ -115,6 +110,7 @@ def public_tol(ball: Ball, n: int, tol: float | None) -> float:
     >>> public_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000, 1e-6)
     1e-06
     """
+    require_ball(ball)
     if tol is None:
         return default_tol(ball, n)
     lowest = lowest_tol(ball, n)

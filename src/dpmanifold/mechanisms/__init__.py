@@ -2,7 +2,16 @@
 
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism
 from dpmanifold.mechanisms.profiles import profile_of
-from dpmanifold.mechanisms.registry import ESTIMANDS, MECHANISMS, attempt, candidates, checked_estimand, choose, get
+from dpmanifold.mechanisms.registry import (
+    ESTIMANDS,
+    MECHANISMS,
+    attempt,
+    candidates,
+    checked_estimand,
+    choose,
+    get,
+    preference,
+)
 
 __all__ = [
     "ESTIMANDS",
@@ -15,5 +24,6 @@ __all__ = [
     "checked_estimand",
     "choose",
     "get",
+    "preference",
     "profile_of",
 ]

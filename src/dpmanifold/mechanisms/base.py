@@ -77,6 +77,11 @@ class Forecast:
         return self._radius.mean() if self._stretch is None else self._stretched_moment(1)
 
     @property
+    def length(self) -> float:
+        """Expected length of the noise, where it is drawn."""
+        return self._radius.mean()
+
+    @property
     def second_moment(self) -> float:
         """Expected squared distance."""
         return self._radius.moment(2) if self._stretch is None else self._stretched_moment(2)

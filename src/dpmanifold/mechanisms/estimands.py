@@ -1,7 +1,7 @@
 """Tangent and extrinsic means: noise on an average of vectors, made into a point afterwards (theory: estimands).
 
-They are parameters of their own, close to the Fréchet mean and not equal to it on curved spaces. A record enters them by
-itself, so there is no solver and no curvature in their sensitivity, and the noise can be drawn exactly everywhere.
+They are parameters of their own, close to the Fréchet mean and not equal to it on curved spaces. A record enters them
+by itself, so there is no solver and no curvature in their sensitivity, and the noise can be drawn exactly everywhere.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class TangentMeanGaussian(_TangentMean):
 
 
 class TangentMeanLaplace(_TangentMean):
-    """Noise of density exp(-|z|/sigma) on the average logarithm at the centre; sigma = 2r/(n epsilon) on every space."""
+    """Noise of density exp(-|z|/sigma) on the average logarithm at the centre; sigma = 2r/(n epsilon)."""
 
     name = "tangent-mean-laplace"
     title = "tangent mean, Laplace"

@@ -93,13 +93,13 @@ class CellForecast(Forecast):
     def mean(self) -> float:
         """Bound of the expected distance."""
         errors, weights = self._cells
-        return float(errors @ weights)
+        return min(float(errors @ weights), self._largest)
 
     @property
     def second_moment(self) -> float:
         """Bound of the expected squared distance."""
         errors, weights = self._cells
-        return float(errors**2 @ weights)
+        return min(float(errors**2 @ weights), self._largest**2)
 
     def quantile(self, q: npt.ArrayLike) -> FloatArray:
         """Distance that is exceeded with probability 1 - q at most."""
@@ -128,9 +128,11 @@ def turned_direction(radius: RadialLaw, dim: int, size: float, height: float) ->
     def bound(t: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         # (1 + cos phi)/2 is the share: it falls where phi grows.
         first, last = (2 * np.arctan2(np.sqrt(1 - x), np.sqrt(x)) for x in (high, low))
+        if height == 0:
+            return size * np.broadcast_to(last, np.broadcast_shapes(t.shape, last.shape))
         ends = np.maximum(*(np.arctan2(t * np.sin(phi), height + t * np.cos(phi)) for phi in (first, last)))
         # In between it rises until the noise is at right angles to the sum, if the noise is the shorter one.
-        ratio = np.minimum(t / height, 1.0) if height > 0 else np.ones_like(t)
+        ratio = np.minimum(t / height, 1.0)
         top = np.arccos(-ratio)
         return size * np.where((first < top) & (top < last), np.arcsin(ratio), ends)
 

@@ -154,9 +154,12 @@ def choose(
     return best
 
 
-def preference(mechanism: Mechanism, forecast: Forecast) -> tuple[bool, float]:
-    """Return what "auto" and plans sort by: covered timing first, then the expected noise."""
-    return not mechanism.covers_timing, forecast.mean
+def preference(mechanism: Mechanism, forecast: Forecast) -> tuple[bool, float, float]:
+    """Return what "auto" and plans sort by: covered timing first, then the expected error, then the noise's length.
+
+    Where nothing is known of the error but its largest value, the shorter noise is still the better one.
+    """
+    return not mechanism.covers_timing, forecast.mean, forecast.length
 
 
 def candidates(estimand: str | None = None, everything: bool = False) -> list[Mechanism]:
@@ -168,11 +171,11 @@ def candidates(estimand: str | None = None, everything: bool = False) -> list[Me
     ['extrinsic-mean-laplace', 'extrinsic-mean-gaussian']
     """
     wanted = estimand or "frechet"
-    return [
-        m for m in MECHANISMS.values() if m.estimand == wanted and (everything or (m.automatic and not m.baseline))
-    ]
+    return [m for m in MECHANISMS.values() if m.estimand == wanted and (everything or (m.automatic and not m.baseline))]
 
 
 def _nearest(ball: Ball, n: int, privacy: Promise, estimand: str) -> str:
     able = [m.name for m in candidates(estimand) if not isinstance(attempt(m, ball, n, privacy), str)]
+    if ball.is_whole and not able:
+        return "Give a center and a radius; only extrinsic means do without."
     return f"These can: {', '.join(able)}." if able else "No mechanism can; weaken the promise or shrink the ball."
