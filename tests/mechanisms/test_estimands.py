@@ -23,6 +23,7 @@ from dpmanifold import (
     PromiseError,
     PureDP,
     Sphere,
+    frechet,
     plan_mean,
     sensitivity,
 )
@@ -434,6 +435,75 @@ def test_a_mechanism_of_another_mean_is_refused():
         choose("tangent-mean-gaussian", ball, 200, PureDP(1.0))
     with pytest.raises(PromiseError, match="no mechanism can keep"):
         choose("auto", Ball(SPD(2), np.eye(2), 1.0), 200, PureDP(1.0), "extrinsic")
+
+
+# -------------------------------------------------------------------- how far from the Fréchet mean
+
+
+def clusters(ball, rng):
+    """30 records in two or three clusters, most of them on the edge: data whose means are far apart."""
+    space, k = ball.space, int(rng.integers(2, 4))
+    c = rng.standard_normal((k, space.dim))
+    if rng.random() < 0.5:
+        c[:, 2:] = 0
+    length = ball.radius * (1 - 1e-9) * np.where(rng.random(k) < 0.7, 1, rng.random(k))
+    c *= (length / np.linalg.norm(c, axis=1))[:, None]
+    return space.exp_coords(ball.center, c[rng.choice(k, 30, p=rng.dirichlet(np.full(k, 0.7)))])
+
+
+def largest_gaps(ball, runs=150):
+    """The largest distance of both means from the Fréchet mean, as shares of their bounds (0 on other spaces)."""
+    rng, space = np.random.default_rng(4), ball.space
+    tangent, extrinsic = get("tangent-mean-gaussian"), get("extrinsic-mean-gaussian")
+    worst = [0.0, 0.0]
+    for _ in range(runs):
+        records = clusters(ball, rng)
+        points, mean = ball.to_frame(records), frechet.mean(records, ball).in_frame
+        away = float(space.dist(space.origin, mean))
+        gap = float(space.dist(mean, tangent.place(ball, tangent.vector(ball, mean, points))))
+        # The solver's own tolerance, where the centre is the mean and nothing is left of the bound.
+        worst[0] = max(worst[0], (gap - 1e-8) / max(frechet.tangent_gap(ball, away), 1e-12))
+        if isinstance(space, (Sphere, KendallShapes)):
+            gap = float(space.dist(mean, extrinsic.place(ball, extrinsic.vector(ball, mean, points))))
+            worst[1] = max(worst[1], (gap - 1e-8) / frechet.extrinsic_gap(ball))
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("ball", "attained"),
+    [
+        (Ball(Sphere(2), Sphere(2).origin, 0.3), (0.7, 0.3)),
+        (Ball(Sphere(2), Sphere(2).origin, 0.75), (0.7, 0.25)),
+        (Ball(CURVED, CURVED.origin, 0.37), (0.7, 0.25)),
+        (Ball(KendallShapes(3), KendallShapes(3).origin, 0.35), (0.7, 0.25)),
+        (Ball(KendallShapes(8), KendallShapes(8).origin, 0.35), (0.2, 0.2)),
+        (Ball(Hyperbolic(2), Hyperbolic(2).origin, 1.5), (0.4, 0.0)),
+        (Ball(SPD(2, metric="riemann"), np.eye(2), 1.5), (0.2, 0.0)),
+    ],
+    ids=str,
+)
+def test_other_means_are_as_near_as_the_bound_says(ball, attained):
+    """And the search comes near enough to refute a fifth of any of these bounds."""
+    for found, least in zip(largest_gaps(ball), attained, strict=True):
+        assert least <= found <= 1
+
+
+def test_on_flat_spaces_the_tangent_mean_is_the_frechet_mean():
+    for ball in (TANGENT[0], TANGENT[1], TANGENT[6]):
+        assert frechet.tangent_gap(ball) == 0.0
+        records = in_ball(ball, 30, np.random.default_rng(0))
+        mechanism = get("tangent-mean-gaussian")
+        found = mechanism.place(ball, mechanism.vector(ball, ball.frame.origin, ball.to_frame(records)))
+        assert ball.frame.dist(found, frechet.mean(records, ball).in_frame) < 1e-8
+
+
+def test_gaps_refuse_what_they_cannot_bound():
+    with pytest.raises(InvalidArgumentError, match="sphere or in the planar shapes"):
+        frechet.extrinsic_gap(Ball(SPD(2), np.eye(2), 1.0))
+    with pytest.raises(InvalidArgumentError, match="away must be a distance of at least 0, got -1"):
+        frechet.tangent_gap(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), away=-1)
+    with pytest.raises(InvalidArgumentError, match="needs a ball"):
+        frechet.tangent_gap(Ball.whole(Sphere(2)))
 
 
 # -------------------------------------------------------------------- the whole space
