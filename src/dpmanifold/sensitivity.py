@@ -94,8 +94,9 @@ def of_tangent_mean(ball: Ball, n: int) -> Sensitivity:
     """
     n = _checked(ball, n, "tight")
     # Logarithms are shortened to the radius, which their computed lengths may miss by this share.
-    longest = ball.radius * (1 + (ball.space.dim + 8) * EPS)
-    return _of_average(2 * longest, ball.frame.log_error(ball.effective_radius), n, "tangent mean")
+    missed = ball.radius * (ball.space.dim + 8) * EPS
+    one = ball.frame.log_error(ball.effective_radius) + missed
+    return _of_average(2 * (ball.radius + missed), one, n, "tangent mean")
 
 
 def of_extrinsic_mean(ball: Ball, n: int) -> Sensitivity:
@@ -122,9 +123,9 @@ def of_extrinsic_mean(ball: Ball, n: int) -> Sensitivity:
         q = space.landmarks - 1
         # One record's matrix, and the matrix product that averages them.
         one = (4 * q + 40) * EPS
-        product = 2 * (frechet.MOMENT_BLOCK + n / frechet.MOMENT_BLOCK + 8) * EPS + 8 * q**1.5 * EPS
+        product = (2 * (frechet.MOMENT_BLOCK + n / frechet.MOMENT_BLOCK + 8) + 8 * q**1.5) * EPS
         diameter = math.sqrt(2) * math.sin(min(2 * r, math.pi / 2)) + 2 * one
-        return _of_average(diameter, product + 2 * space.log_error(r), n, "extrinsic mean")
+        return _of_average(diameter, product + one + 2 * space.log_error(r), n, "extrinsic mean")
     raise InvalidArgumentError(
         f"ball must lie in a sphere or in the planar shapes for an extrinsic mean, got one in {space!r}. Ask for the "
         "tangent mean, which every space has."
@@ -150,7 +151,7 @@ def cap_ball(ball: Ball) -> tuple[float, float]:
 def _of_average(diameter: float, rounding: float, n: int, statistic: str) -> Sensitivity:
     """Bound the change of an average of vectors no two of which are farther apart than `diameter`.
 
-    Whatever computes it, the average is within `rounding` and what a pairwise sum adds of the true one, both times.
+    The computed average is within `rounding`, and what a pairwise sum adds, of that of the stored points: both times.
     """
     value = diameter * _summed(n) + 2 * rounding
     if not math.isfinite(value):

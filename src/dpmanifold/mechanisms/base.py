@@ -136,10 +136,10 @@ class Mechanism(ABC):
     """False where the running time depends on the data."""
     needs_points: bool = False
     """True where the law depends on every unit's point and not on their mean alone."""
-    needs_ball: bool = True
-    """False where the whole space (`Ball.whole`) will do."""
     estimand: str = "frechet"
     """Which mean it hides: "frechet", "tangent" or "extrinsic" (theory: estimands)."""
+    needs_ball: bool = True
+    """False where the whole space (`Ball.whole`) will do."""
 
     @abstractmethod
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:

@@ -101,7 +101,8 @@ def choose(
 ) -> tuple[Mechanism, Calibration, Forecast]:
     """Return the mechanism asked for, or with "auto" the one with the smallest expected noise.
 
-    "auto" takes a mechanism whose running time depends on the data only if no other can keep the promise.
+    "auto" takes a mechanism that draws doubles, or whose running time depends on the data, only if no other can keep
+    the promise.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ def choose(
         found = attempt(mechanism, ball, n, privacy)
         if isinstance(found, str):
             continue
-        if best is None or preference(mechanism, found[1]) < preference(best[0], best[2]):
+        if best is None or preference(mechanism, ball, *found) < preference(best[0], ball, *best[1:]):
             best = (mechanism, *found)
     if best is None and ball.is_whole and estimand != "extrinsic":
         raise InvalidArgumentError(
@@ -154,12 +155,15 @@ def choose(
     return best
 
 
-def preference(mechanism: Mechanism, forecast: Forecast) -> tuple[bool, float, float]:
-    """Return what "auto" and plans sort by: covered timing first, then the expected error, then the noise's length.
+def preference(
+    mechanism: Mechanism, ball: Ball, calibration: Calibration, forecast: Forecast
+) -> tuple[bool, bool, float, float]:
+    """Return what "auto" and plans sort by: exact draws first, then covered timing, then the expected noise.
 
-    Where nothing is known of the error but its largest value, the shorter noise is still the better one.
+    At last the length of the noise where it is drawn: it tells mechanisms apart if no error can be promised at all.
     """
-    return not mechanism.covers_timing, forecast.mean, forecast.length
+    exact = mechanism.offers_exact(ball, calibration)
+    return not exact, not mechanism.covers_timing, forecast.mean, forecast.length
 
 
 def candidates(estimand: str | None = None, everything: bool = False) -> list[Mechanism]:

@@ -90,7 +90,8 @@ class Plan:
 
     Attributes
     ----------
-    rows : admissible mechanisms, best first (those whose running time is not covered come last)
+    rows : admissible mechanisms, in the order in which "auto" takes them: exact draws first, and those whose running
+        time is not covered last
     refused : the others by name, with the reason
     best : the mechanism "auto" takes
     refined : what `refine=True` would do, if that was asked for
@@ -106,7 +107,7 @@ class Plan:
 
     @property
     def best(self) -> PlanRow:
-        """The row that "auto" takes: the smallest expected error among those whose timing is covered."""
+        """The row that "auto" takes: exact if possible, then covered timing, then the smallest expected error."""
         if not self.rows:
             raise PromiseError(f"no mechanism can keep {self.privacy} here: see plan.refused for the reasons.")
         return self.rows[0]
@@ -225,7 +226,7 @@ def plan_mean(
             math.exp(min(error, 700.0)) if isinstance(ball.space, SPD) else None,
             mechanism.covers_timing,
         )
-        found_rows.append((preference(mechanism, forecast), row))
+        found_rows.append((preference(mechanism, ball, calibration, forecast), row))
     rows = [row for _, row in sorted(found_rows, key=lambda pair: pair[0])]
     fill = fraction(fill, "fill")
     refined = _refined(n, ball, privacy, fill) if refine and rows else None
