@@ -24,7 +24,7 @@ def tangent_gap(ball: Ball, away: float | None = None) -> float:
     --------
     >>> ball = Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5)
     >>> round(tangent_gap(ball), 4), round(tangent_gap(ball, away=0.1), 4)
-    (0.0447, 0.0086)
+    (0.0447, 0.0085)
     """
     require_ball(ball)
     space, r = ball.space, ball.effective_radius
