@@ -23,7 +23,7 @@ def test_every_bound_names_a_page_that_exists():
 
     ball = dpm.Ball(dpm.Sphere(2), [1.0, 0.0, 0.0], 0.5)
     functions = [getattr(dpm.sensitivity, name) for name in dpm.sensitivity.__all__ if name.startswith("of_")]
-    assert len(functions) == 6
+    assert len(functions) == 8
     for function in functions:
         assert (ROOT / function(ball, 10).proof).is_file()
 

@@ -32,7 +32,8 @@ class Ball:
     ----------
     space : the space it lies in
     center : one point of the space
-    radius : above 0 and below `space.radius_limit`
+    radius : above 0 and below `space.radius_limit`; or `space.injectivity_radius`, which is the whole of a sphere or
+        of the planar shapes (:meth:`whole`), and enough for extrinsic means alone
     origin : where this knowledge comes from, in words; releases repeat it
     simulated : True if a seeded simulation found it: nothing made with it is private
 
@@ -66,6 +67,8 @@ class Ball:
     def _refuse_unusable(self, radius: float) -> None:
         """Refuse radii beyond the limit, and balls that double precision cannot hold or tell apart."""
         limit = self.space.radius_limit
+        if self.is_whole:
+            return
         if not radius < limit:
             raise InvalidArgumentError(
                 f"radius must be below {limit:.4f} on {self.space!r}, got {radius:.4g}: beyond it the mean need "
@@ -98,7 +101,8 @@ class Ball:
     def __repr__(self) -> str:
         said = f", origin={self.origin!r}" if self.origin else ""
         said += ", NOT PRIVATE (simulated)" if self.simulated else ""
-        return f"Ball({self.space!r}, radius={self.radius:.6g}{said})"
+        size = "the whole space" if self.is_whole else f"radius={self.radius:.6g}"
+        return f"Ball({self.space!r}, {size}{said})"
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -116,6 +120,41 @@ class Ball:
 
     def __hash__(self) -> int:
         return hash((self.space, self.radius, self.origin, (self.center + 0.0).tobytes()))
+
+    @staticmethod
+    def whole(space: Manifold, origin: str = "") -> Ball:
+        """Return the ball that holds a whole sphere, or all planar shapes: nothing is clipped.
+
+        For extrinsic means, which need no public knowledge of where the records lie (theory: estimands); everything
+        else refuses it.
+
+        Parameters
+        ----------
+        space : a space of finite size
+        origin : as for a ball
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Sphere
+        >>> Ball.whole(Sphere(2))
+        Ball(Sphere(2), the whole space)
+        """
+        if not (isinstance(space, Manifold) and math.isfinite(space.injectivity_radius)):
+            raise InvalidArgumentError(
+                f"space must be of finite size, such as Sphere(2) or KendallShapes(8), got {shown(space)}. Elsewhere "
+                "one record could move a mean without bound: give a ball."
+            )
+        return Ball(space, space.origin, space.injectivity_radius, origin)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole space, whose points are all within the injectivity radius of any other."""
+        return self.radius == self.space.injectivity_radius
+
+    @property
+    def _limit(self) -> float:
+        """The computed distance beyond which a record is moved: in the whole space there is none."""
+        return math.inf if self.is_whole else self.radius
 
     @property
     def frame(self) -> Manifold:
@@ -161,7 +200,7 @@ class Ball:
         >>> Ball(Euclidean(1), [0.0], 1.0).contains([[3.0], [-1.0]])
         array([False,  True])
         """
-        return np.asarray(self.distance_to_center(X) <= self.radius)
+        return np.asarray(self.distance_to_center(X) <= self._limit)
 
     def clip(self, X: object) -> Array:
         """Move points outside onto the ball, along the geodesic to the centre; (..., *shape) both ways.
@@ -190,7 +229,7 @@ class Ball:
                [0.]])
         """
         with np.errstate(all="ignore"):
-            return _pull_in(self.space, self.center, points, self.radius)
+            return _pull_in(self.space, self.center, points, self._limit)
 
     def to_frame(self, X: object) -> Array:
         """Clip records and move them into the ball's frame; (..., *shape) -> (..., *frame.shape).
@@ -239,12 +278,12 @@ class Ball:
             if self.space.is_flat:
                 return _pull_in(frame, frame.origin, self.space.log_coords(self.center, records), self.radius)
             flat = records.reshape(-1, *self.space.shape)
-            outside = ~(self.space.dist(self.center, flat) <= self.radius)
+            outside = ~(self.space.dist(self.center, flat) <= self._limit)
             moved = np.empty_like(flat)
             moved[~outside] = self.space.to_origin(self.center, flat[~outside])
             c = self.space.log_coords(self.center, flat[outside])
             moved[outside] = self.space.exp_coords(frame.origin, shorten(np.nan_to_num(c), self.radius))
-            return _pull_in(frame, frame.origin, moved, self.radius).reshape(records.shape)
+            return _pull_in(frame, frame.origin, moved, self._limit).reshape(records.shape)
 
     def locate(self, point: Array) -> tuple[Array, float]:
         """Return a released or public point clipped into the frame, and its computed distance from the origin there.
@@ -328,6 +367,21 @@ class Ball:
         return Ball(space, center, radius, said)
 
 
+def require_ball(ball: Ball) -> None:
+    """Refuse the whole space, for everything that is only bounded or unique in a ball.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> require_ball(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5))
+    """
+    if ball.is_whole:
+        raise InvalidArgumentError(
+            f"this statistic needs a ball, got {ball!r}. Give a center and a radius; only extrinsic means of records "
+            "that are units of their own do without."
+        )
+
+
 def _has_numbers(X: object) -> bool:
     """Return whether X is a numeric array without NaN, so that looking at single records makes sense."""
     try:
@@ -379,4 +433,4 @@ def _enclosing_center(space: Manifold, points: Array, coverage: float, steps: in
     return best
 
 
-__all__ = ["Ball"]
+__all__ = ["Ball", "require_ball"]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from dpmanifold import frechet
 from dpmanifold._check import positive_int, shown
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import KendallShapes, Sphere
 from dpmanifold.manifolds.base import EPS
 
 # More units than there are people, and still exact as a double.
@@ -76,6 +77,86 @@ def of_mean(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = Non
         value = 2 * r * _stretch(ball) / (n * _mean_hessian(low, (1 + 2 / n) / 4))
     # Two points of the ball are never farther apart than its diameter, computed or not.
     return Sensitivity(min(2 * r, value + slack) * _ROUND_UP, "mean", bound, "docs/theory/mean.md")
+
+
+def of_tangent_mean(ball: Ball, n: int) -> Sensitivity:
+    """Bound the change of the average of the units' logarithms at the ball's centre (theory: estimands).
+
+    2r/n on every space: each logarithm is a vector of length at most r, whatever the others are. No solver, no
+    curvature.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> ball = Ball(Sphere(2), center=[0.0, 0.0, 1.0], radius=0.75)
+    >>> round(of_tangent_mean(ball, 200).value, 6), round(of_mean(ball, 200).value, 6)
+    (0.0075, 0.014565)
+    """
+    n = _checked(ball, n, "tight")
+    # Logarithms are shortened to the radius, which their computed lengths may miss by this share.
+    missed = ball.radius * (ball.space.dim + 8) * EPS
+    one = ball.frame.log_error(ball.effective_radius) + missed
+    return _of_average(2 * (ball.radius + missed), one, n, "tangent mean")
+
+
+def of_extrinsic_mean(ball: Ball, n: int) -> Sensitivity:
+    """Bound the change of the average of the units' points in the space around (theory: estimands).
+
+    On the sphere of radius R: 2 R sin(r/R)/n, as a cap lies in a Euclidean ball of radius R sin(r/R). On planar shapes,
+    z z* in the Frobenius norm: sqrt 2 sin(2r)/n. Without a ball (`Ball.whole`): 2R/n and sqrt 2/n.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> ball = Ball(Sphere(2), center=[0.0, 0.0, 1.0], radius=0.75)
+    >>> round(of_extrinsic_mean(ball, 200).value, 6), round(of_extrinsic_mean(Ball.whole(Sphere(2)), 200).value, 6)
+    (0.006816, 0.01)
+    """
+    n = _checked(ball, n, "tight", whole=True)
+    space, r = ball.space, ball.effective_radius
+    if isinstance(space, Sphere):
+        # Points are shortened into that ball, which their computed lengths may miss by this share.
+        rounding = (space.dim + 9) * EPS
+        half = cap_ball(ball)[1]
+        return _of_average(2 * half * (1 + rounding), float(space.origin[0]) * rounding, n, "extrinsic mean")
+    if isinstance(space, KendallShapes):
+        q = space.landmarks - 1
+        # One record's matrix, and the matrix product that averages them.
+        one = (4 * q + 40) * EPS
+        product = (2 * (frechet.MOMENT_BLOCK + n / frechet.MOMENT_BLOCK + 8) + 8 * q**1.5) * EPS
+        diameter = math.sqrt(2) * math.sin(min(2 * r, math.pi / 2)) + 2 * one
+        return _of_average(diameter, product + one + 2 * space.log_error(r), n, "extrinsic mean")
+    raise InvalidArgumentError(
+        f"ball must lie in a sphere or in the planar shapes for an extrinsic mean, got one in {space!r}. Ask for the "
+        "tangent mean, which every space has."
+    )
+
+
+def cap_ball(ball: Ball) -> tuple[float, float]:
+    """Return the height of the centre, over the equator, and the radius of the Euclidean ball about a spherical cap.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> [round(x, 4) for x in cap_ball(Ball(Sphere(2), [0.0, 0.0, 1.0], 0.6))], cap_ball(Ball.whole(Sphere(2)))
+    ([0.8253, 0.5646], (0.0, 1.0))
+    """
+    size = float(ball.space.origin[0])
+    angle = ball.effective_radius / size
+    if angle >= math.pi / 2:
+        return 0.0, size
+    return size * math.cos(angle), size * math.sin(angle)
+
+
+def _of_average(diameter: float, rounding: float, n: int, statistic: str) -> Sensitivity:
+    """Bound the change of an average of vectors no two of which are farther apart than `diameter`.
+
+    The computed average is within `rounding`, and what a pairwise sum adds, of that of the stored points: both times.
+    """
+    value = diameter * _summed(n) + 2 * rounding
+    if not math.isfinite(value):
+        raise InvalidArgumentError("the ball is too large for double precision. Choose a smaller one.")
+    return Sensitivity(value * _ROUND_UP, statistic, "tight", "docs/theory/estimands.md")
 
 
 def solver_distance(ball: Ball, n: int, *, tol: float | None = None) -> float:
@@ -248,10 +329,12 @@ def _summed(n: int) -> float:
     return 1 / n + 2 * (40 + math.log2(n)) * EPS
 
 
-def _checked(ball: Ball, n: int, bound: str) -> int:
-    """Check the arguments every bound takes, and return n as an int."""
+def _checked(ball: Ball, n: int, bound: str, whole: bool = False) -> int:
+    """Check the arguments every bound takes, and return n as an int; `whole` says that it needs no ball."""
     if not isinstance(ball, Ball):
         raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (ball, n).")
+    if not whole:
+        require_ball(ball)
     if bound not in ("tight", "published"):
         raise InvalidArgumentError(f'bound must be "tight" or "published", got {shown(bound)}.')
     n = positive_int(n, "n")
@@ -284,11 +367,14 @@ def _tol(ball: Ball, n: int, tol: float | None) -> float:
 
 __all__ = [
     "Sensitivity",
+    "cap_ball",
+    "of_extrinsic_mean",
     "of_fourth_moment",
     "of_gradient",
     "of_hessian",
     "of_mean",
     "of_second_moment",
+    "of_tangent_mean",
     "of_variance",
     "reach",
     "solver_distance",

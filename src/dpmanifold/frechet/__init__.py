@@ -6,6 +6,7 @@ first, and where they do not end in time, a descent with a proven iteration cap.
 the tolerance, and must show neither the residual nor the number of iterations.
 """
 
+from dpmanifold.frechet.gaps import extrinsic_gap, tangent_gap
 from dpmanifold.frechet.solver import default_tol, gradient_rounding, lowest_tol, public_tol, safe_step_and_cap
 from dpmanifold.frechet.statistics import (
     MOMENT_BLOCK,
@@ -23,6 +24,7 @@ __all__ = [
     "MOMENT_BLOCK",
     "FrechetMean",
     "default_tol",
+    "extrinsic_gap",
     "gradient_rounding",
     "lowest_tol",
     "mean",
@@ -30,6 +32,7 @@ __all__ = [
     "record_points",
     "safe_step_and_cap",
     "second_moment",
+    "tangent_gap",
     "unit_averages",
     "unit_means",
     "unit_points",

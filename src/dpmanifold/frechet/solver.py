@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dpmanifold._check import Array, FloatArray, positive_float
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import ConvergenceError, InvalidArgumentError
 from dpmanifold.linalg import weighted_sum
 from dpmanifold.manifolds import SPD
@@ -110,6 +110,7 @@ def public_tol(ball: Ball, n: int, tol: float | None) -> float:
     >>> public_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000, 1e-6)
     1e-06
     """
+    require_ball(ball)
     if tol is None:
         return default_tol(ball, n)
     lowest = lowest_tol(ball, n)

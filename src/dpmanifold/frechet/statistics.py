@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int, shown
 from dpmanifold._ids import unit_ids
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, solve_groups
 from dpmanifold.linalg import weighted_sum
@@ -292,6 +292,8 @@ def _average_units(
     frame: Manifold, ball: Ball | None, points: Array, units: object, weights: object, max_iter: int
 ) -> tuple[Array, FloatArray]:
     """Replace the points by one average per unit, and the weights by each unit's share."""
+    if ball is not None:
+        require_ball(ball)
     ids = unit_ids(units, len(points))
     group, count = ids.group, len(ids.names)
     inside = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)

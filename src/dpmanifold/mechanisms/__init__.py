@@ -2,6 +2,28 @@
 
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism
 from dpmanifold.mechanisms.profiles import profile_of
-from dpmanifold.mechanisms.registry import MECHANISMS, attempt, choose, get
+from dpmanifold.mechanisms.registry import (
+    ESTIMANDS,
+    MECHANISMS,
+    attempt,
+    candidates,
+    checked_estimand,
+    choose,
+    get,
+    preference,
+)
 
-__all__ = ["MECHANISMS", "Calibration", "Forecast", "Mechanism", "attempt", "choose", "get", "profile_of"]
+__all__ = [
+    "ESTIMANDS",
+    "MECHANISMS",
+    "Calibration",
+    "Forecast",
+    "Mechanism",
+    "attempt",
+    "candidates",
+    "checked_estimand",
+    "choose",
+    "get",
+    "preference",
+    "profile_of",
+]

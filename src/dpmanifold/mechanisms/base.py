@@ -77,6 +77,11 @@ class Forecast:
         return self._radius.mean() if self._stretch is None else self._stretched_moment(1)
 
     @property
+    def length(self) -> float:
+        """Expected length of the noise, where it is drawn."""
+        return self._radius.mean()
+
+    @property
     def second_moment(self) -> float:
         """Expected squared distance."""
         return self._radius.moment(2) if self._stretch is None else self._stretched_moment(2)
@@ -134,6 +139,8 @@ class Mechanism(ABC):
     """True where the law exists only about a point of the ball, not about one that rounding left just outside."""
     estimand: str = "frechet"
     """Which mean it hides: "frechet", "tangent" or "extrinsic" (theory: estimands)."""
+    needs_ball: bool = True
+    """False where the whole space (`Ball.whole`) will do."""
 
     @abstractmethod
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:

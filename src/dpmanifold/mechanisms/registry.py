@@ -6,6 +6,12 @@ from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism
+from dpmanifold.mechanisms.estimands import (
+    ExtrinsicMeanGaussian,
+    ExtrinsicMeanLaplace,
+    TangentMeanGaussian,
+    TangentMeanLaplace,
+)
 from dpmanifold.mechanisms.extrinsic import ExtrinsicGaussianMechanism, ExtrinsicLaplaceMechanism
 from dpmanifold.mechanisms.kng import GradientMechanism
 from dpmanifold.mechanisms.riemannian_gaussian import (
@@ -31,10 +37,16 @@ MECHANISMS: dict[str, Mechanism] = {
         ClassicalGaussianMechanism(),
         RiemannianGaussianMechanism(),
         ExactGaussianMechanism(),
+        TangentMeanLaplace(),
+        TangentMeanGaussian(),
+        ExtrinsicMeanLaplace(),
+        ExtrinsicMeanGaussian(),
         ExtrinsicLaplaceMechanism(),
         ExtrinsicGaussianMechanism(),
     )
 }
+ESTIMANDS = ("frechet", "tangent", "extrinsic")
+"""Which means there are (theory: estimands)."""
 _ALIASES = {"tangent-gaussian": "wrapped-gaussian"}
 
 
@@ -56,6 +68,8 @@ def get(name: str) -> Mechanism:
 
 def attempt(mechanism: Mechanism, ball: Ball, n: int, privacy: Promise) -> tuple[Calibration, Forecast] | str:
     """Return calibration and forecast, or the reason why the mechanism cannot keep the promise there."""
+    if ball.is_whole and mechanism.needs_ball:
+        return "it needs a ball, and this is the whole space"
     reason = mechanism.refusal(ball, privacy)
     if reason is not None:
         return reason
@@ -66,11 +80,36 @@ def attempt(mechanism: Mechanism, ball: Ball, n: int, privacy: Promise) -> tuple
         return str(problem)
 
 
-def choose(name: str, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, Calibration, Forecast]:
+def checked_estimand(estimand: object) -> str | None:
+    """Return the name of a mean, or None; or say which there are.
+
+    Examples
+    --------
+    >>> checked_estimand("tangent")
+    'tangent'
+    """
+    if estimand is None or (isinstance(estimand, str) and estimand in ESTIMANDS):
+        return estimand
+    raise InvalidArgumentError(
+        f"estimand must be one of {', '.join(ESTIMANDS)}, or None for what the mechanism estimates, got "
+        f"{shown(estimand)}."
+    )
+
+
+def choose(
+    name: str, ball: Ball, n: int, privacy: Promise, estimand: str | None = None
+) -> tuple[Mechanism, Calibration, Forecast]:
     """Return the mechanism asked for, or with "auto" the one with the smallest expected noise.
 
     "auto" takes a mechanism that draws doubles, or whose running time depends on the data, only if no other can keep
     the promise.
+
+    Parameters
+    ----------
+    name : a mechanism, or "auto"
+    ball, n, privacy : public, as everywhere
+    estimand : "frechet", "tangent" or "extrinsic"; None is the Fréchet mean with "auto", and with a name whatever that
+        mechanism estimates. A mechanism of another mean is refused
 
     Examples
     --------
@@ -79,25 +118,35 @@ def choose(name: str, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, 
     >>> ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5)
     >>> choose("auto", ball, 500, PureDP(1.0))[0].name
     'riemannian-laplace'
+    >>> choose("auto", ball, 500, PureDP(1.0), "tangent")[0].name
+    'tangent-mean-laplace'
     """
+    estimand = checked_estimand(estimand)
     if name != "auto":
         mechanism = get(name)
+        if estimand not in (None, mechanism.estimand):
+            raise InvalidArgumentError(
+                f'mechanism "{mechanism.name}" is for estimand="{mechanism.estimand}", got estimand="{estimand}". '
+                "Change one of them, or leave the estimand out."
+            )
         found = attempt(mechanism, ball, n, privacy)
         if isinstance(found, str):
             raise PromiseError(
                 f'mechanism "{mechanism.name}" cannot keep {privacy!r} on {ball.space!r}: {found.rstrip(".")}. '
-                f"{_nearest(ball, n, privacy)}"
+                f"{_nearest(ball, n, privacy, mechanism.estimand)}"
             )
         return mechanism, *found
     best: tuple[Mechanism, Calibration, Forecast] | None = None
-    for mechanism in MECHANISMS.values():
-        if mechanism.baseline or not mechanism.automatic:
-            continue
+    for mechanism in candidates(estimand):
         found = attempt(mechanism, ball, n, privacy)
         if isinstance(found, str):
             continue
         if best is None or preference(mechanism, ball, *found) < preference(best[0], ball, *best[1:]):
             best = (mechanism, *found)
+    if best is None and ball.is_whole and estimand != "extrinsic":
+        raise InvalidArgumentError(
+            f'this mean needs a ball, got {ball!r}. Give a center and a radius, or ask for estimand="extrinsic".'
+        )
     if best is None:
         raise PromiseError(
             f"no mechanism can keep {privacy!r} for n = {n} on {ball.space!r} in this ball. Use more units, a weaker "
@@ -108,15 +157,29 @@ def choose(name: str, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, 
 
 def preference(
     mechanism: Mechanism, ball: Ball, calibration: Calibration, forecast: Forecast
-) -> tuple[bool, bool, float]:
-    """Return what "auto" and plans sort by: exact draws first, then covered timing, then the expected noise."""
-    return not mechanism.offers_exact(ball, calibration), not mechanism.covers_timing, forecast.mean
+) -> tuple[bool, bool, float, float]:
+    """Return what "auto" and plans sort by: exact draws first, then covered timing, then the expected noise.
+
+    At last the length of the noise where it is drawn: it tells mechanisms apart if no error can be promised at all.
+    """
+    exact = mechanism.offers_exact(ball, calibration)
+    return not exact, not mechanism.covers_timing, forecast.mean, forecast.length
 
 
-def _nearest(ball: Ball, n: int, privacy: Promise) -> str:
-    able = [
-        m.name
-        for m in MECHANISMS.values()
-        if not m.baseline and m.automatic and not isinstance(attempt(m, ball, n, privacy), str)
-    ]
+def candidates(estimand: str | None = None, everything: bool = False) -> list[Mechanism]:
+    """Return the mechanisms that "auto" looks at for a mean (the Fréchet mean if None), or everything that hides it.
+
+    Examples
+    --------
+    >>> [mechanism.name for mechanism in candidates("extrinsic")]
+    ['extrinsic-mean-laplace', 'extrinsic-mean-gaussian']
+    """
+    wanted = estimand or "frechet"
+    return [m for m in MECHANISMS.values() if m.estimand == wanted and (everything or (m.automatic and not m.baseline))]
+
+
+def _nearest(ball: Ball, n: int, privacy: Promise, estimand: str) -> str:
+    able = [m.name for m in candidates(estimand) if not isinstance(attempt(m, ball, n, privacy), str)]
+    if ball.is_whole and not able:
+        return "Give a center and a radius; only extrinsic means do without."
     return f"These can: {', '.join(able)}." if able else "No mechanism can; weaken the promise or shrink the ball."

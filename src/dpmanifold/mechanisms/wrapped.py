@@ -6,15 +6,12 @@ exponential-wrapped Gaussian of Jiang and others (2025) are the Gaussian one.
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.manifolds.hyperbolic import log_sinhc
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
+from dpmanifold.mechanisms.forecasts import carried_over
 from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.noise import WrappedGaussian, WrappedLaplace
 from dpmanifold.noise.areas import farthest
@@ -35,22 +32,8 @@ class _Wrapped(VectorMechanism):
         return self.kind(ball.frame, ball.frame.origin, mean, scale)
 
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
-        """Return the law of |Z|: exact on flat spaces; on curved ones the largest error over the ball, a bound.
-
-        Between a and a + z in the tangent space the exponential stretches by at most sinh(b s)/(b s) at distance
-        s <= r + |z| from the origin, -b^2 the smallest curvature; and the error is never above 2r + |z|.
-        """
-        law = self._make(ball, calibration.scale, ball.frame.origin)
-        if ball.space.is_flat:
-            return Forecast(law.radius, exact=True)
-        b = math.sqrt(-ball.space.curvature[0])
-        r = ball.effective_radius
-
-        def stretch(t: FloatArray) -> FloatArray:
-            with np.errstate(over="ignore"):
-                return np.minimum(2 * r + t, t * np.exp(np.minimum(log_sinhc(b * (r + t)), 700.0)))
-
-        return Forecast(law.radius, exact=False, stretch=stretch)
+        """Return the law of |Z|: exact on flat spaces; on curved ones the largest error over the ball, a bound."""
+        return carried_over(ball, self._make(ball, calibration.scale, ball.frame.origin).radius)
 
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
         """Return the law of noise on the logarithm of the mean at the frame's origin."""

@@ -80,7 +80,7 @@ class Tally:
         with np.errstate(all="ignore"):
             away = frame.dist(frame.origin, points)
         self.records += len(points)
-        self.clipped += int((away > ball.radius * (1 - _ON_EDGE)).sum())
+        self.clipped += 0 if ball.is_whole else int((away > ball.radius * (1 - _ON_EDGE)).sum())
         self.replaced += replaced
 
     def tell(self, curator: Curator | None, confirm: bool, group: str = "") -> None:

@@ -15,7 +15,7 @@ from dpmanifold._check import fraction, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD
-from dpmanifold.mechanisms import MECHANISMS, attempt, choose
+from dpmanifold.mechanisms import attempt, candidates, checked_estimand, choose, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement
@@ -90,7 +90,8 @@ class Plan:
 
     Attributes
     ----------
-    rows : admissible mechanisms, best first (those whose running time is not covered come last)
+    rows : admissible mechanisms, in the order in which "auto" takes them: exact draws first, and those whose running
+        time is not covered last
     refused : the others by name, with the reason
     best : the mechanism "auto" takes
     refined : what `refine=True` would do, if that was asked for
@@ -106,7 +107,7 @@ class Plan:
 
     @property
     def best(self) -> PlanRow:
-        """The row that "auto" takes: the smallest expected error among those whose timing is covered."""
+        """The row that "auto" takes: exact if possible, then covered timing, then the smallest expected error."""
         if not self.rows:
             raise PromiseError(f"no mechanism can keep {self.privacy} here: see plan.refused for the reasons.")
         return self.rows[0]
@@ -115,8 +116,15 @@ class Plan:
     def verdict(self) -> str:
         """Say whether the answer will be worth having."""
         if not self.rows:
+            if self.ball.is_whole:
+                return 'This mean needs a ball. Give a center and a radius, or ask for estimand="extrinsic".'
             return f"No mechanism can keep {self.privacy} with {self.n:,} units in this ball."
         best = self.best
+        if self.ball.is_whole:
+            return (
+                f"Without a ball no error can be promised: noise of scale {best.scale:.3g} ({best.mechanism}) is added "
+                "to the average record, and how far it turns that depends on how closely the records agree."
+            )
         word = "" if best.exact else "at most "
         said = f"Expect noise of {word}{best.error:.3g} ({best.share:.1%} of the radius) with {best.mechanism}"
         if best.share >= 0.5:
@@ -155,7 +163,14 @@ class Plan:
 
 
 def plan_mean(
-    n: int, ball: Ball, privacy: Promise, *, everything: bool = False, refine: bool = False, fill: float = SMALL_FILL
+    n: int,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    estimand: str | None = None,
+    everything: bool = False,
+    refine: bool = False,
+    fill: float = SMALL_FILL,
 ) -> Plan:
     """Return what to expect of a private mean of n units (theory section 5). Touches no data.
 
@@ -164,6 +179,7 @@ def plan_mean(
     n : number of units
     ball : the public ball
     privacy : the promise
+    estimand : which mean: "frechet" (also if left out), "tangent" or "extrinsic" (theory: estimands)
     everything : include mechanisms that "auto" leaves out: exact calibration, which may take seconds, and the papers'
         extrinsic baselines, whose error is in stored numbers and not a distance
     refine : also forecast what `refine=True` would do (theory section 8)
@@ -175,15 +191,21 @@ def plan_mean(
     >>> plan = plan_mean(500, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(1.0))
     >>> plan.best.mechanism, round(plan.best.error, 5)
     ('riemannian-laplace', 0.00522)
+    >>> plan_mean(500, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(1.0), estimand="tangent").best.mechanism
+    'tangent-mean-laplace'
     >>> print(plan_mean(40, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(0.5), refine=True).refined.verdict)
     refine=True would be skipped, at no cost: counting units privately may be off by 799, more than a quarter of all 40.
     """
     n = positive_int(n, "n", minimum=2)
     _checked(ball, privacy)
-    rows, refused = [], {}
-    for mechanism in MECHANISMS.values():
-        if not everything and (mechanism.baseline or not mechanism.automatic):
-            continue
+    estimand = checked_estimand(estimand) or "frechet"
+    if checked_flag(refine, "refine") and estimand != "frechet":
+        raise InvalidArgumentError(
+            f'refine must be False with estimand="{estimand}", got True: only the Fréchet mean\'s refinement is '
+            "forecast. Find a ball first (private_ball), and plan in it."
+        )
+    found_rows, refused = [], {}
+    for mechanism in candidates(estimand, everything):
         found = attempt(mechanism, ball, n, privacy)
         if isinstance(found, str):
             refused[mechanism.name] = found
@@ -191,24 +213,23 @@ def plan_mean(
         calibration, forecast = found
         low, median, high = (float(x) for x in forecast.quantile([0.05, 0.5, 0.95]))
         error = forecast.mean
-        rows.append(
-            PlanRow(
-                mechanism.name,
-                calibration.scale,
-                calibration.rule,
-                error,
-                low,
-                median,
-                high,
-                forecast.exact,
-                error / ball.radius,
-                math.exp(min(error, 700.0)) if isinstance(ball.space, SPD) else None,
-                mechanism.covers_timing,
-            )
+        row = PlanRow(
+            mechanism.name,
+            calibration.scale,
+            calibration.rule,
+            error,
+            low,
+            median,
+            high,
+            forecast.exact,
+            error / ball.radius,
+            math.exp(min(error, 700.0)) if isinstance(ball.space, SPD) else None,
+            mechanism.covers_timing,
         )
-    rows.sort(key=lambda row: (not row.covers_timing, row.error))
+        found_rows.append((preference(mechanism, ball, calibration, forecast), row))
+    rows = [row for _, row in sorted(found_rows, key=lambda pair: pair[0])]
     fill = fraction(fill, "fill")
-    refined = _refined(n, ball, privacy, fill) if checked_flag(refine, "refine") and rows else None
+    refined = _refined(n, ball, privacy, fill) if refine and rows else None
     return Plan(n, ball, privacy, tuple(rows), refused, refined)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import Array
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import choose, get
 from dpmanifold.noise.source import Rng
@@ -63,6 +63,7 @@ def private_variance(
     """
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
     n = len(points)
+    require_ball(ball)
     if about is not None:
         point, excess = _reference(about, ball)
         bits = fresh_bits(rng, ball, arithmetic)
@@ -70,7 +71,7 @@ def private_variance(
         spend(budget, privacy, "variance")
         return _variance(points, ball, privacy, privacy, unit, point, excess, bits, ())
     shares = divide(privacy, VARIANCE_SHARES)
-    chosen = choose(mechanism, ball, n, shares[0])[:2]
+    chosen = choose(mechanism, ball, n, shares[0], "frechet")[:2]
     if chosen[0].baseline:
         raise InvalidArgumentError(f'mechanism "{chosen[0].name}" is a baseline whose mean need not be a point.')
     refuse_inexact(arithmetic, chosen[0], ball, chosen[1])

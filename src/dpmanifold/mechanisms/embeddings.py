@@ -1,0 +1,207 @@
+"""Maps from the units' points to vectors whose average is released, and back (theory: estimands).
+
+Each point is mapped by itself, and no two images are farther apart than the sensitivity says, whatever rounding did
+before: vectors are shortened last.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from dpmanifold import frechet
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.frechet.solver import blocks
+from dpmanifold.linalg import weighted_sum
+from dpmanifold.manifolds import KendallShapes, Sphere
+from dpmanifold.manifolds.base import EPS, shorten, unit_direction, vector_norm
+from dpmanifold.mechanisms.base import Forecast
+from dpmanifold.mechanisms.forecasts import carried_over, turned_direction, turned_eigenvector
+from dpmanifold.noise import RadialLaw
+from dpmanifold.noise.areas import farthest
+from dpmanifold.sensitivity import Sensitivity, cap_ball, of_extrinsic_mean, of_tangent_mean
+
+
+class Embedding(ABC):
+    """A ball's points as vectors.
+
+    Attributes
+    ----------
+    size : length of the vectors
+    longest : public bound on the length of their average
+    """
+
+    size: int
+    longest: float
+
+    def __init__(self, ball: Ball) -> None:
+        self.ball, self.frame = ball, ball.frame
+
+    @abstractmethod
+    def average(self, points: Array) -> FloatArray:
+        """Return the average image of points (n, *frame.shape), shape (size,)."""
+
+    @abstractmethod
+    def place(self, vectors: FloatArray) -> Array:
+        """Turn vectors (..., size), averages with noise, into points of the frame. Knows nothing of the data."""
+
+    @abstractmethod
+    def sensitivity(self, n: int) -> Sensitivity:
+        """Bound how far one of n units moves the average."""
+
+    @abstractmethod
+    def forecast(self, radius: RadialLaw) -> Forecast:
+        """Bound how far noise on the average carries the point, its length having this law."""
+
+    def _average(self, images: list[FloatArray], n: int) -> FloatArray:
+        """Average blocks of images: pairwise in blocks and over blocks, within what the sensitivity allows for."""
+        sums = [weighted_sum(block, np.full(len(block), 1 / n)) for block in images]
+        return weighted_sum(np.array(sums), np.ones(len(sums)))
+
+    def _logarithms(self, points: Array) -> FloatArray:
+        """Normal coordinates at the frame's origin, no longer than the radius."""
+        with np.errstate(all="ignore"):
+            logs = self.frame.log_coords(self.frame.origin, points)
+        return shorten(np.nan_to_num(logs), self.ball.radius)
+
+
+class TangentEmbedding(Embedding):
+    """The logarithm at the ball's centre."""
+
+    def __init__(self, ball: Ball) -> None:
+        super().__init__(ball)
+        self.size, self.longest = ball.space.dim, ball.effective_radius
+
+    def average(self, points: Array) -> FloatArray:
+        """Return the average logarithm."""
+        parts = blocks(len(points), self.frame)
+        return self._average([self._logarithms(points[part]) for part in parts], len(points))
+
+    def place(self, vectors: FloatArray) -> Array:
+        """Return the exponential, of vectors shortened to where it is one to one and can be computed."""
+        reach = min(self.frame.injectivity_radius * (1 - 4 * EPS), farthest(self.frame))
+        return self.frame.exp_coords(self.frame.origin, shorten(vectors, reach))
+
+    def sensitivity(self, n: int) -> Sensitivity:
+        """2r/n."""
+        return of_tangent_mean(self.ball, n)
+
+    def forecast(self, radius: RadialLaw) -> Forecast:
+        """Return the law of the noise's length, or a bound made of it."""
+        return carried_over(self.ball, radius)
+
+
+class SphereEmbedding(Embedding):
+    """The point itself, a vector of R^(d+1), seen from the centre of the Euclidean ball about the cap."""
+
+    def __init__(self, ball: Ball) -> None:
+        super().__init__(ball)
+        self.size = ball.space.dim + 1
+        self.height, self.longest = cap_ball(ball)
+        self._shift = np.zeros(self.size)
+        self._shift[0] = self.height
+
+    def average(self, points: Array) -> FloatArray:
+        """Return the average vector, less the centre of the Euclidean ball."""
+        parts = blocks(len(points), self.frame)
+        return self._average([shorten(points[part] - self._shift, self.longest) for part in parts], len(points))
+
+    def place(self, vectors: FloatArray) -> Array:
+        """Return the direction, as a point; the origin where there is none."""
+        return self.frame.project(vectors + self._shift)
+
+    def sensitivity(self, n: int) -> Sensitivity:
+        """2 R sin(r/R)/n."""
+        return of_extrinsic_mean(self.ball, n)
+
+    def forecast(self, radius: RadialLaw) -> Forecast:
+        """Return the law for the shortest average that the ball allows."""
+        return turned_direction(radius, self.ball.space.dim, float(self.frame.origin[0]), self.height)
+
+
+class ShapeEmbedding(Embedding):
+    """The matrix z z* less its trace, in C^(k-1) with the origin as first basis vector; real, in an orthonormal basis.
+
+    Diagonals against Helmert rows, then real and imaginary parts above the diagonal times sqrt 2.
+    """
+
+    longest = 1.0
+
+    def __init__(self, ball: Ball) -> None:
+        super().__init__(ball)
+        self.rows = ball.space.dim // 2 + 1
+        self.size = self.rows**2 - 1
+        steps = np.arange(1, self.rows)
+        contrasts = np.tril(np.ones((self.rows - 1, self.rows)))
+        contrasts[steps - 1, steps] = -steps
+        self._contrasts = contrasts / np.sqrt(steps * (steps + 1))[:, None]
+        self._above = np.triu_indices(self.rows, 1)
+
+    def average(self, points: Array) -> FloatArray:
+        """Return the average matrix in coordinates."""
+        c = self._logarithms(points)
+        t = vector_norm(c)[:, None]
+        # Unit vectors by construction: the origin's coordinate, real, and then the others.
+        across = np.sinc(t / np.pi) * c
+        half = self.rows - 1
+        parts = np.hstack([np.cos(t), across[:, :half], across[:, half:]])
+        moment = frechet.second_moment(parts)
+        zeros = np.zeros((self.rows, self.rows))
+        real, skew = moment[: self.rows, : self.rows].copy(), zeros
+        # z = x + iy with y_0 = 0: the real part of z z* is xx' + yy', the imaginary part yx' - xy'.
+        real[1:, 1:] += moment[self.rows :, self.rows :]
+        skew[1:, :] = moment[self.rows :, : self.rows]
+        skew = skew - skew.T
+        root = math.sqrt(2)
+        return np.concatenate(
+            [self._contrasts @ np.diag(real), root * real[self._above], root * skew[self._above]],
+        )
+
+    def place(self, vectors: FloatArray) -> Array:
+        """Return the shape of the top eigenvector; the origin where all entries are 0."""
+        flat = vectors.reshape(-1, self.size)
+        # Scaled by a power of two, so that nothing overflows: eigenvectors stay as they are.
+        flat = np.ldexp(flat, -np.frexp(np.abs(flat).max(axis=1, keepdims=True))[1])
+        pairs = len(self._above[0])
+        diagonal, real, imaginary = np.split(flat, [self.rows - 1, self.rows - 1 + pairs], axis=1)
+        matrix = np.zeros((len(flat), self.rows, self.rows), dtype=np.complex128)
+        matrix[:, *self._above] = (real + 1j * imaginary) / math.sqrt(2)
+        matrix += np.conj(matrix.transpose(0, 2, 1))
+        index = np.arange(self.rows)
+        matrix[:, index, index] = diagonal @ self._contrasts
+        matrix[~flat.any(axis=1), 0, 0] = 1.0
+        y = np.linalg.eigh(matrix)[1][:, :, -1]
+        size = np.abs(y[:, :1])
+        y = y * np.where(size > 0, np.conj(y[:, :1]) / np.where(size > 0, size, 1.0), 1.0)
+        length = vector_norm(y[:, 1:])
+        c = unit_direction(y[:, 1:], length) * np.arctan2(length, size[:, 0])[:, None]
+        points = self.frame.exp_coords(self.frame.origin, np.hstack([c.real, c.imag]))
+        return points.reshape(*vectors.shape[:-1], *self.frame.shape)
+
+    def sensitivity(self, n: int) -> Sensitivity:
+        """Sqrt 2 sin(2r)/n."""
+        return of_extrinsic_mean(self.ball, n)
+
+    def forecast(self, radius: RadialLaw) -> Forecast:
+        """Return the law for the smallest gap of eigenvalues that the ball allows: cos(2r)."""
+        gap = 0.0 if self.ball.is_whole else math.cos(2 * self.ball.effective_radius)
+        return turned_eigenvector(radius, self.rows, gap)
+
+
+def extrinsic_embedding(ball: Ball) -> Embedding | None:
+    """Return the embedding of a sphere or of planar shapes; None elsewhere.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import SPD
+    >>> extrinsic_embedding(Ball.whole(Sphere(2))).size, extrinsic_embedding(Ball.whole(KendallShapes(8))).size
+    (3, 48)
+    >>> extrinsic_embedding(Ball(SPD(2), np.eye(2), 1.0)) is None
+    True
+    """
+    if isinstance(ball.space, Sphere):
+        return SphereEmbedding(ball)
+    return ShapeEmbedding(ball) if isinstance(ball.space, KendallShapes) else None
