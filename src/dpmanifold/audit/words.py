@@ -76,7 +76,12 @@ _LAWS = {
 
 
 def word_log_likelihood(
-    outputs: npt.ArrayLike, statistic: npt.ArrayLike, scale: float, *, law: str = "gaussian"
+    outputs: npt.ArrayLike,
+    statistic: npt.ArrayLike,
+    scale: float,
+    *,
+    law: str = "gaussian",
+    center: npt.ArrayLike = 0.0,
 ) -> FloatArray:
     """Return the log probability that floating-point noise on `statistic` gives exactly these doubles.
 
@@ -86,6 +91,7 @@ def word_log_likelihood(
     statistic : the candidate, shape (d,): the doubles that noise would have been added to
     scale : of the noise
     law : "gaussian" (any d) or "laplace" (d = 1)
+    center : what the program adds last, shape (d,) or a number: outputs are center + (statistic + noise)
 
     Returns
     -------
@@ -94,8 +100,8 @@ def word_log_likelihood(
     Examples
     --------
     >>> from dpmanifold.noise.source import SimulationSource
-    >>> y = 1.0 + SimulationSource(0).normal((1000, 3)) * 0.2
-    >>> own, other = (word_log_likelihood(y, [x, x, x], 0.2) for x in (1.0, 0.98))
+    >>> y = 0.1 + SimulationSource(0).normal((1000, 3)) * 2.0
+    >>> own, other = (word_log_likelihood(y, [x, x, x], 2.0) for x in (0.1, -0.1))
     >>> bool(np.isfinite(own).all()), float(np.mean(other == -np.inf)) > 0.4
     (True, True)
     """
@@ -107,55 +113,53 @@ def word_log_likelihood(
     if law not in _LAWS or (law == "laplace" and x.size != 1):
         raise InvalidArgumentError(f'law must be "gaussian", or "laplace" with d = 1, got {law!r} with d = {x.size}.')
     scale = positive_float(scale, "scale")
-    repeated = np.broadcast_to(x, y.shape).ravel()
-    share = _shares(y.ravel(), repeated, scale, _LAWS[law])
+    about, shift = (np.broadcast_to(numbers, y.shape).ravel() for numbers in (x, np.asarray(center, dtype=np.float64)))
+    share = _shares(y.ravel(), about, shift, scale, _LAWS[law])
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(share).reshape(y.shape).sum(axis=1))
 
 
-def _shares(y: FloatArray, x: FloatArray, scale: float, law: _Law) -> FloatArray:
-    """Return the share of the words with x + noise == y, one for each pair."""
+def _shares(y: FloatArray, x: FloatArray, shift: FloatArray, scale: float, law: _Law) -> FloatArray:
+    """Return the share of the words with shift + (x + noise) == y, one for each entry."""
     # The reals that round to y, a little generously, as values of noise/scale.
-    room = (np.spacing(np.abs(y)) + np.spacing(np.abs(x))) / scale
-    z = (y - x) / scale
+    moved = y - shift
+    room = (np.spacing(np.abs(y)) + np.spacing(np.abs(moved)) + np.spacing(np.abs(x))) / scale
+    z = (moved - x) / scale
     size, sign = np.abs(z), np.where(z < 0, -1.0, 1.0)
-    share = np.empty_like(y)
+    share = law.density(size) * np.spacing(np.abs(y)) / scale
     for half, mine in ((law.inner, size <= law.middle), (law.outer, size > law.middle)):
         which = np.flatnonzero(mine)
         ends = half.to_uniform(np.maximum(size[which] - room[which], 0.0)), half.to_uniform(size[which] + room[which])
         low, high = (np.clip(u, 2.0**-1022, 1.0).view(np.int64) for u in (np.minimum(*ends), np.maximum(*ends)))
         margin = _MARGIN + (_MARGIN_PER_CONDITION * half.condition(size[which])).astype(np.int64)
-        low, width = low - margin, high - low + 2 * margin + 1
-        many = width > _MANY + 2 * margin
-        spread = law.density(size[which]) * np.spacing(np.abs(y[which])) / scale
-        share[which] = spread
-        few = which[~many]
-        share[few] = _counted(y[few], x[few], sign[few], scale, half, low[~many], width[~many])
+        few = high - low <= _MANY
+        tried = which[few]
+        windows = (low - margin)[few], (high - low + 2 * margin + 1)[few]
+        share[tried] = _counted(y[tried], x[tried], shift[tried], sign[tried] * scale, half, *windows)
     return share
 
 
 def _counted(
     y: FloatArray,
     x: FloatArray,
-    sign: FloatArray,
-    scale: float,
+    shift: FloatArray,
+    scale: FloatArray,
     half: _Half,
     low: npt.NDArray[np.int64],
     width: npt.NDArray[np.int64],
 ) -> FloatArray:
-    """Try the doubles u of each window and add up the probabilities of those that give y."""
+    """Try the doubles u of each window and add up the probabilities of those that give y; scales carry the sign."""
     found = np.zeros_like(y)
     if y.size == 0:
         return found
-    most = int(width.max())
-    step = max(1, _TRIED_AT_ONCE // most)
+    offset = np.arange(int(width.max()))
+    step = max(1, _TRIED_AT_ONCE // offset.size)
     for start in range(0, y.size, step):
         part = slice(start, start + step)
-        bits = low[part, None] + np.arange(most)
-        valid = (bits >= _SMALLEST_NORMAL) & (bits <= _LARGEST_BELOW_ONE) & (np.arange(most) < width[part, None])
+        bits = low[part, None] + offset
+        valid = (bits >= _SMALLEST_NORMAL) & (bits <= _LARGEST_BELOW_ONE) & (offset < width[part, None])
         u = np.clip(bits, _SMALLEST_NORMAL, _LARGEST_BELOW_ONE).view(np.float64)
-        noise = sign[part, None] * half.of_uniform(u) * scale
-        hits = valid & (x[part, None] + noise == y[part, None])
+        reached = shift[part, None] + (x[part, None] + half.of_uniform(u) * scale[part, None])
         # A quarter for the sign and the half; a uniform's probability is the gap above it.
-        found[part] = (np.spacing(u) * hits).sum(axis=1) / 4
+        found[part] = (np.spacing(u) * (valid & (reached == y[part, None]))).sum(axis=1) / 4
     return found
