@@ -5,7 +5,7 @@ from dpmanifold.audit.findings import Audit, Finding
 from dpmanifold.audit.low_bits import low_bit_scores
 from dpmanifold.audit.mean import audit_mean
 from dpmanifold.audit.picture import picture
-from dpmanifold.audit.words import word_log_likelihood
+from dpmanifold.audit.words import word_log_likelihood, word_log_ratio
 
 __all__ = [
     "Audit",
@@ -17,4 +17,5 @@ __all__ = [
     "observed_delta",
     "picture",
     "word_log_likelihood",
+    "word_log_ratio",
 ]

@@ -23,6 +23,8 @@ Measure: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 It is asked where the first is the larger one; what it says elsewhere only ranks events.
 """
 
+Counts: TypeAlias = npt.NDArray[np.intp]
+
 # Probabilities are kept this far from 0 and 1 where a measure would be infinite.
 _TINY = 1e-12
 # Rényi orders, 1 among them, at which two probabilities are compared.
@@ -188,12 +190,12 @@ def _above_zero(measure: Measure, p: FloatArray, q: FloatArray) -> float:
     return max(0.0, float(measure(p, q)[0])) if p > q else 0.0
 
 
-def _at_least(hits: FloatArray, m: int, alpha: float) -> FloatArray:
+def _at_least(hits: Counts, m: int, alpha: float) -> FloatArray:
     """Return what probabilities exceed but for a chance of alpha, from m trials each (Clopper and Pearson)."""
     return np.where(hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), m - hits + 1), 0.0)
 
 
-def _at_most(hits: FloatArray, m: int, alpha: float) -> FloatArray:
+def _at_most(hits: Counts, m: int, alpha: float) -> FloatArray:
     """Return what probabilities stay below but for a chance of alpha."""
     return np.where(hits < m, stats.beta.ppf(1 - alpha, hits + 1, np.maximum(m - hits, 1)), 1.0)
 

@@ -10,7 +10,7 @@ from dpmanifold.facts import facts_table, facts_text, json_safe
 from dpmanifold.privacy import Promise
 from dpmanifold.records import ball_to_dict
 
-BLACK_BOX, LOW_BITS, WORDS, TIMING = "black box", "low bits", "random words", "time of the draw"
+BLACK_BOX, LOW_BITS, WORDS, TIMING = "black box", "low bits", "random words", "timing"
 ADVANTAGE = "advantage"
 
 
@@ -20,7 +20,7 @@ class Finding:
 
     Attributes
     ----------
-    attack : "black box", "low bits", "random words" or "time of the draw"
+    attack : "black box", "low bits", "random words" or "timing" (of the draw, without the solver)
     data : "worst case" or "generic"
     measure : what is measured: "epsilon", "mu" or "rho" of the promise, or "advantage"
     allowed : the most that the promise allows
@@ -87,11 +87,11 @@ class Audit:
         """Say what was shown, and no more."""
         broken = [f for f in self.findings if f.refuted]
         if not broken:
-            return "Nothing was refuted: no attack exceeds what the promise allows. That is no proof of it."
+            return "Nothing was refuted: no bound exceeds what the promise allows. That proves nothing."
         worst = max(broken, key=lambda f: f.lower / f.allowed)
         return (
-            f"THE PROMISE IS REFUTED by {worst.attack}, {worst.data} data: {worst.measure} at least {worst.lower:.3g} "
-            f"where {worst.allowed:.3g} is allowed."
+            f"REFUTED by {worst.attack} on {worst.data} data: {worst.measure} at least {worst.lower:.3g}, "
+            f"allowed {worst.allowed:.3g}."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -120,4 +120,4 @@ def _trailing_zeros(number: FloatArray) -> Labels:
 
 def _multiple(number: FloatArray, unit: float) -> Labels:
     """Return whether doubles are multiples of a power of two, and of its halves, quarters and eighths."""
-    return np.sum([np.fmod(number, unit / 2**k) == 0 for k in range(4)], axis=0).astype(np.int64)
+    return np.asarray(np.sum([np.fmod(number, unit / 2**k) == 0 for k in range(4)], axis=0), dtype=np.int64)

@@ -13,7 +13,7 @@ from dpmanifold.audit.empirical import Certificate, Measure, advantage, certifie
 from dpmanifold.audit.findings import ADVANTAGE, BLACK_BOX, LOW_BITS, TIMING, WORDS, Audit, Finding
 from dpmanifold.audit.low_bits import low_bit_scores
 from dpmanifold.audit.neighbours import Neighbours, neighbours, statistic_in_frame
-from dpmanifold.audit.words import word_log_likelihood
+from dpmanifold.audit.words import word_log_ratio
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Euclidean
@@ -26,8 +26,6 @@ from dpmanifold.stats.inputs import checked_question
 # Certificates need 100 outputs of each of the two data sets of both pairs in either half.
 LEAST_RUNS = 800
 _DATA_SETS = 4
-# Log likelihood ratios are cut here: beyond e^50 nothing is left to tell.
-_CERTAIN = 50.0
 _WORDS_OF = {
     "wrapped-gaussian": "gaussian", "wrapped-gaussian-classical": "gaussian", "riemannian-gaussian": "gaussian",
     "riemannian-laplace": "laplace", "wrapped-laplace": "laplace",
@@ -47,7 +45,7 @@ def audit_mean(
     rng: Rng = None,
     progress: Progress | None = None,
 ) -> Audit:
-    """Attack a private mean: how well do its releases, and the time they take, tell neighbouring data sets apart?
+    """Attack a private mean: how well its releases, and the time they take, tell neighbouring data sets apart.
 
     Two pairs of data sets are made from public numbers: everybody at one edge of the ball and one unit moved to the
     opposite edge, and generic data with one unit moved across the centre. `private_mean` is called many times on each,
@@ -57,7 +55,7 @@ def audit_mean(
     - low bits: a classifier that sees the last bits of the doubles alone (:func:`low_bit_scores`);
     - random words: on Euclidean space with normal noise (or Laplace noise and d = 1), how many random words would give
       exactly this output from either statistic, if noise were drawn in doubles (:func:`word_log_likelihood`);
-    - time of the draw, the solver not included.
+    - timing: how long the draw takes, the solver not included.
 
     Half of the outputs picks the event, the other half tests it with Clopper-Pearson bounds. The last three bound the
     advantage, P(guess first | first) - P(guess first | second), which may be 2 best_guess(privacy) - 1 at most.
@@ -79,7 +77,7 @@ def audit_mean(
     >>> ball = Ball(Euclidean(1), [0.0], 1.0)
     >>> found = audit_mean(10, ball, GDP(1.0), runs=800)
     >>> [finding.attack for finding in found.findings if finding.data == "generic"]
-    ['black box', 'low bits', 'random words', 'time of the draw']
+    ['black box', 'low bits', 'random words', 'timing']
     """
     n, runs = positive_int(n, "n", 2), positive_int(runs, "runs", LEAST_RUNS)
     confidence = open_fraction(confidence, "confidence")
@@ -141,12 +139,16 @@ class _Target:
     def attacked(self, pair: Neighbours) -> list[tuple[str, FloatArray, FloatArray]]:
         """Return for every attack one number per output of either data set."""
         means, points = zip(*(statistic_in_frame(X, self.ball) for X in (pair.first, pair.second)), strict=True)
-        outputs = [self._releases(X) for X in (pair.first, pair.second)]
-        scores = [(BLACK_BOX, *(self._loss(values, means) for values in outputs))]
-        scores.append((LOW_BITS, *low_bit_scores(outputs[0], outputs[1], self.ball, means)))
+        first, second = (self._releases(X) for X in (pair.first, pair.second))
+        scores = [
+            (BLACK_BOX, self._loss(first, means), self._loss(second, means)),
+            (LOW_BITS, *low_bit_scores(first, second, self.ball, (means[0], means[1]))),
+        ]
         law = _WORDS_OF.get(self.mechanism.name)
-        if isinstance(self.ball.space, Euclidean) and (law == "gaussian" or (law and self.ball.space.dim == 1)):
-            scores.append((WORDS, *(self._word_ratio(values, means, law) for values in outputs)))
+        if isinstance(self.ball.space, Euclidean) and law and (law == "gaussian" or self.ball.space.dim == 1):
+            how = {"law": law, "center": self.ball.center}
+            ratios = (word_log_ratio(values, *means, self.calibration.scale, **how) for values in (first, second))
+            scores.append((WORDS, *ratios))
         return [*scores, (TIMING, *self._times(means, points))]
 
     def _releases(self, X: Array) -> Array:
@@ -167,15 +169,6 @@ class _Target:
         first, second = (space.dist(self.ball.from_frame(mean[None])[0], values) for mean in means)
         power = 1 if "laplace" in self.mechanism.name else 2
         return np.asarray(second**power - first**power)
-
-    def _word_ratio(self, values: Array, means: tuple[Array, ...], law: str) -> FloatArray:
-        """Return the log likelihood ratio of the doubles; 0 where neither candidate explains them."""
-        first, second = (
-            word_log_likelihood(values, mean, self.calibration.scale, law=law, center=self.ball.center)
-            for mean in means
-        )
-        with np.errstate(invalid="ignore"):
-            return np.clip(np.nan_to_num(first - second, nan=0.0), -_CERTAIN, _CERTAIN)
 
     def _times(self, means: tuple[Array, ...], points: tuple[Array, ...]) -> tuple[FloatArray, FloatArray]:
         """Time draws on both data sets in random order, so that a machine that slows down slows both."""

@@ -56,15 +56,16 @@ def _bars(axes: Axes, result: Audit) -> None:
         color = canvas.VERMILLION if finding.refuted else canvas.ESTIMATE
         axes.barh(row, lower, height=0.55, color=color, alpha=0.85, linewidth=0)
         axes.plot(seen, row, "o", color=canvas.INK, markersize=3.5)
-        axes.annotate(f"{finding.measure} ≥ {finding.lower:.3g} of {finding.allowed:.3g}", (max(lower, seen, 1.0), row),
-                      xytext=(7, 0), textcoords="offset points", fontsize=7.5, va="center", color=canvas.INK)  # fmt: skip
+        text = f"{finding.measure} ≥ {finding.lower:.3g} of {finding.allowed:.3g}"
+        axes.annotate(text, (max(lower, seen, 1.0), row), xytext=(7, 0), textcoords="offset points", fontsize=7.5,
+                      va="center", color=canvas.INK)  # fmt: skip
         shares += [lower, seen]
     axes.bar(0, 0, color=canvas.ESTIMATE, alpha=0.85, label="shown, within the promise")
     if result.refuted:
         axes.bar(0, 0, color=canvas.VERMILLION, alpha=0.85, label="shown, REFUTES the promise")
     axes.plot([], [], "o", color=canvas.INK, markersize=3.5, label="seen")
     axes.axvline(1.0, color=canvas.BALL, linewidth=1.2, linestyle="--", label="allowed")
-    axes.set_xlim(0, 1.5 * max(1.0, *shares))
+    axes.set_xlim(0, 1.6 * max(1.0, *shares))
     axes.set_yticks(range(len(result.findings)), [f"{f.attack}, {f.data}" for f in result.findings])
     axes.set_ylim(len(result.findings) - 0.45, -0.55)
     canvas.tidy(axes, "shown, as a multiple of what the promise allows", grid="x")

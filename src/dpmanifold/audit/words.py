@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from dpmanifold._check import FloatArray, positive_float
+from dpmanifold._check import FloatArray, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError
 
 # Doubles on either side of the solution that are tried besides those it needs: what inverses are off by, and what is
@@ -28,6 +29,8 @@ from dpmanifold.errors import InvalidArgumentError
 _MARGIN, _MARGIN_PER_CONDITION = 32, 16
 # Where more words than this lead to one double their number is as good as their share: no gap is left to see.
 _MANY = 512
+# Log ratios are cut here: beyond e^50 nothing is left to tell.
+_CERTAIN = 50.0
 _TRIED_AT_ONCE = 4_000_000
 _LARGEST_BELOW_ONE = np.float64(1.0).view(np.int64) - 1
 _SMALLEST_NORMAL = np.float64(2.0**-1022).view(np.int64)
@@ -88,7 +91,7 @@ def word_log_likelihood(
     Parameters
     ----------
     outputs : doubles that left, shape (m, d)
-    statistic : the candidate, shape (d,): the doubles that noise would have been added to
+    statistic : the candidate, shape (d,) or one per output (m, d): the doubles that noise would have been added to
     scale : of the noise
     law : "gaussian" (any d) or "laplace" (d = 1)
     center : what the program adds last, shape (d,) or a number: outputs are center + (statistic + noise)
@@ -106,17 +109,41 @@ def word_log_likelihood(
     (True, True)
     """
     y, x = np.asarray(outputs, dtype=np.float64), np.asarray(statistic, dtype=np.float64)
-    if y.ndim != 2 or x.shape != y.shape[1:]:
+    if y.ndim != 2 or x.shape not in (y.shape, y.shape[1:]):
         raise InvalidArgumentError(
-            f"outputs must have shape (m, d) and statistic (d,), got {y.shape} and {x.shape}. Reshape them."
+            f"outputs must have shape (m, d) and statistic (d,) or (m, d), got {y.shape} and {x.shape}. Reshape them."
         )
-    if law not in _LAWS or (law == "laplace" and x.size != 1):
-        raise InvalidArgumentError(f'law must be "gaussian", or "laplace" with d = 1, got {law!r} with d = {x.size}.')
+    if not isinstance(law, str) or law not in _LAWS or (law == "laplace" and y.shape[1] != 1):
+        raise InvalidArgumentError(
+            f'law must be "gaussian", or "laplace" with d = 1, got {shown(law)} with d = {y.shape[1]}.'
+        )
     scale = positive_float(scale, "scale")
     about, shift = (np.broadcast_to(numbers, y.shape).ravel() for numbers in (x, np.asarray(center, dtype=np.float64)))
     share = _shares(y.ravel(), about, shift, scale, _LAWS[law])
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(share).reshape(y.shape).sum(axis=1))
+
+
+def word_log_ratio(
+    outputs: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike, scale: float, **how: Any
+) -> FloatArray:
+    """Return by how much `first` explains the doubles better than `second`: a log ratio cut at 50 on either side.
+
+    It is 0 where neither explains them: the noise was then not drawn in doubles.
+
+    Parameters
+    ----------
+    outputs, scale, how : as in :func:`word_log_likelihood`
+    first, second : the two candidates
+
+    Examples
+    --------
+    >>> word_log_ratio([[0.25]], [0.125], [0.125], 1.0)
+    array([0.])
+    """
+    ours, theirs = (word_log_likelihood(outputs, candidate, scale, **how) for candidate in (first, second))
+    with np.errstate(invalid="ignore"):
+        return np.clip(np.nan_to_num(ours - theirs, nan=0.0), -_CERTAIN, _CERTAIN)
 
 
 def _shares(y: FloatArray, x: FloatArray, shift: FloatArray, scale: float, law: _Law) -> FloatArray:
