@@ -40,7 +40,7 @@ def audit_mean(
     privacy: Promise,
     *,
     mechanism: str = "auto",
-    runs: int = 20_000,
+    runs: int = 10_000,
     confidence: float = 0.999,
     rng: Rng = None,
     progress: Progress | None = None,

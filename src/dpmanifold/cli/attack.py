@@ -29,7 +29,7 @@ def audit(
     mu: options.Mu = None,
     rho: options.Rho = None,
     mechanism: options.Mechanism = "auto",
-    runs: Annotated[int, typer.Option(help="Releases to make in all; more of them show more.")] = 20_000,
+    runs: Annotated[int, typer.Option(help="Releases to make in all; more of them show more.")] = 10_000,
     confidence: Annotated[float, typer.Option(help="That all bounds hold together, between 0 and 1.")] = 0.999,
     quiet: options.Quiet = False,
     picture: options.Picture = None,
