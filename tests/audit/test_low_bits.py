@@ -11,7 +11,13 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import frechet
-from dpmanifold.audit import certified_epsilon, low_bit_scores, word_log_likelihood, word_log_ratio
+from dpmanifold.audit import (
+    certified_epsilon,
+    low_bit_scores,
+    tangent_word_log_ratio,
+    word_log_likelihood,
+    word_log_ratio,
+)
 from dpmanifold.audit.neighbours import neighbours, statistic_in_frame
 from dpmanifold.mechanisms import choose
 from dpmanifold.noise.source import SimulationSource
@@ -32,10 +38,10 @@ def release(X, ball, privacy, rng, arithmetic, function=dpm.private_mean, **opti
     return function(X, ball, privacy, units=dpm.EACH_RECORD, confirm=True, rng=rng, **given)
 
 
-def means(pair, ball, privacy, arithmetic, runs, seed):
+def means(pair, ball, privacy, arithmetic, runs, seed, mechanism="auto"):
     """Released means on both data sets of a pair, (runs, *shape) each; and the two candidates in the frame."""
     rng = np.random.default_rng(seed)
-    name = choose("auto", ball, len(pair.first), privacy)[0].name
+    name = choose(mechanism, ball, len(pair.first), privacy)[0].name
     outputs = [
         np.stack([release(X, ball, privacy, rng, arithmetic, mechanism=name).value for _ in range(runs)])
         for X in (pair.first, pair.second)
@@ -213,6 +219,27 @@ def test_random_words_give_the_centre_of_a_ball_away(arithmetic):
     judge(arithmetic, won(*ratios), runs, privacy, 0.7)
 
 
+def about_origin(space, radius):
+    return dpm.Ball(space, space.origin, radius)
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@pytest.mark.parametrize(
+    ("ball", "n", "reach", "runs", "loses_by"),
+    [
+        (about_origin(dpm.Hyperbolic(2), 1.0), 10, 4, 150, 0.5),
+        (dpm.Ball(dpm.SPD(2), [[1.0, 0.2], [0.2, 0.8]], 1.0), 100, 6, 300, 0.1),
+    ],
+    ids=repr,
+)
+def test_random_words_behind_a_point_give_it_away(ball, n, reach, runs, loses_by, arithmetic):
+    _, pair = neighbours(ball, n)
+    outputs, candidates = means(pair, ball, GAUSSIAN, arithmetic, runs, 6, "wrapped-gaussian")
+    scale = choose("wrapped-gaussian", ball, n, GAUSSIAN)[1].scale
+    ratios = [tangent_word_log_ratio(values, ball, *candidates, scale, reach=reach) for values in outputs]
+    judge(arithmetic, won(*ratios), runs, GAUSSIAN, loses_by)
+
+
 # ------------------------------------------------------------ the classifier
 
 
@@ -220,10 +247,6 @@ def classifier_won(ball, privacy, arithmetic, runs, seed=0, kind="generic"):
     pair = next(pair for pair in neighbours(ball, N) if pair.name == kind)
     outputs, candidates = means(pair, ball, privacy, arithmetic, runs, seed)
     return won(*(score[runs // 2 :] for score in low_bit_scores(*outputs, ball, candidates)))
-
-
-def about_origin(space, radius):
-    return dpm.Ball(space, space.origin, radius)
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)

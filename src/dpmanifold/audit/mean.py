@@ -13,6 +13,7 @@ from dpmanifold.audit.empirical import Certificate, Measure, advantage, certifie
 from dpmanifold.audit.findings import ADVANTAGE, BLACK_BOX, LOW_BITS, TIMING, WORDS, Audit, Finding
 from dpmanifold.audit.low_bits import low_bit_scores
 from dpmanifold.audit.neighbours import Neighbours, neighbours, statistic_in_frame
+from dpmanifold.audit.preimages import tangent_word_log_ratio
 from dpmanifold.audit.words import word_log_ratio
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
@@ -31,7 +32,11 @@ _WORDS_OF = {
     "riemannian-laplace": "laplace", "wrapped-laplace": "laplace",
 }  # fmt: skip
 
+# On other spaces the doubles next to a point's logarithm are tried, in so few dimensions that it can be done.
+_WRAPPED, _FEW_DIMENSIONS = ("wrapped-gaussian", "wrapped-gaussian-classical"), 3
+
 Progress = Callable[[int], None]
+_Pair = tuple[Array, Array]
 
 
 def audit_mean(
@@ -54,7 +59,8 @@ def audit_mean(
     - black box: the likelihood ratio of the law in real numbers bounds the promise's own parameter from below;
     - low bits: a classifier that sees the last bits of the doubles alone (:func:`low_bit_scores`);
     - random words: on Euclidean space with normal noise (or Laplace noise and d = 1), how many random words would give
-      exactly this output from either statistic, if noise were drawn in doubles (:func:`word_log_likelihood`);
+      exactly this output from either statistic, if noise were drawn in doubles (:func:`word_log_likelihood`); also for
+      wrapped normal noise on other spaces of dimension 3 or less (:func:`tangent_word_log_ratio`);
     - timing: how long the draw takes, the solver not included.
 
     Half of the outputs picks the event, the other half tests it with Clopper-Pearson bounds. The last three bound the
@@ -138,17 +144,16 @@ class _Target:
 
     def attacked(self, pair: Neighbours) -> list[tuple[str, FloatArray, FloatArray]]:
         """Return for every attack one number per output of either data set."""
-        means, points = zip(*(statistic_in_frame(X, self.ball) for X in (pair.first, pair.second)), strict=True)
+        (one, its), (other, others) = (statistic_in_frame(X, self.ball) for X in (pair.first, pair.second))
+        means, points = (one, other), (its, others)
         first, second = (self._releases(X) for X in (pair.first, pair.second))
         scores = [
             (BLACK_BOX, self._loss(first, means), self._loss(second, means)),
-            (LOW_BITS, *low_bit_scores(first, second, self.ball, (means[0], means[1]))),
+            (LOW_BITS, *low_bit_scores(first, second, self.ball, means)),
         ]
-        law = _WORDS_OF.get(self.mechanism.name)
-        if isinstance(self.ball.space, Euclidean) and law and (law == "gaussian" or self.ball.space.dim == 1):
-            how = {"law": law, "center": self.ball.center}
-            ratios = (word_log_ratio(values, *means, self.calibration.scale, **how) for values in (first, second))
-            scores.append((WORDS, *ratios))
+        ratio = self._word_ratio(means)
+        if ratio is not None:
+            scores.append((WORDS, ratio(first), ratio(second)))
         return [*scores, (TIMING, *self._times(means, points))]
 
     def _releases(self, X: Array) -> Array:
@@ -163,14 +168,23 @@ class _Target:
             self._advance()
         return np.stack(values)
 
-    def _loss(self, values: Array, means: tuple[Array, ...]) -> FloatArray:
+    def _loss(self, values: Array, means: _Pair) -> FloatArray:
         """Return the log likelihood ratio in real numbers, up to a factor and for truncated laws a constant."""
         space = self.ball.space
         first, second = (space.dist(self.ball.from_frame(mean[None])[0], values) for mean in means)
         power = 1 if "laplace" in self.mechanism.name else 2
         return np.asarray(second**power - first**power)
 
-    def _times(self, means: tuple[Array, ...], points: tuple[Array, ...]) -> tuple[FloatArray, FloatArray]:
+    def _word_ratio(self, means: _Pair) -> Callable[[Array], FloatArray] | None:
+        """Return how random words are counted behind outputs of this mechanism on this space; None where nobody can."""
+        law, scale, ball = _WORDS_OF.get(self.mechanism.name), self.calibration.scale, self.ball
+        if isinstance(ball.space, Euclidean) and law and (law == "gaussian" or ball.space.dim == 1):
+            return lambda values: word_log_ratio(values, *means, scale, law=law, center=ball.center)
+        if self.mechanism.name in _WRAPPED and ball.space.dim <= _FEW_DIMENSIONS:
+            return lambda values: tangent_word_log_ratio(values, ball, *means, scale)
+        return None
+
+    def _times(self, means: _Pair, points: _Pair) -> tuple[FloatArray, FloatArray]:
         """Time draws on both data sets in random order, so that a machine that slows down slows both."""
         source = as_source(self.rng)
         sides = np.repeat([0, 1], self.each)

@@ -30,7 +30,7 @@ _MARGIN, _MARGIN_PER_CONDITION = 32, 16
 # Where more words than this lead to one double their number is as good as their share: no gap is left to see.
 _MANY = 512
 # Log ratios are cut here: beyond e^50 nothing is left to tell.
-_CERTAIN = 50.0
+CERTAIN = 50.0
 _TRIED_AT_ONCE = 4_000_000
 _LARGEST_BELOW_ONE = np.float64(1.0).view(np.int64) - 1
 _SMALLEST_NORMAL = np.float64(2.0**-1022).view(np.int64)
@@ -143,7 +143,7 @@ def word_log_ratio(
     """
     ours, theirs = (word_log_likelihood(outputs, candidate, scale, **how) for candidate in (first, second))
     with np.errstate(invalid="ignore"):
-        return np.clip(np.nan_to_num(ours - theirs, nan=0.0), -_CERTAIN, _CERTAIN)
+        return np.clip(np.nan_to_num(ours - theirs, nan=0.0), -CERTAIN, CERTAIN)
 
 
 def _shares(y: FloatArray, x: FloatArray, shift: FloatArray, scale: float, law: _Law) -> FloatArray:
