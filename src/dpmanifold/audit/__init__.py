@@ -1,5 +1,23 @@
-"""Exact and empirical checks of a mechanism's promise."""
+"""Attacks on a mechanism's promise: bounds from below with stated confidence. An audit can refute, never prove."""
 
-from dpmanifold.audit.empirical import certified_epsilon, observed_delta
+from dpmanifold.audit.empirical import certified, certified_epsilon, observed_delta
+from dpmanifold.audit.findings import Audit, Finding
+from dpmanifold.audit.low_bits import low_bit_scores
+from dpmanifold.audit.mean import audit_mean
+from dpmanifold.audit.picture import picture
+from dpmanifold.audit.preimages import tangent_word_log_ratio
+from dpmanifold.audit.words import word_log_likelihood, word_log_ratio
 
-__all__ = ["certified_epsilon", "observed_delta"]
+__all__ = [
+    "Audit",
+    "Finding",
+    "audit_mean",
+    "certified",
+    "certified_epsilon",
+    "low_bit_scores",
+    "observed_delta",
+    "picture",
+    "tangent_word_log_ratio",
+    "word_log_likelihood",
+    "word_log_ratio",
+]

@@ -1,0 +1,202 @@
+"""The audit of a private mean: attacks on what users call, on data made from public numbers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
+from dpmanifold.audit.empirical import Certificate, Measure, advantage, certified, epsilon_of, mu_of, rho_of
+from dpmanifold.audit.findings import ADVANTAGE, BLACK_BOX, LOW_BITS, TIMING, WORDS, Audit, Finding
+from dpmanifold.audit.low_bits import low_bit_scores
+from dpmanifold.audit.neighbours import Neighbours, neighbours, statistic_in_frame
+from dpmanifold.audit.preimages import tangent_word_log_ratio
+from dpmanifold.audit.words import word_log_ratio
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import Euclidean
+from dpmanifold.mechanisms import Calibration, Mechanism, choose
+from dpmanifold.noise.source import Rng, as_source
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, best_guess
+from dpmanifold.stats import EACH_RECORD, private_mean
+from dpmanifold.stats.inputs import checked_question
+
+# Certificates need 100 outputs of each of the two data sets of both pairs in either half.
+LEAST_RUNS = 800
+_DATA_SETS = 4
+_WORDS_OF = {
+    "wrapped-gaussian": "gaussian", "wrapped-gaussian-classical": "gaussian", "riemannian-gaussian": "gaussian",
+    "riemannian-laplace": "laplace", "wrapped-laplace": "laplace",
+}  # fmt: skip
+
+# On other spaces the doubles next to a point's logarithm are tried, in so few dimensions that it can be done.
+_WRAPPED, _FEW_DIMENSIONS = ("wrapped-gaussian", "wrapped-gaussian-classical"), 3
+
+Progress = Callable[[int], None]
+_Pair = tuple[Array, Array]
+
+
+def audit_mean(
+    n: int,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    mechanism: str = "auto",
+    runs: int = 10_000,
+    confidence: float = 0.999,
+    rng: Rng = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Attack a private mean: how well its releases, and the time they take, tell neighbouring data sets apart.
+
+    Two pairs of data sets are made from public numbers: everybody at one edge of the ball and one unit moved to the
+    opposite edge, and generic data with one unit moved across the centre. `private_mean` is called many times on each,
+    with `project=False` and `shrink=None`: whoever sees the draw sees more. Then
+
+    - black box: the likelihood ratio of the law in real numbers bounds the promise's own parameter from below;
+    - low bits: a classifier that sees the last bits of the doubles alone (:func:`low_bit_scores`);
+    - random words: on Euclidean space with normal noise (or Laplace noise and d = 1), how many random words would give
+      exactly this output from either statistic, if noise were drawn in doubles (:func:`word_log_likelihood`); also for
+      wrapped normal noise on other spaces of dimension 3 or less (:func:`tangent_word_log_ratio`);
+    - timing: how long the draw takes, the solver not included.
+
+    Half of the outputs picks the event, the other half tests it with Clopper-Pearson bounds. The last three bound the
+    advantage, P(guess first | first) - P(guess first | second), which may be 2 best_guess(privacy) - 1 at most.
+
+    Parameters
+    ----------
+    n : number of units; 10 to 100 are as good as many, and faster
+    ball : public ball
+    privacy : PureDP, ApproxDP, ZCDP or GDP
+    mechanism : "auto" or a name; not a baseline
+    runs : how many releases to make in all, at least 800
+    confidence : that all bounds hold together
+    rng : None for what users get; a seed or generator for what simulations get
+    progress : called with the number of calls made so far, of 2 runs (releases, then timed draws)
+
+    Examples
+    --------
+    >>> from dpmanifold.privacy import GDP
+    >>> ball = Ball(Euclidean(1), [0.0], 1.0)
+    >>> found = audit_mean(10, ball, GDP(1.0), runs=800)
+    >>> [finding.attack for finding in found.findings if finding.data == "generic"]
+    ['black box', 'low bits', 'random words', 'timing']
+    """
+    n, runs = positive_int(n, "n", 2), positive_int(runs, "runs", LEAST_RUNS)
+    confidence = open_fraction(confidence, "confidence")
+    checked_question(ball, privacy)
+    chosen, calibration = choose(mechanism, ball, n, privacy)[:2]
+    if chosen.baseline:
+        raise InvalidArgumentError(
+            f"mechanism {chosen.name} is a baseline: its value is no point of the space, and an audit compares points. "
+            "See dpm mechanisms for the others."
+        )
+    bits = None if rng is None else as_source(rng)  # one stream for all releases
+    target = _Target(ball, privacy, chosen, calibration, bits, runs // _DATA_SETS, progress or (lambda done: None))
+    seen = [(pair.name, *found) for pair in neighbours(ball, n) for found in target.attacked(pair)]
+    each = 1 - (1 - confidence) / len(seen)
+    findings = []
+    for data, attack, first, second in seen:
+        name, measure, allowed = _bounded(privacy) if attack == BLACK_BOX else (ADVANTAGE, advantage, _guess(privacy))
+        found: Certificate = certified(first, second, measure, confidence=each)
+        promised = attack != TIMING or chosen.covers_timing
+        findings.append(Finding(attack, data, name, allowed, found.estimate, found.lower, promised))
+    order = (BLACK_BOX, LOW_BITS, WORDS, TIMING)
+    findings.sort(key=lambda finding: order.index(finding.attack))
+    made = _DATA_SETS * target.each
+    return Audit(ball, n, privacy, chosen.name, made, confidence, tuple(findings))
+
+
+def _bounded(privacy: Promise) -> tuple[str, Measure, float]:
+    """Return the parameter of a promise that events bound from below, how, and its value."""
+    match privacy:
+        case PureDP(epsilon):
+            return "epsilon", epsilon_of(), epsilon
+        case ApproxDP(epsilon, delta):
+            return "epsilon", epsilon_of(delta), epsilon
+        case GDP(mu):
+            return "mu", mu_of, mu
+        case ZCDP(rho):
+            return "rho", rho_of, rho
+    raise AssertionError("a promise is one of the four kinds")
+
+
+def _guess(privacy: Promise) -> float:
+    """Return the largest advantage that a promise allows: the total variation between neighbours."""
+    return 2 * best_guess(privacy) - 1
+
+
+@dataclass
+class _Target:
+    """A mechanism under attack; `each` is the number of releases per data set."""
+
+    ball: Ball
+    privacy: Promise
+    mechanism: Mechanism
+    calibration: Calibration
+    rng: Rng
+    each: int
+    progress: Progress
+    done: int = 0
+
+    def attacked(self, pair: Neighbours) -> list[tuple[str, FloatArray, FloatArray]]:
+        """Return for every attack one number per output of either data set."""
+        (one, its), (other, others) = (statistic_in_frame(X, self.ball) for X in (pair.first, pair.second))
+        means, points = (one, other), (its, others)
+        first, second = (self._releases(X) for X in (pair.first, pair.second))
+        scores = [
+            (BLACK_BOX, self._loss(first, means), self._loss(second, means)),
+            (LOW_BITS, *low_bit_scores(first, second, self.ball, means)),
+        ]
+        ratio = self._word_ratio(means)
+        if ratio is not None:
+            scores.append((WORDS, ratio(first), ratio(second)))
+        return [*scores, (TIMING, *self._times(means, points))]
+
+    def _releases(self, X: Array) -> Array:
+        """Return values of many releases: what users call, with nothing done to the draw."""
+        values = []
+        for _ in range(self.each):
+            release = private_mean(
+                X, self.ball, self.privacy, units=EACH_RECORD, mechanism=self.mechanism.name, confirm=True,
+                project=False, shrink=None, rng=self.rng,
+            )  # fmt: skip
+            values.append(release.value)
+            self._advance()
+        return np.stack(values)
+
+    def _loss(self, values: Array, means: _Pair) -> FloatArray:
+        """Return the log likelihood ratio in real numbers, up to a factor and for truncated laws a constant."""
+        space = self.ball.space
+        first, second = (space.dist(self.ball.from_frame(mean[None])[0], values) for mean in means)
+        power = 1 if "laplace" in self.mechanism.name else 2
+        return np.asarray(second**power - first**power)
+
+    def _word_ratio(self, means: _Pair) -> Callable[[Array], FloatArray] | None:
+        """Return how random words are counted behind outputs of this mechanism on this space; None where nobody can."""
+        law, scale, ball = _WORDS_OF.get(self.mechanism.name), self.calibration.scale, self.ball
+        if isinstance(ball.space, Euclidean) and law and (law == "gaussian" or ball.space.dim == 1):
+            return lambda values: word_log_ratio(values, *means, scale, law=law, center=ball.center)
+        if self.mechanism.name in _WRAPPED and ball.space.dim <= _FEW_DIMENSIONS:
+            return lambda values: tangent_word_log_ratio(values, ball, *means, scale)
+        return None
+
+    def _times(self, means: _Pair, points: _Pair) -> tuple[FloatArray, FloatArray]:
+        """Time draws on both data sets in random order, so that a machine that slows down slows both."""
+        source = as_source(self.rng)
+        sides = np.repeat([0, 1], self.each)
+        np.random.default_rng().shuffle(sides)
+        times = np.empty(sides.size)
+        for i, side in enumerate(sides):
+            start = time.perf_counter_ns()
+            self.mechanism.draw(self.ball, self.calibration, means[side], points[side], source)
+            times[i] = time.perf_counter_ns() - start
+            self._advance()
+        return times[sides == 0], times[sides == 1]
+
+    def _advance(self) -> None:
+        self.done += 1
+        self.progress(self.done)
