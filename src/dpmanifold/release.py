@@ -56,6 +56,13 @@ DRAW_COVERED = "the draw's work does not depend on the data; clipping and solvin
 NOT_COVERED = "not covered: the draw's work depends on the data"
 # How noise was drawn: ideal and rounded to a public grid, or as doubles.
 EXACT, FLOAT = "exact", "float"
+NO_ERROR = (
+    "without a ball no error can be stated: how far noise turns the average depends on how closely the records agree"
+)
+ESTIMANDS_TOLD = {
+    "tangent": "the tangent mean at the ball's centre: near the Fréchet mean, not equal to it on curved spaces",
+    "extrinsic": "the extrinsic mean (mean direction, full Procrustes mean): near the Fréchet mean, not equal to it",
+}
 FORMAT = "dpmanifold release 1"
 # A file that nests steps deeper, or holds larger numbers, is not one of ours.
 _DEEPEST = 8
@@ -140,6 +147,11 @@ class Release:
     # ---------------------------------------------------------------- what to expect
 
     @property
+    def estimand(self) -> str | None:
+        """Which mean: "frechet", "tangent" or "extrinsic" (theory: estimands); None of other statistics."""
+        return get(self.mechanism).estimand if self.statistic == "mean" else None
+
+    @property
     def calibration(self) -> Calibration:
         """The scale and its reason, as mechanisms take them."""
         return Calibration(self.mechanism, self.share, self.scale, self.sensitivity, self.rule)
@@ -196,6 +208,7 @@ class Release:
         """Names and texts to show, notes included."""
         facts = [
             ("value", repr(self.value) if self.statistic == "ball" else array_text(self.value)),
+            *self._estimand_facts(),
             ("promise", f"{self.privacy} for each {self.unit}, {self.n:,} of them"),
             ("mechanism", f"{self.mechanism}, scale {self.scale:.6g} ({self.rule})"),
             ("arithmetic", self._arithmetic_told),
@@ -203,7 +216,7 @@ class Release:
             ("ball", repr(self.ball)),
             ("center", array_text(self.ball.center, digits=4)),
         ]
-        if self._has_forecast:
+        if self._has_forecast and not self.ball.is_whole:
             high = float(self.noise_quantile(0.95))
             word = "" if self._is_exact() else "at most, "
             whose = " (of the draw in raw)" if self.shrinkage else ""
@@ -213,6 +226,10 @@ class Release:
         facts += [("note", text) for text in self.notes()]
         facts.append(("not covered", self._not_covered))
         return facts
+
+    def _estimand_facts(self) -> list[tuple[str, str]]:
+        told = ESTIMANDS_TOLD.get(self.estimand or "")
+        return [] if told is None else [("estimand", told)]
 
     @property
     def _arithmetic_told(self) -> str:
@@ -248,7 +265,8 @@ class Release:
     def _not_covered(self) -> str:
         time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
         bits = "" if self.is_exact else "attacks on the noise's low bits, "
-        return f"{bits}{time}; in no stated error: clipping to the public ball, sampling"
+        kind = "" if self.estimand in (None, "frechet") else ", the distance from the Fréchet mean"
+        return f"{bits}{time}; in no stated error: clipping to the public ball, sampling{kind}"
 
     @property
     def is_exact(self) -> bool:
@@ -261,6 +279,8 @@ class Release:
         All of it follows from the rest of the record.
         """
         found: dict[str, Any] = {"notes": told(self.notes), "not_covered": self._not_covered}
+        if self.estimand is not None:
+            found["estimand"] = self.estimand
         if self._has_forecast:
             found["noise_error"] = told(self.noise_error)
             found["noise_error_is_exact"] = told(self._is_exact)
@@ -275,7 +295,8 @@ class Release:
     @property
     def caution(self) -> str:
         """A warning in a few words where the noise leaves nothing of the answer; from public numbers."""
-        return " (as large as the ball: it says nothing)" if self._has_forecast and self._swamped() else ""
+        swamped = self._has_forecast and not self.ball.is_whole and self._swamped()
+        return " (as large as the ball: it says nothing)" if swamped else ""
 
     def _swamped(self) -> bool:
         return self._forecast().mean >= self.ball.radius
@@ -296,7 +317,9 @@ class Release:
         notes += self.notes_on_the_ball()
         if self.shrinkage:
             notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")
-        if self._swamped():
+        if self.ball.is_whole:
+            notes.append(NO_ERROR)
+        elif self._swamped():
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
         elif self._forecast().mean >= self.ball.radius / 2:
             notes.append("the noise is half the ball or more: the public centre may well be the better answer")

@@ -30,6 +30,7 @@ SPACES: dict[str, Callable[[int], Manifold]] = {
     "spd": SPD,
     "spd-riemann": lambda k: SPD(k, metric="riemann"),
 }
+WHOLE = "whole-space"
 EACH = "each-record"
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _MOST_CLASSES = 10_000
@@ -81,6 +82,8 @@ def ball_of(space: Manifold, radius: float | None, center: str | None, source: s
     if file is not None:
         if radius is not None or center is not None or source:
             raise InvalidArgumentError("--ball brings centre, radius and source with it: leave out the others.")
+        if file == WHOLE:
+            return Ball.whole(space)
         ball = read_ball(file)
         if ball.space != space:
             raise InvalidArgumentError(f"--ball holds a ball on {ball.space!r}, and the records are on {space!r}.")
@@ -88,7 +91,7 @@ def ball_of(space: Manifold, radius: float | None, center: str | None, source: s
     if radius is None:
         raise InvalidArgumentError(
             "--radius is missing: how far records may lie from the center, from public knowledge. "
-            "Or give --ball FILE, such as one that dpm ball released."
+            f"Or give --ball FILE, such as one that dpm ball released, or for extrinsic means --ball {WHOLE}."
         )
     return Ball(space, center_of(space, center), radius, source)
 

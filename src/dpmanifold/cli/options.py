@@ -66,7 +66,11 @@ Center = Annotated[
 Source = Annotated[str, typer.Option(help="Where this knowledge comes from; results repeat it.", rich_help_panel=_BALL)]
 BallFile = Annotated[
     str | None,
-    typer.Option("--ball", help="A file instead: from dpm ball, or dpm descriptors --ball.", rich_help_panel=_BALL),
+    typer.Option(
+        "--ball",
+        help="A file instead: from dpm ball, or dpm descriptors --ball. whole-space: none, for extrinsic means.",
+        rich_help_panel=_BALL,
+    ),
 ]
 Epsilon = Annotated[
     float | None,
@@ -87,6 +91,13 @@ Rho = Annotated[
 ]
 Level = Annotated[float, typer.Option(help="Confidence, between 0 and 1.")]
 Mechanism = Annotated[str, typer.Option(help="auto, or a name from dpm mechanisms.")]
+Estimand = Annotated[
+    str | None,
+    typer.Option(
+        help="Which mean: frechet (default), tangent (at the ball's center: less noise on spheres and shapes) or "
+        "extrinsic (mean direction, Procrustes mean; with --ball whole-space no ball is needed)."
+    ),
+]
 Arithmetic = Annotated[
     str,
     typer.Option(

@@ -43,17 +43,19 @@ from dpmanifold.stats import (
 @private_command("npy", "picture")
 def mean(
     asked: Asked,
+    estimand: options.Estimand = None,
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
     shrink: options.Shrink = True,
     reveal: options.Reveal = False,
 ) -> Release:
-    """Release a private Fréchet mean."""
+    """Release a private mean: the Fréchet mean, or another by name."""
     if reveal and asked.terms["invalid"] != "raise":
         raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
     release = private_mean(
-        *asked.about, mechanism=mechanism, refine=refine, shrink="auto" if shrink else None, **asked.terms
-    )
+        *asked.about, estimand=estimand, mechanism=mechanism, refine=refine, shrink="auto" if shrink else None,
+        **asked.terms,
+    )  # fmt: skip
     return revealed(release, asked.question) if reveal else release
 
 
@@ -89,6 +91,7 @@ def means(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
+    estimand: options.Estimand = None,
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
     shrink: options.Shrink = True,
@@ -131,7 +134,8 @@ def means(
     names = classes_of(words, which)
     with working("clipping and solving", quiet=quiet):
         releases = private_means(
-            asked.records, which, asked.ball, asked.privacy, units=asked.units, classes=names, mechanism=mechanism,
+            asked.records, which, asked.ball, asked.privacy, units=asked.units, classes=names, estimand=estimand,
+            mechanism=mechanism,
             invalid=invalid, curator=curator, confirm=confirm, refine=refine,
             shrink="auto" if shrink else None, arithmetic=arithmetic, rng=seed,
         )  # fmt: skip

@@ -27,7 +27,8 @@ from dpmanifold.stats import needed_promise, needed_units, plan_mean
 from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
-error: how far the noise is expected to move the mean, as a distance; 95 %: what it stays below in 95 of 100 releases"""
+error: how far the noise is expected to move the mean, as a distance; 95 %: what it stays below in 95 of 100 releases
+bits: exact, the promise holds for every digit; float, all digits together can tell more"""
 _FACTOR = "factor: exp(error): a mean that is off by the error has every eigenvalue within this factor of the true one"
 # How many units the limits of double precision are shown for; they hardly depend on it.
 _MANY = 1000
@@ -143,6 +144,7 @@ def plan(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
+    estimand: options.Estimand = None,
     error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")] = False,
     refine: Annotated[bool, typer.Option("--refine", help="Also say what --refine would do, and if it helps.")] = False,
@@ -163,7 +165,7 @@ def plan(
     if picture is not None:
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
-    found = plan_mean(units, chosen, privacy, everything=everything, refine=refine, fill=fill)
+    found = plan_mean(units, chosen, privacy, estimand=estimand, everything=everything, refine=refine, fill=fill)
     needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy)
     if picture is not None:
         save_picture(found, picture)

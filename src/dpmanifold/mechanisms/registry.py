@@ -137,9 +137,11 @@ def choose(
             )
         return mechanism, *found
     best: tuple[Mechanism, Calibration, Forecast] | None = None
+    reasons: list[str] = []
     for mechanism in candidates(estimand):
         found = attempt(mechanism, ball, n, privacy)
         if isinstance(found, str):
+            reasons.append(found.rstrip("."))
             continue
         if best is None or preference(mechanism, ball, *found) < preference(best[0], ball, *best[1:]):
             best = (mechanism, *found)
@@ -149,8 +151,8 @@ def choose(
         )
     if best is None:
         raise PromiseError(
-            f"no mechanism can keep {privacy!r} for n = {n} on {ball.space!r} in this ball. Use more units, a weaker "
-            "promise or a smaller ball."
+            f"no mechanism can keep {privacy!r} for n = {n} on {ball.space!r} in this ball: {reasons[0]}. Use more "
+            "units, a weaker promise, a smaller ball or another estimand."
         )
     return best
 

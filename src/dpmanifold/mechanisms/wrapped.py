@@ -9,7 +9,6 @@ from __future__ import annotations
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.manifolds.base import shorten
-from dpmanifold.manifolds.hyperbolic import log_sinhc
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.mechanisms.forecasts import carried_over
 from dpmanifold.mechanisms.vector import VectorMechanism

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from dpmanifold import frechet
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.mechanisms import get
+from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.release import Release
+from dpmanifold.stats.draws import FRECHET
 from dpmanifold.stats.inputs import checked_units
 
 
@@ -16,10 +19,11 @@ class Comparison:
 
     Attributes
     ----------
-    error : distance of the released value from the mean of the data
-    noise : distance from the mean of the clipped data (clipped to the public ball and, if refined, units' averages to
-        the smaller one)
-    clipping : distance between the mean of the clipped data and that of the data
+    error : distance of the released value from the Fréchet mean of the data
+    noise : distance from the mean that was hidden, of the clipped data (clipped to the public ball and, if refined,
+        units' averages to the smaller one)
+    clipping : distance between that mean and the Fréchet mean of the data; for a tangent or extrinsic mean the
+        difference of the two kinds is in it
     clipped : share of the units that a refined ball leaves out; else share of the records outside the ball
     private : always False
     """
@@ -60,7 +64,12 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
     if outer != ball:
         outside = 1 - ball.contains(outer.from_frame(points)).mean()
         points = ball.take_over(outer, points)
-    clipped_mean = ball.from_frame(frechet.mean(points, ball.in_frame).in_frame[None])[0]
+    mechanism, frame = get(release.mechanism), ball.frame
+    if isinstance(mechanism, VectorMechanism) and mechanism.estimand != FRECHET:
+        own = mechanism.place(ball, mechanism.vector(ball, frame.origin, points))
+    else:
+        own = frechet.mean(points, ball.in_frame).in_frame
+    clipped_mean = ball.from_frame(own[None])[0]
     true_mean = frechet.mean(X, space, units=ids).value
     return Comparison(
         error=float(space.dist(true_mean, release.value)),

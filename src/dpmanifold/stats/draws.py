@@ -23,6 +23,7 @@ from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NOT_COVERED, Release
 from dpmanifold.stats.sealed import sealed
 
 AUTO = "auto"
+FRECHET = "frechet"
 
 
 class Bits(NamedTuple):
@@ -64,14 +65,16 @@ def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibratio
 
 def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: Array, bits: Bits) -> Draw:
     """Solve the mean of points in the ball's frame and draw about it. Never raises."""
-    frame, tol = ball.frame, frechet.default_tol(ball, len(points))
+    tol = tolerance_of(mechanism, ball, len(points))
 
     def solved() -> Array:
+        if mechanism.estimand != FRECHET:  # an average of the points themselves
+            return ball.frame.origin
         mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
         # Elsewhere nothing is moved after the solver: the sensitivity is about what it returns.
         return ball.in_frame.pull_in(mean[None])[0] if mechanism.needs_inside else mean
 
-    mean = sealed(solved, lambda: frame.origin)
+    mean = sealed(solved, lambda: ball.frame.origin)
     return draw_about(ball, mechanism, calibration, mean, points, bits)
 
 
@@ -93,6 +96,11 @@ def draw_about(
         return sealed(lambda: about(origin, at_origin), lambda: Draw(origin))
 
     return sealed(lambda: about(mean, points), about_origin)
+
+
+def tolerance_of(mechanism: Mechanism, ball: Ball, n: int) -> float:
+    """Return the public tolerance that a mean is solved to; 0 where none is solved."""
+    return frechet.default_tol(ball, n) if mechanism.estimand == FRECHET else 0.0
 
 
 def timing_of(mechanism: Mechanism, steps: tuple[Release, ...]) -> str:

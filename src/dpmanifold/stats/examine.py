@@ -13,7 +13,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import Calibration, attempt, get
 from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS_BY_CLASS, RELEASED, Release
-from dpmanifold.stats.draws import timing_of
+from dpmanifold.stats.draws import timing_of, tolerance_of
 from dpmanifold.stats.grids import arithmetic_faults
 from dpmanifold.stats.mean import shrinkage_of, shrunken
 from dpmanifold.stats.ranges import baseline_faults, is_beyond, moment_faults, rounding_of, tail_of, within
@@ -131,7 +131,7 @@ def _against(release: Release, recipe: Recipe, shares: list[Promise]) -> Finding
     calibration, noise = _calibrated(release)
     findings.same("sensitivity", release.sensitivity.value, calibration.sensitivity.value)
     findings.same("scale", release.scale, calibration.scale)
-    findings.same("tolerance", release.tol, frechet.default_tol(release.ball, release.n))
+    findings.same("tolerance", release.tol, _tolerance(release))
     _compare_words(release, recipe, calibration, findings)
     _compare_marks(release, recipe, findings)
     findings.wrong += _details_faults(release, recipe, shares)
@@ -164,6 +164,13 @@ def _calibrated(release: Release) -> tuple[Calibration, float]:
     if isinstance(share, PureDP):
         return Calibration("laplace", share, laplace_scale(bound.value, share), bound, "Delta/epsilon"), 0.0
     return Calibration("gaussian", share, gaussian_scale(bound.value, share), bound, "Gaussian"), 0.0
+
+
+def _tolerance(release: Release) -> float:
+    """Return the public tolerance of the solver, 0 where nothing was solved."""
+    if release.statistic in _MOMENTS:
+        return frechet.default_tol(release.ball, release.n)
+    return tolerance_of(get(release.mechanism), release.ball, release.n)
 
 
 def _compare_words(release: Release, recipe: Recipe, calibration: Calibration, findings: Findings) -> None:

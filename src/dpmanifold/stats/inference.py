@@ -24,7 +24,7 @@ from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, Noisy, fresh_bits, noisy, refuse_inexact, stated
 from dpmanifold.stats.inputs import Told, divide, is_each_record, number_of_records, prepare, spend
 from dpmanifold.stats.mean import release_mean
-from dpmanifold.stats.refine import Refinement
+from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.variance import located, release_variance
 
@@ -76,7 +76,7 @@ def private_region(
     """
     level = open_fraction(level, "level")
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-    refinement = Refinement(ball, len(points), _gaussian(privacy), refine, _mean_name(ball))
+    refinement = Refinement(ball, len(points), _gaussian(privacy), refine, Wanted(_mean_name(ball)))
     plan = _Moments(ball, len(points), refinement.rest)
     refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
     bits = fresh_bits(rng, ball, arithmetic)
@@ -127,7 +127,7 @@ def private_interval(
     """
     level = open_fraction(level, "level")
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-    refinement = Refinement(ball, len(points), _gaussian(privacy), refine, _mean_name(ball))
+    refinement = Refinement(ball, len(points), _gaussian(privacy), refine, Wanted(_mean_name(ball)))
     plan = _Spread(ball, len(points), refinement.rest)
     refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
     bits = fresh_bits(rng, ball, arithmetic)
@@ -185,7 +185,7 @@ def private_test(
         prepare(Y, ball, privacy, second_units, invalid, told, "second group"),
     ]
     everybody = np.concatenate([points for points, _ in groups])
-    refinement = Refinement(ball, len(everybody), _gaussian(privacy), refine, _mean_name(ball))
+    refinement = Refinement(ball, len(everybody), _gaussian(privacy), refine, Wanted(_mean_name(ball)))
     plans = [_Moments(ball, len(points), refinement.rest) for points, _ in groups]
     for plan in plans:
         refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])

@@ -12,13 +12,22 @@ from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.base import shorten
-from dpmanifold.mechanisms import Calibration, Mechanism, choose
+from dpmanifold.mechanisms import Calibration, Mechanism
 from dpmanifold.noise.areas import farthest
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.stats.curator import Curator, Tally
-from dpmanifold.stats.draws import Bits, draw_about, draw_mean, fresh_bits, refuse_inexact, stated, timing_of
+from dpmanifold.stats.draws import (
+    Bits,
+    draw_about,
+    draw_mean,
+    fresh_bits,
+    refuse_inexact,
+    stated,
+    timing_of,
+    tolerance_of,
+)
 from dpmanifold.stats.inputs import (
     FlatMean,
     Told,
@@ -33,7 +42,7 @@ from dpmanifold.stats.inputs import (
     prepare,
     spend,
 )
-from dpmanifold.stats.refine import Refinement
+from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
 
@@ -47,6 +56,7 @@ def private_mean(
     privacy: Promise,
     *,
     units: object = None,
+    estimand: str | None = None,
     mechanism: str = "auto",
     invalid: str = "raise",
     curator: Curator | None = None,
@@ -58,7 +68,7 @@ def private_mean(
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> Release:
-    """Release the Fréchet mean of clipped records under a promise (theory sections 1, 3, 5).
+    """Release a mean of clipped records under a promise: the Fréchet mean, or another by name (theory 1, 3, 5).
 
     Parameters
     ----------
@@ -66,7 +76,10 @@ def private_mean(
     ball : public knowledge about where they lie
     privacy : PureDP, ApproxDP, ZCDP or GDP
     units : one id per record, all whole numbers or all text, or EACH_RECORD ("each-record"); required
-    mechanism : "auto" (the smallest expected noise that keeps the promise) or a name
+    estimand : which mean: "frechet" (also if left out); "tangent", the average logarithm at the ball's centre, with
+        less noise on spheres and shapes; "extrinsic", the mean direction or the full Procrustes mean, which needs no
+        ball (:meth:`Ball.whole`). How far they are apart: theory, estimands
+    mechanism : "auto" (exact draws, then the smallest expected noise that keeps the promise) or a name
     invalid : "raise" (the error describes data: for the curator) or "center" (a bad record counts as the centre)
     curator : a function that is told, before anything is spent, how many records were clipped or replaced (a
         :class:`Notice`). That is data about the data, for whoever holds them and nobody else
@@ -98,9 +111,10 @@ def private_mean(
     checked_flag(project, "project")
     checked_question(ball, privacy)
     shrinks = _checked_shrink(shrink)
+    wanted = Wanted(mechanism, estimand)
     points: Array | FlatMean
     if ball.space.is_flat and comes_in_blocks(X, ball, units):
-        plan = MeanPlan(ball, checked_number(len(X)), privacy, mechanism, refine, arithmetic)
+        plan = MeanPlan(ball, checked_number(len(X)), privacy, wanted, refine, arithmetic)
         points, unit = (
             prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
             if plan.needs_points
@@ -108,7 +122,7 @@ def private_mean(
         )
     else:
         points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-        plan = MeanPlan(ball, len(points), privacy, mechanism, refine, arithmetic)
+        plan = MeanPlan(ball, len(points), privacy, wanted, refine, arithmetic)
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, plan.label)
     return plan.release(points, unit, privacy, project, bits, shrinks=shrinks)
@@ -121,16 +135,16 @@ class MeanPlan:
     """
 
     def __init__(
-        self, ball: Ball, n: int, share: Promise, mechanism: str, refine: bool, arithmetic: str = "auto"
+        self, ball: Ball, n: int, share: Promise, wanted: Wanted, refine: bool, arithmetic: str = "auto"
     ) -> None:
-        self.ball, self.mechanism, self.arithmetic = ball, mechanism, arithmetic
-        self.refinement = Refinement(ball, n, share, refine, mechanism)
+        self.ball, self.wanted, self.arithmetic = ball, wanted, arithmetic
+        self.refinement = Refinement(ball, n, share, refine, wanted)
         self.label = "mean with refined ball" if self.refinement.plan else "mean"
         self.chosen = self._chosen(ball, n)
         self.needs_points = self.refinement.plan is not None or self.chosen[0].needs_points
 
     def _chosen(self, ball: Ball, n: int) -> tuple[Mechanism, Calibration]:
-        mechanism, calibration, _ = choose(self.mechanism, ball, n, self.refinement.rest)
+        mechanism, calibration, _ = self.wanted.choose(ball, n, self.refinement.rest)
         refuse_inexact(self.arithmetic, mechanism, ball, calibration)
         return mechanism, calibration
 
@@ -203,7 +217,7 @@ def release_mean(
         ball=ball,
         n=len(points),
         unit=unit,
-        tol=frechet.default_tol(ball, len(points)),
+        tol=tolerance_of(mechanism, ball, len(points)),
         projected=project,
         private=bits.private,
         timing=timing_of(mechanism, steps),
@@ -265,6 +279,7 @@ def private_means(
     units: object = None,
     classes: Sequence[Any],
     labels_public: bool = True,
+    estimand: str | None = None,
     mechanism: str = "auto",
     invalid: str = "raise",
     curator: Curator | None = None,
@@ -284,8 +299,8 @@ def private_means(
 
     Parameters
     ----------
-    X, ball, privacy, units, mechanism, invalid, curator, confirm, project, refine, shrink, arithmetic, budget, rng :
-        as in :func:`private_mean`
+    X, ball, privacy, units, estimand, mechanism, invalid, curator, confirm, project, refine, shrink, arithmetic,
+        budget, rng : as in :func:`private_mean`
     labels : one class per record
     classes : the public list of classes; a label outside it is an error
     labels_public : must be True; private labels need a mechanism of their own
@@ -313,6 +328,7 @@ def private_means(
         )
     checked_flag(project, "project")
     shrinks = _checked_shrink(shrink)
+    wanted = Wanted(mechanism, estimand)
     told = Told(curator, confirm)
     records, replaced = checked_records(X, ball, invalid)
     tally = Tally()
@@ -329,7 +345,7 @@ def private_means(
     for number, name in enumerate(names):
         mine = which == number
         points, unit = prepare_class(records[mine], name, ball, privacy, units, None if ids is None else ids[mine])
-        prepared.append((name, points, unit, MeanPlan(ball, len(points), shares[0], mechanism, refine, arithmetic)))
+        prepared.append((name, points, unit, MeanPlan(ball, len(points), shares[0], wanted, refine, arithmetic)))
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "means by class")
     details = {"classes": float(len(names)), "classes a unit touches": float(spans)}

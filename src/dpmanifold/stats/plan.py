@@ -18,7 +18,7 @@ from dpmanifold.manifolds import SPD
 from dpmanifold.mechanisms import attempt, candidates, checked_estimand, choose, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.stats.inputs import checked_flag
-from dpmanifold.stats.refine import SMALL_FILL, Refinement
+from dpmanifold.stats.refine import SMALL_FILL, Refinement, Wanted
 
 _MOST_UNITS = 10**12
 
@@ -35,6 +35,7 @@ class PlanRow:
     share : error/radius
     factor : on SPD matrices, exp(error): by how much an eigenvalue may be off
     covers_timing : whether the running time is covered by the promise
+    arithmetic : "exact" or "float", how a release would draw its noise
     """
 
     mechanism: str
@@ -48,6 +49,7 @@ class PlanRow:
     share: float
     factor: float | None
     covers_timing: bool
+    arithmetic: str
 
 
 @dataclass(frozen=True)
@@ -151,14 +153,14 @@ class Plan:
         headings = ["mechanism", "scale", "error", "95 %", "/radius"]
         if isinstance(self.ball.space, SPD):
             headings.append("factor")
-        for heading in [*headings, "timing"]:
+        for heading in [*headings, "bits", "timing"]:
             table.add_column(heading, justify="left" if heading == "mechanism" else "right", no_wrap=True)
         for row in self.rows:
             mark = "" if row.exact else "≤"
             cells = [f"{row.scale:.3g}", f"{mark}{row.error:.3g}", f"{mark}{row.high:.3g}", f"{row.share:.1%}"]
             if row.factor is not None:
                 cells.append(f"{row.factor:.3g}")
-            table.add_row(row.mechanism, *cells, "" if row.covers_timing else "leaks")
+            table.add_row(row.mechanism, *cells, row.arithmetic, "" if row.covers_timing else "leaks")
         return table
 
 
@@ -225,6 +227,7 @@ def plan_mean(
             error / ball.radius,
             math.exp(min(error, 700.0)) if isinstance(ball.space, SPD) else None,
             mechanism.covers_timing,
+            "exact" if mechanism.offers_exact(ball, calibration) else "float",
         )
         found_rows.append((preference(mechanism, ball, calibration, forecast), row))
     rows = [row for _, row in sorted(found_rows, key=lambda pair: pair[0])]
@@ -234,9 +237,9 @@ def plan_mean(
 
 
 def _refined(n: int, ball: Ball, privacy: Promise, fill: float) -> RefinePlan:
-    refinement = Refinement(ball, n, privacy, True)
+    refinement = Refinement(ball, n, privacy, True, Wanted())
     plain = choose("auto", ball, n, privacy)[2].mean
-    found, filled = refinement.forecast("auto", fill), refinement.forecast("auto", 1.0)
+    found, filled = refinement.forecast(Wanted(), fill), refinement.forecast(Wanted(), 1.0)
     if found is None or filled is None:
         return RefinePlan(refinement.skipped, fill, ball.radius, plain, plain, plain)
     return RefinePlan(None, fill, found[0], found[1], filled[1], plain)

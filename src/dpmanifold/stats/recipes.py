@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from dpmanifold._version import __version__
 from dpmanifold.inference.estimate import GAUSSIAN_MEANS
-from dpmanifold.mechanisms import MECHANISMS
+from dpmanifold.mechanisms import MECHANISMS, candidates
 from dpmanifold.privacy import ApproxDP, Promise, PureDP, compose
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.stats.inference import INTERVAL_SHARES, REGION_SHARES
@@ -28,8 +28,8 @@ SKIPPED = frozenset({"refine skipped"})
 MOST_CLASSES = 1_000_000
 
 _MOMENT_NOISE = ("laplace", "gaussian")
-_POINTS = tuple(mechanism.name for mechanism in MECHANISMS.values() if not mechanism.baseline)
-_AUTOMATIC = tuple(m.name for m in MECHANISMS.values() if m.automatic and not m.baseline)
+_POINTS = tuple(m.name for m in candidates(everything=True) if not m.baseline)
+_AUTOMATIC = tuple(m.name for m in candidates())
 _EITHER = (NEIGHBOURS, NEIGHBOURS_BY_CLASS)
 
 

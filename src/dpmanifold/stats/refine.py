@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from dpmanifold import frechet
 from dpmanifold._check import Array, fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
@@ -18,7 +17,7 @@ from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import ApproxDP, Budget, Promise, PromiseError, PureDP, compose
 from dpmanifold.release import NEIGHBOURS, RELEASED, Release
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, draw_mean, fresh_bits, refuse_inexact, stated, timing_of
+from dpmanifold.stats.draws import Bits, draw_mean, fresh_bits, refuse_inexact, stated, timing_of, tolerance_of
 from dpmanifold.stats.inputs import Told, checked_flag, divide, prepare, spend
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.search import RadiusSearch
@@ -171,7 +170,7 @@ class BallPlan:
             ball=outer,
             n=self.n,
             unit=unit,
-            tol=frechet.default_tol(outer, self.n),
+            tol=tolerance_of(self.mechanism, outer, self.n),
             projected=True,
             private=private,
             timing=timing_of(self.mechanism, ()),
@@ -206,6 +205,18 @@ def center_in_space(outer: Ball, center: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What was asked for: a mechanism's name or "auto", and which mean (None: whatever the mechanism hides)."""
+
+    mechanism: str = "auto"
+    estimand: str | None = None
+
+    def choose(self, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, Calibration, Forecast]:
+        """Return the mechanism that keeps the promise there, or refuse."""
+        return choose(self.mechanism, ball, n, privacy, self.estimand)
+
+
+@dataclass(frozen=True)
 class _BallAndRest:
     """One way to share out a promise between a ball and the statistic in it."""
 
@@ -223,22 +234,22 @@ class _BallAndRest:
             return str(problem).rstrip(".")
         return plan.obstacle or _BallAndRest(plan, compose(shares[:2]), shares[2])
 
-    def noise(self, mechanism: str, radius: float) -> float:
+    def noise(self, wanted: Wanted, radius: float) -> float:
         """Return the expected noise in a ball of that radius about the public centre; infinite if it has no law."""
         outer = self.plan.outer
         try:
-            return choose(mechanism, Ball(outer.space, outer.center, radius), self.plan.n, self.rest)[2].mean
+            return wanted.choose(Ball(outer.space, outer.center, radius), self.plan.n, self.rest)[2].mean
         except DPManifoldError:
             return math.inf
 
-    def forecast(self, mechanism: str, fill: float) -> tuple[float, float]:
+    def forecast(self, wanted: Wanted, fill: float) -> tuple[float, float]:
         """Return radius and stated error to expect if the data lie within `fill` radii of their mean."""
         radius = self.plan.radius(fill)
         if radius == self.plan.outer.radius:
-            return radius, self.noise(mechanism, radius)
+            return radius, self.noise(wanted, radius)
         # A count whose noise is negative puts units outside that are inside: half a scale of it, on average.
         outside = 1 - REFINE_COVERAGE + self.plan.search.count_noise / self.plan.n / 2
-        return radius, self.noise(mechanism, radius) + outside * radius / 4
+        return radius, self.noise(wanted, radius) + outside * radius / 4
 
 
 class Refinement:
@@ -251,17 +262,17 @@ class Refinement:
     rest : the promise that is left for the statistic; all of it if there is no search
     """
 
-    def __init__(self, ball: Ball, n: int, privacy: Promise, refine: bool, mechanism: str = "auto") -> None:
+    def __init__(self, ball: Ball, n: int, privacy: Promise, refine: bool, wanted: Wanted) -> None:
         self.ball, self.n = ball, n
         self.plan: BallPlan | None = None
         self.skipped: str | None = None
         self.rest = self._cost = privacy
         if checked_flag(refine, "refine"):
-            self._settle(mechanism, privacy)
+            self._settle(wanted, privacy)
 
-    def _settle(self, mechanism: str, privacy: Promise) -> None:
+    def _settle(self, wanted: Wanted, privacy: Promise) -> None:
         """Take the way to share out the promise that gains most on a small cloud and loses little on a large one."""
-        plain = choose(mechanism, self.ball, self.n, privacy)[2].mean
+        plain = wanted.choose(self.ball, self.n, privacy)[2].mean
         best, reasons = _LEAST_GAIN * plain, []
         # What keeps a pure promise keeps an approximate one, and with few units is often the better way to.
         for way in [privacy, *([PureDP(privacy.epsilon)] if isinstance(privacy, ApproxDP) else [])]:
@@ -269,9 +280,9 @@ class Refinement:
             if isinstance(found, str):
                 reasons.append(found)
                 continue
-            small, filled = (found.forecast(mechanism, fill)[1] for fill in (SMALL_FILL, 1.0))
+            small, filled = (found.forecast(wanted, fill)[1] for fill in (SMALL_FILL, 1.0))
             if math.isinf(filled):
-                reasons.append(f'mechanism "{mechanism}" cannot take the share that a search leaves')
+                reasons.append(f'mechanism "{wanted.mechanism}" cannot take the share that a search leaves')
             elif filled > _LARGEST_LOSS * plain:
                 reasons.append(f"data that fill the ball would be off by {filled:.3g} instead of {plain:.3g}")
             elif small > best:
@@ -285,9 +296,9 @@ class Refinement:
         """What a release states if it was asked for refinement that could not help."""
         return {} if self.skipped is None else {"refine skipped": 1.0}
 
-    def forecast(self, mechanism: str, fill: float) -> tuple[float, float] | None:
+    def forecast(self, wanted: Wanted, fill: float) -> tuple[float, float] | None:
         """Return radius and expected error if the data lie within `fill` radii of their mean; None if skipped."""
-        return None if self.plan is None else _BallAndRest(self.plan, self._cost, self.rest).forecast(mechanism, fill)
+        return None if self.plan is None else _BallAndRest(self.plan, self._cost, self.rest).forecast(wanted, fill)
 
     def find(self, points: Array, unit: str, bits: Bits, neighbours: str = NEIGHBOURS) -> tuple[Release, ...]:
         """Release the ball as the first step of a statistic; nothing, if there is no search. Never raises."""

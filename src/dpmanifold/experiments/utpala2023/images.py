@@ -28,6 +28,7 @@ from dpmanifold.privacy import ApproxDP
 from dpmanifold.stats.draws import fresh_bits
 from dpmanifold.stats.inputs import EACH_RECORD, Told, prepare
 from dpmanifold.stats.mean import MeanPlan
+from dpmanifold.stats.refine import Wanted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -149,7 +150,7 @@ class _Bench:
         """Rows of whole releases with refine=True; clipping to the ball found, if one is, is part of their error."""
         promise = ApproxDP(epsilon, delta)
         # What "auto" takes here; by name, because looking at all the others for every released ball takes time.
-        plan = MeanPlan(self.public, self.n, promise, "wrapped-gaussian", True)
+        plan = MeanPlan(self.public, self.n, promise, Wanted("wrapped-gaussian"), True)
         bits = fresh_bits(self.rng, self.public)
         releases = [plan.release(self.points, "record", promise, True, bits) for _ in range(self.repetitions)]
         away = self.public.space.dist(self.truth, np.stack([release.value for release in releases]))
