@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -176,7 +176,7 @@ def acceptance(space: Manifold, law: str, scale: float) -> float:
     >>> round(acceptance(Sphere(2), "laplace", 0.1), 2), round(acceptance(Sphere(45), "gaussian", 0.2), 2)
     (1.0, 0.98)
     """
-    return _radial_of(space, law, scale).acceptance()
+    return _radial_of(space, law, scale).acceptance
 
 
 def usable(space: Manifold, law: str, scale: float) -> bool:
@@ -266,8 +266,9 @@ class _Radial:
         slope = self.single * (u.cot() - 1 / u) + self.double * (2 * (2 * u).cot() - 1 / u)
         return -slope / (2 * u) if self.law == "gaussian" else -slope
 
+    @cached_property
     def acceptance(self) -> float:
-        """Return the expectation of the acceptance probability under the proposal."""
+        """The expectation of the acceptance probability under the proposal."""
         d, end = self.dim, math.pi / (2 if self.double else 1)
         with precision_kept():
             ctx.prec = _QUADRATURE_BITS
