@@ -256,3 +256,21 @@ def test_low_bits_give_a_direction_away(privacy, arithmetic):
     runs = 400
     advantage = classifier_won(about_origin(dpm.Sphere(2), 0.75), privacy, arithmetic, runs)
     judge(arithmetic, advantage, runs // 2, privacy, 0.2)
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@pytest.mark.parametrize("project", [True, False])
+def test_the_rotation_of_a_released_shape_tells_nothing(project, arithmetic):
+    """A representative aligned with the private mean would name it to the last digit: it is aligned with the centre."""
+    space = dpm.KendallShapes(5)
+    ball = dpm.Ball(space, space.project([0, 1, 1 + 1j, 1j, -0.3 + 0.4j]), 0.3)
+    _, pair = neighbours(ball, 400)
+    mean = ball.from_frame(statistic_in_frame(pair.first, ball)[0][None])[0]
+    rng = np.random.default_rng(7)
+    drawn = [release(pair.first, ball, dpm.GDP(1.0), rng, arithmetic, project=project).value for _ in range(20)]
+
+    def turned_against(point):
+        return np.abs(np.angle(np.array([np.vdot(point, value) for value in drawn])))
+
+    assert turned_against(ball.center).max() < 1e-14
+    assert turned_against(mean).min() > 1e-10
