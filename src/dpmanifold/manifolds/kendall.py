@@ -196,9 +196,14 @@ class KendallShapes(Manifold):
         return np.concatenate([_size(overlap) + 0j, _to_frame(x, aligned - x)], axis=-1)
 
     def from_origin(self, p: Array, q: Array) -> Array:
-        """Apply the unitary map that takes the origin to p."""
+        """Apply the unitary map that takes the origin to p, to the representative of q aligned with the origin.
+
+        How q was turned must not show: a draw about a private mean comes aligned with that mean.
+        """
         x, y = self._turned(p), self._turned(q, "q")
-        return self._unturned(_product(y[..., :1], x) + _from_frame(x, y[..., 1:]))
+        overlap = y[..., :1]
+        across = _product(y[..., 1:], np.conj(_phase(overlap)))
+        return self._unturned(_product(_size(overlap) + 0j, x) + _from_frame(x, across))
 
     def log_coords(self, p: Array, q: Array) -> FloatArray:
         """Normal coordinates: real parts, then imaginary parts."""
