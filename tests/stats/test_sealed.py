@@ -60,6 +60,8 @@ QUESTIONS = {
 STEPS = {
     "solving the mean": ("dpmanifold.frechet.mean", None),
     "drawing": ("dpmanifold.mechanisms.base.Mechanism.draw", None),
+    "drawing exactly": ("dpmanifold.mechanisms.vector.VectorMechanism.numbers", None),
+    "making a point of what was drawn": ("dpmanifold.mechanisms.wrapped._Wrapped.place", None),
     "moving the draw back": ("dpmanifold.stats.mean.to_space", None),
     "taking over points": ("dpmanifold.ball.Ball.take_over", None),
     "locating the mean": ("dpmanifold.ball.Ball.locate", None),
@@ -136,7 +138,7 @@ def _without_details(outline):
 
 def test_the_wrong_variant_is_seen(monkeypatch):
     """Were the door left open, a failing solver would show."""
-    monkeypatch.setattr("dpmanifold.stats.refine.sealed", lambda compute, otherwise: compute())
+    monkeypatch.setattr("dpmanifold.stats.draws.sealed", lambda compute, otherwise: compute())
     monkeypatch.setattr("dpmanifold.frechet.mean", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         dpm.private_mean(
@@ -164,22 +166,32 @@ def edge_configurations(space, radius, runs, seed):
 def ask_everything(space, radius, runs, seed):
     """Release a mean in every configuration, mechanisms in turn; returns which were asked."""
     names, asked, able = [name for name, mechanism in MECHANISMS.items() if mechanism.automatic], set(), {}
+
+    def ways(ball, n, privacy):
+        """Every mechanism that keeps the promise, in doubles and, where it can be, exactly."""
+        for name in names:
+            found = attempt(MECHANISMS[name], ball, n, privacy)
+            if not isinstance(found, str):
+                yield name, "float"
+                if MECHANISMS[name].offers_exact(ball, found[0]):
+                    yield name, "exact"
+
     for number, (ball, X) in enumerate(edge_configurations(space, radius, runs, seed)):
         privacy = [PureDP(5.0), GDP(20.0), dpm.ApproxDP(3.0, 1e-6)][number % 3]
         # Only the baselines look at the centre.
         case = (ball.radius, len(X), privacy, np.array_equal(ball.center, space.origin))
         if case not in able:
-            able[case] = [
-                name for name in names if not isinstance(attempt(MECHANISMS[name], ball, len(X), privacy), str)
-            ]
-        name = able[case][number % len(able[case])]
+            able[case] = list(ways(ball, len(X), privacy))
+        name, arithmetic = able[case][number % len(able[case])]
         budget = dpm.Budget(privacy)
         try:
             release = dpm.private_mean(
-                X, ball, privacy, units=EACH_RECORD, mechanism=name, confirm=True, budget=budget, rng=number
-            )
+                X, ball, privacy, units=EACH_RECORD, mechanism=name, confirm=True, arithmetic=arithmetic, budget=budget,
+                rng=number,
+            )  # fmt: skip
         except Exception as problem:
             pytest.fail(f"{name} on {ball!r}, n = {len(X)}: {problem!r}")
+        assert release.arithmetic == arithmetic
         asked.add(name)
         assert budget.spent is not None
         assert np.isfinite(release.value).all()

@@ -33,6 +33,10 @@ class AboutMean(Mechanism):
         largest = ball.effective_radius if ball.space.is_hadamard else float(np.abs(ball.frame.origin).max())
         return grid_of(calibration.scale, largest)
 
+    def size(self, ball: Ball) -> int:
+        """Return the number of coordinates of the chart, or of the surrounding space."""
+        return ball.space.dim if ball.space.is_hadamard else ball.frame.origin.view(np.float64).size
+
     def numbers(
         self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
     ) -> FloatArray:

@@ -165,11 +165,15 @@ class Mechanism(ABC):
     # ---------------------------------------------------------------- exact draws (theory: exact noise)
 
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
-        """Return whether ideal noise can be drawn and rounded to a public grid there; then the next three work."""
+        """Return whether ideal noise can be drawn and rounded to a public grid there; then the next four work."""
         return False
 
     def grid(self, ball: Ball, calibration: Calibration) -> int:
         """Return the exponent of the grid, from public numbers."""
+        raise NotImplementedError(f"{self.name} draws doubles")
+
+    def size(self, ball: Ball) -> int:
+        """Return how many numbers are drawn."""
         raise NotImplementedError(f"{self.name} draws doubles")
 
     def numbers(

@@ -70,6 +70,10 @@ class _Average(VectorMechanism):
         """Return the bound of the embedding."""
         return self._embedding(ball).longest
 
+    def size(self, ball: Ball) -> int:
+        """Return the length of the embedding's vectors."""
+        return self._embedding(ball).size
+
     def place(self, ball: Ball, numbers: FloatArray) -> Array:
         """Return the point that a noisy average stands for."""
         return self._embedding(ball).place(numbers)

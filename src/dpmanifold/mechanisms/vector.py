@@ -40,6 +40,10 @@ class VectorMechanism(Mechanism):
         """Return the exponent of the grid."""
         return grid_of(calibration.scale, self.longest(ball))
 
+    def size(self, ball: Ball) -> int:
+        """Return the number of coordinates: the dimension of the space, unless a subclass says otherwise."""
+        return ball.space.dim
+
     def numbers(
         self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
     ) -> FloatArray:

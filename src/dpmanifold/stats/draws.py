@@ -93,7 +93,13 @@ def draw_about(
 
     def about_origin() -> Draw:
         at_origin = np.broadcast_to(origin, (max(1, len(points)), *origin.shape)).copy()
-        return sealed(lambda: about(origin, at_origin), lambda: Draw(origin))
+        return sealed(lambda: about(origin, at_origin), nothing)
+
+    def nothing() -> Draw:
+        """The last resort, which looks like any other draw."""
+        if not exact:
+            return Draw(origin)
+        return Draw(origin, np.zeros(mechanism.size(ball)), mechanism.grid(ball, calibration))
 
     return sealed(lambda: about(mean, points), about_origin)
 
