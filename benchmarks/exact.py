@@ -2,7 +2,8 @@
 
 OpenDP runs in an environment of its own, .venv-opendp beside this repository's others, which is made on first use
 (python -m venv, pip install opendp). A process there draws on request, so that both are timed in turn, in one run. It
-draws a discrete Gaussian of the same scale on the same grid; an L2-Laplace law it does not have. Processor time on one thread, which a busy machine disturbs least; medians.
+draws a discrete Gaussian of the same scale on the same grid; an L2-Laplace law it does not have.
+Processor time on one thread, which a busy machine disturbs least; medians.
 """
 
 import pathlib
