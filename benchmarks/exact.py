@@ -2,7 +2,8 @@
 
 OpenDP runs in an environment of its own, .venv-opendp beside this repository's others, which is made on first use
 (python -m venv, pip install opendp). A process there draws on request, so that both are timed in turn, in one run. It
-draws a discrete Gaussian of the same scale on the same grid; an L2-Laplace law it does not have. One thread; medians.
+draws a discrete Gaussian of the same scale on the same grid; an L2-Laplace law it does not have.
+Processor time on one thread, which a busy machine disturbs least; medians.
 """
 
 import pathlib
@@ -24,7 +25,7 @@ CONSOLE = Console(width=100)
 SIZES = (6, 45, 465)
 ROUNDS = 15
 
-# Reads "d n" and answers with the seconds that n draws of d numbers took.
+# Reads "d n" and answers with the processor seconds that n draws of d numbers took.
 OTHER = """
 import sys, time
 import opendp.prelude as dp
@@ -36,10 +37,10 @@ for line in sys.stdin:
         space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=d), dp.l2_distance(T=float)
         made[d] = dp.m.make_gaussian(*space, scale=SCALE, k=GRID)
         made[d]([0.0] * d)
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(n):
         made[d]([0.0] * d)
-    print(time.perf_counter() - started, flush=True)
+    print(time.process_time() - started, flush=True)
 """
 
 
@@ -55,16 +56,16 @@ def python_of_opendp() -> str:
 
 def ours(d: int, n: int, law: str, source: SystemSource, grid: int) -> float:
     v = np.zeros(d)
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(n):
         noisy_vector(v, law, 1.0, grid, source)
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def main() -> None:
     source, grid = SystemSource(), grid_of(1.0, 0.0)
     script = OTHER.replace("SCALE", "1.0").replace("GRID", str(grid))
-    table = Table(title=f"One exact vector, ms: scale 1 on a grid of 2^{grid}")
+    table = Table(title=f"One exact vector, ms of processor time: scale 1 on a grid of 2^{grid}")
     for heading in ("d", "Gaussian", "L2-Laplace", "OpenDP's Gaussian", "OpenDP / Gaussian", "OpenDP / L2-Laplace"):
         table.add_column(heading, justify="right")
     with subprocess.Popen(

@@ -75,7 +75,7 @@ def test_radius_and_directions(space, law, n):
     for axis in (0, space.dim - 1):
         assert_fits(shares[:, axis], stats.beta(0.5, (space.dim - 1) / 2).cdf)
         assert stats.binomtest(int((coordinates[:, axis] > 0).sum()), n).pvalue > ALARM
-    # A direction that prefers an axis by a fifth.
+    # Directions of coordinates stretched twofold along one axis.
     bent = coordinates * np.where(np.arange(space.dim) == 0, 2.0, 1.0)
     wrong = (bent / np.linalg.norm(bent, axis=1, keepdims=True)) ** 2
     assert rejects(wrong[:, 0], stats.beta(0.5, (space.dim - 1) / 2).cdf)
