@@ -24,7 +24,7 @@ from dpmanifold.noise.source import SimulationSource
 from dpmanifold.privacy import best_guess
 
 # The words that `private_*` functions take for an arithmetic. "float" is the variant that loses.
-ARITHMETICS = {"float": {}}
+ARITHMETICS = {"float": {"arithmetic": "float"}, "exact": {"arithmetic": "exact"}}
 
 GAUSSIAN, PURE = dpm.GDP(0.1), dpm.PureDP(0.1)
 N = 10

@@ -61,7 +61,7 @@ class Audit:
 
     Attributes
     ----------
-    ball, n, privacy, mechanism : what was attacked
+    ball, n, privacy, mechanism, arithmetic : what was attacked
     runs : releases that were made, over all data sets
     confidence : that no bound of the audit is wrong, all of them together
     findings : one for each attack and pair of data sets
@@ -73,6 +73,7 @@ class Audit:
     n: int
     privacy: Promise
     mechanism: str
+    arithmetic: str
     runs: int
     confidence: float
     findings: tuple[Finding, ...]
@@ -102,6 +103,7 @@ class Audit:
             "n": self.n,
             "privacy": self.privacy.to_dict(),
             "mechanism": self.mechanism,
+            "arithmetic": self.arithmetic,
             "runs": self.runs,
             "confidence": self.confidence,
             "findings": [{**json_safe(asdict(f)), "refuted": f.refuted} for f in self.findings],
@@ -113,7 +115,7 @@ class Audit:
         attacks = list(dict.fromkeys(f.attack for f in self.findings))
         return [
             ("promise", str(self.privacy)),
-            ("mechanism", self.mechanism),
+            ("mechanism", f"{self.mechanism}, arithmetic {self.arithmetic}"),
             ("ball", repr(self.ball)),
             ("releases", f"{self.runs:,} of {self.n:,} units each, on two pairs of neighbouring data sets"),
             *((name, "\n".join(f"{f.data}: {f}" for f in self.findings if f.attack == name)) for name in attacks),

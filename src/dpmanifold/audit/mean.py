@@ -12,7 +12,7 @@ from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.audit.empirical import Certificate, Measure, advantage, certified, epsilon_of, mu_of, rho_of
 from dpmanifold.audit.findings import ADVANTAGE, BLACK_BOX, LOW_BITS, TIMING, WORDS, Audit, Finding
 from dpmanifold.audit.low_bits import low_bit_scores
-from dpmanifold.audit.neighbours import Neighbours, neighbours, statistic_in_frame
+from dpmanifold.audit.neighbours import Neighbours, hidden_in_frame, neighbours
 from dpmanifold.audit.preimages import tangent_word_log_ratio
 from dpmanifold.audit.words import word_log_ratio
 from dpmanifold.ball import Ball
@@ -21,7 +21,9 @@ from dpmanifold.manifolds import Euclidean
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.noise.source import Rng, as_source
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, best_guess
+from dpmanifold.release import EXACT, FLOAT
 from dpmanifold.stats import EACH_RECORD, private_mean
+from dpmanifold.stats.draws import draw_about, fresh_bits, refuse_inexact
 from dpmanifold.stats.inputs import checked_question
 
 # Certificates need 100 outputs of each of the two data sets of both pairs in either half.
@@ -45,6 +47,7 @@ def audit_mean(
     privacy: Promise,
     *,
     mechanism: str = "auto",
+    arithmetic: str = "auto",
     runs: int = 10_000,
     confidence: float = 0.999,
     rng: Rng = None,
@@ -72,6 +75,7 @@ def audit_mean(
     ball : public ball
     privacy : PureDP, ApproxDP, ZCDP or GDP
     mechanism : "auto" or a name; not a baseline
+    arithmetic : "auto" attacks what a release gets, "exact" and "float" one or the other
     runs : how many releases to make in all, at least 800
     confidence : that all bounds hold together
     rng : None for what users get; a seed or generator for what simulations get
@@ -94,8 +98,12 @@ def audit_mean(
             f"mechanism {chosen.name} is a baseline: its value is no point of the space, and an audit compares points. "
             "See dpm mechanisms for the others."
         )
-    bits = None if rng is None else as_source(rng)  # one stream for all releases
-    target = _Target(ball, privacy, chosen, calibration, bits, runs // _DATA_SETS, progress or (lambda done: None))
+    refuse_inexact(arithmetic, chosen, ball, calibration)
+    rng = None if rng is None else as_source(rng)  # one stream for all releases
+    exact = fresh_bits(rng, ball, arithmetic).exact and chosen.offers_exact(ball, calibration)
+    said = EXACT if exact else FLOAT
+    done = progress or (lambda calls: None)
+    target = _Target(ball, privacy, chosen, calibration, said, rng, runs // _DATA_SETS, done)
     seen = [(pair.name, *found) for pair in neighbours(ball, n) for found in target.attacked(pair)]
     each = 1 - (1 - confidence) / len(seen)
     findings = []
@@ -107,7 +115,7 @@ def audit_mean(
     order = (BLACK_BOX, LOW_BITS, WORDS, TIMING)
     findings.sort(key=lambda finding: order.index(finding.attack))
     made = _DATA_SETS * target.each
-    return Audit(ball, n, privacy, chosen.name, made, confidence, tuple(findings))
+    return Audit(ball, n, privacy, chosen.name, said, made, confidence, tuple(findings))
 
 
 def _bounded(privacy: Promise) -> tuple[str, Measure, float]:
@@ -137,6 +145,7 @@ class _Target:
     privacy: Promise
     mechanism: Mechanism
     calibration: Calibration
+    arithmetic: str
     rng: Rng
     each: int
     progress: Progress
@@ -144,7 +153,7 @@ class _Target:
 
     def attacked(self, pair: Neighbours) -> list[tuple[str, FloatArray, FloatArray]]:
         """Return for every attack one number per output of either data set."""
-        (one, its), (other, others) = (statistic_in_frame(X, self.ball) for X in (pair.first, pair.second))
+        (one, its), (other, others) = (hidden_in_frame(X, self.ball, self.mechanism) for X in (pair.first, pair.second))
         means, points = (one, other), (its, others)
         first, second = (self._releases(X) for X in (pair.first, pair.second))
         scores = [
@@ -162,7 +171,7 @@ class _Target:
         for _ in range(self.each):
             release = private_mean(
                 X, self.ball, self.privacy, units=EACH_RECORD, mechanism=self.mechanism.name, confirm=True,
-                project=False, shrink=None, rng=self.rng,
+                project=False, shrink=None, arithmetic=self.arithmetic, rng=self.rng,
             )  # fmt: skip
             values.append(release.value)
             self._advance()
@@ -186,13 +195,13 @@ class _Target:
 
     def _times(self, means: _Pair, points: _Pair) -> tuple[FloatArray, FloatArray]:
         """Time draws on both data sets in random order, so that a machine that slows down slows both."""
-        source = as_source(self.rng)
+        bits = fresh_bits(self.rng, self.ball, self.arithmetic)
         sides = np.repeat([0, 1], self.each)
         np.random.default_rng().shuffle(sides)
         times = np.empty(sides.size)
         for i, side in enumerate(sides):
             start = time.perf_counter_ns()
-            self.mechanism.draw(self.ball, self.calibration, means[side], points[side], source)
+            draw_about(self.ball, self.mechanism, self.calibration, means[side], points[side], bits)
             times[i] = time.perf_counter_ns() - start
             self._advance()
         return times[sides == 0], times[sides == 1]

@@ -9,6 +9,8 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.mechanisms import Mechanism
+from dpmanifold.mechanisms.vector import VectorMechanism
 
 # Records lie inside by this share of the radius, so that rounding clips none of them.
 _INSIDE = 1 - 1e-6
@@ -73,7 +75,23 @@ def statistic_in_frame(X: Array, ball: Ball) -> tuple[Array, Array]:
     >>> statistic_in_frame(np.array([[1.0], [3.0]]), Ball(Euclidean(1), [0.0], 4.0))[0]
     array([2.])
     """
+    return hidden_in_frame(X, ball, None)
+
+
+def hidden_in_frame(X: Array, ball: Ball, mechanism: Mechanism | None) -> tuple[Array, Array]:
+    """Return the same of a mechanism that hides a tangent or an extrinsic mean. NOT PRIVATE.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.mechanisms import get
+    >>> ball = Ball(Euclidean(1), [0.0], 4.0)
+    >>> hidden_in_frame(np.array([[1.0], [3.0]]), ball, get("tangent-mean-gaussian"))[0]
+    array([2.])
+    """
     points = frechet.unit_points(X, ball)
+    if isinstance(mechanism, VectorMechanism) and mechanism.estimand != "frechet":
+        return mechanism.place(ball, mechanism.vector(ball, ball.frame.origin, points)), points
     tol = frechet.default_tol(ball, len(points))
     mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
     return ball.in_frame.pull_in(mean[None])[0], points

@@ -29,6 +29,7 @@ def audit(
     mu: options.Mu = None,
     rho: options.Rho = None,
     mechanism: options.Mechanism = "auto",
+    arithmetic: options.Arithmetic = "auto",
     runs: Annotated[int, typer.Option(help="Releases to make in all; more of them show more.")] = 10_000,
     confidence: Annotated[float, typer.Option(help="That all bounds hold together, between 0 and 1.")] = 0.999,
     quiet: options.Quiet = False,
@@ -54,8 +55,9 @@ def audit(
         require_plots()
     with working("attacks", 2 * runs, quiet) as advance:
         found = audit_mean(
-            units, chosen, privacy, mechanism=mechanism, runs=runs, confidence=confidence, progress=advance
-        )
+            units, chosen, privacy, mechanism=mechanism, arithmetic=arithmetic, runs=runs, confidence=confidence,
+            progress=advance,
+        )  # fmt: skip
     if picture is not None:
         save_figure(drawn(found), picture)
     if as_json:
