@@ -53,5 +53,7 @@ def test_the_audit_is_what_happens(tmp_path):
     def fixed(text):
         return re.sub(r"at least [0-9.e-]*[0-9]|seen [0-9.e-]*[0-9]|  REFUTED$", "", text, flags=re.MULTILINE)
 
-    ((command, expected),) = commands(AUDITS.read_text())
-    assert fixed(typed(command, tmp_path)) == fixed(expected)
+    found = list(commands(AUDITS.read_text()))
+    assert len(found) == 2
+    for command, expected in found:
+        assert fixed(typed(command, tmp_path)) == fixed(expected)
