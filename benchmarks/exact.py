@@ -1,4 +1,4 @@
-"""Exact noise: milliseconds for one vector, and against OpenDP's vector Gaussian on the same machine.
+"""Exact noise: milliseconds for one vector, against OpenDP's vector Gaussian, and what it adds to a private mean.
 
 OpenDP runs in an environment of its own, .venv-opendp beside this repository's others, which is made on first use
 (python -m venv, pip install opendp). A process there draws on request, so that both are timed in turn, in one run. It
@@ -17,6 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from dpmanifold import EACH_RECORD, GDP, SPD, Ball, private_mean
 from dpmanifold.noise import SystemSource, grid_of, noisy_vector
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -90,6 +91,26 @@ def main() -> None:
             table.add_row(str(d), *cells, f"{opendp / gaussian:.1f}", f"{opendp / laplace:.1f}")
         other.stdin.close()
     CONSOLE.print(table)
+    overhead()
+
+
+def overhead(n: int = 100_000, k: int = 9, rounds: int = 9) -> None:
+    """Print the time of whole releases of n matrices, exact over doubles, in turn."""
+    space = SPD(k)
+    ball = Ball(space, np.eye(k), 3.0)
+    X = space.exp_coords(ball.center, 0.1 * np.random.default_rng(0).standard_normal((n, space.dim)))
+    times: dict[str, list[float]] = {"exact": [], "float": []}
+    for number in range(rounds + 1):
+        for arithmetic, taken in times.items():
+            started = time.process_time()
+            private_mean(X, ball, GDP(1.0), units=EACH_RECORD, arithmetic=arithmetic)
+            if number:  # the first round warms up
+                taken.append(time.process_time() - started)
+    exact, doubles = (statistics.median(taken) for taken in times.values())
+    CONSOLE.print(
+        f"private_mean of {n:,} matrices, k = {k}: exact {1000 * exact:.0f} ms, doubles {1000 * doubles:.0f} ms, "
+        f"ratio {exact / doubles:.3f}"
+    )
 
 
 if __name__ == "__main__":

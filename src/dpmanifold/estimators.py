@@ -37,6 +37,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import BudgetError, InvalidArgumentError, MissingPackageError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms import get
+from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.release import Release
@@ -126,6 +127,11 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if self.mechanism != "auto" and get(self.mechanism).baseline:
             raise InvalidArgumentError(
                 f'mechanism "{self.mechanism}" is a baseline whose mean need not be a point: it has no distances.'
+            )
+        if self.mechanism != "auto" and get(self.mechanism).estimand != FRECHET:
+            raise InvalidArgumentError(
+                f'mechanism "{self.mechanism}" hides a mean that is not the Fréchet mean, which is what estimators '
+                "release. Use private_mean for it."
             )
         return {
             "units": self._owners(units),

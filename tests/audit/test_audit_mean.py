@@ -21,6 +21,7 @@ SMALL = Audit(
     10,
     dpm.GDP(0.1),
     "wrapped-gaussian",
+    "exact",
     800,
     0.999,
     (

@@ -590,3 +590,32 @@ def test_a_direction_without_a_ball():
     usual = space.extrinsic_mean(records, np.full(2000, 1 / 2000))
     assert space.dist(release.value, usual) < 0.01
     assert release.scale == pytest.approx(2 / 2000 / 0.5)
+
+
+def test_a_release_is_compared_with_the_mean_that_it_hid():
+    """`noise` is about its own mean: 0 where there is next to no noise, with and without a ball."""
+    space = dpm.Sphere(2)
+    ball = dpm.Ball(space, space.origin, 0.7)
+    X = space.exp_coords(space.origin, 0.3 * np.random.default_rng(0).standard_normal((50, 2)) + [0.2, 0.1])
+    for where, estimand in ((ball, "tangent"), (ball, "extrinsic"), (dpm.Ball.whole(space), "extrinsic")):
+        release = dpm.private_mean(X, where, dpm.GDP(1e9), units=dpm.EACH_RECORD, estimand=estimand)
+        found = dpm.compare(release, X, units=dpm.EACH_RECORD, public=True)
+        assert found.noise < 1e-7
+        assert found.clipped == (0.0 if where.is_whole else 1 - ball.contains(X).mean())
+        # The difference of the two kinds of mean is there, and not in the noise.
+        assert where.is_whole or found.clipping > 1e-4
+    frechet_mean = dpm.private_mean(X, ball, dpm.GDP(1e9), units=dpm.EACH_RECORD)
+    assert dpm.compare(frechet_mean, X, units=dpm.EACH_RECORD, public=True).noise < 1e-7
+
+
+def test_estimators_refuse_other_means():
+    from dpmanifold.estimators import PrivateFrechetMean
+
+    space = dpm.Sphere(2)
+    ball = dpm.Ball(space, space.origin, 0.7)
+    model = PrivateFrechetMean(
+        ball, dpm.GDP(1.0), mechanism="tangent-mean-gaussian", units=dpm.EACH_RECORD, budget=dpm.Budget(dpm.GDP(2.0))
+    )
+    with pytest.raises(dpm.InvalidArgumentError, match="not the Fréchet mean"):
+        model.fit(np.repeat(space.origin[None], 20, axis=0))
+    assert model.budget.spent is None

@@ -10,7 +10,8 @@ from scipy import stats
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, SPD, ZCDP, ApproxDP, Ball, Euclidean, PromiseError, PureDP, Sphere
 from dpmanifold.noise.source import SimulationSource
-from dpmanifold.stats.refine import Refinement
+from dpmanifold.stats.draws import Bits
+from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.search import RadiusSearch
 
 BALL = refining.BALLS["SPD(3)"]
@@ -60,9 +61,9 @@ def test_the_radius_found_holds_as_many_units_as_is_said(n, share):
     assert search.can_help
     assert search.wanted - search.error >= n / 2
     away = np.sort(np.random.default_rng(0).random(n)) ** 2  # spread over the whole grid: the hardest case
-    source, runs, short = SimulationSource(1), 4000, 0
+    bits, runs, short = Bits(SimulationSource(1), False, False), 4000, 0
     for _ in range(runs):
-        found = search.find(away, source)
+        found = search.find(away, bits)
         inside = n if found == len(search.radii) - 1 else (away <= search.radii[found]).sum()
         short += inside < search.wanted - search.error
     assert stats.binomtest(short, runs, 0.001, alternative="greater").pvalue > 1e-6
@@ -75,7 +76,7 @@ def test_the_radius_found_holds_as_many_units_as_is_said(n, share):
 
     wrong = Careless(3, n, 1.0, weaker, 0.99)
     for _ in range(400):
-        found = wrong.find(away, source)
+        found = wrong.find(away, bits)
         inside = n if found == len(wrong.radii) - 1 else (away <= wrong.radii[found]).sum()
         careless += inside < search.wanted - search.error
     assert stats.binomtest(careless, 400, 0.001, alternative="greater").pvalue < 1e-6
@@ -104,8 +105,8 @@ def test_one_unit_changes_the_search_by_no_more_than_its_share():
     assert worst <= epsilon * (1 + 1e-9)
     assert worst > 0.3 * epsilon  # the search is not idle
     # What is drawn follows these probabilities (chi-square, false alarm rate 1e-6).
-    source, away = SimulationSource(3), rng.random(n) ** 2
-    drawn = np.bincount([search.find(away, source) for _ in range(4000)], minlength=len(search.radii))
+    bits, away = Bits(SimulationSource(3), False, False), rng.random(n) ** 2
+    drawn = np.bincount([search.find(away, bits) for _ in range(4000)], minlength=len(search.radii))
     expected = 4000 * probabilities(away)
     large = expected > 5
     observed = np.append(drawn[large], drawn[~large].sum())
@@ -158,7 +159,7 @@ def test_the_plan_forecasts_what_happens(privacy):
 
 def test_shares_compose_to_the_promise():
     for privacy in (GDP(0.5), PureDP(2.0), ApproxDP(1.0, 1e-6), ZCDP(0.1)):
-        refinement = Refinement(BALL, 5000, privacy, True)
+        refinement = Refinement(BALL, 5000, privacy, True, Wanted())
         assert refinement.plan is not None
         assert dpm.privacy.compose([refinement._cost, refinement.rest]).implies(privacy)
 

@@ -12,8 +12,8 @@ from dpmanifold.manifolds import KendallShapes, Sphere
 def tangent_gap(ball: Ball, away: float | None = None) -> float:
     """Bound the distance between the tangent mean at the ball's centre and the Fréchet mean, for data in the ball.
 
-    0 on flat spaces, and of the order of curvature times away times r^2 elsewhere: a centre near the mean makes it
-    small.
+    0 on flat spaces; elsewhere, in small balls, about curvature times away times r^2/3: a centre near the mean makes
+    it small.
 
     Parameters
     ----------
@@ -34,7 +34,8 @@ def tangent_gap(ball: Ball, away: float | None = None) -> float:
     bottom, top = space.curvature
     if bottom < 0:
         u = math.sqrt(-bottom) * r
-        return e * (space.hessian_bounds(r)[1] - 1) * math.sinh(u) / u
+        # Far out the bound says less than that both points lie in the ball.
+        return min(e * (space.hessian_bounds(r)[1] - 1) * math.sinh(u) / u, e + r)
     return e * (1 - space.hessian_bounds(r + e)[0]) * (r / (r + e)) ** 2 if top > 0 else 0.0
 
 

@@ -29,6 +29,9 @@ from dpmanifold.sensitivity import Sensitivity
 # Levels at which expectations of a stretched radius are bounded from above, step by step.
 _LEVELS = np.concatenate([np.linspace(0, 0.99, 400), 1 - np.geomspace(0.0099, 1e-12, 200)])
 
+FRECHET = "frechet"
+"""The estimand of a mechanism that says nothing else."""
+
 # A few operations with a relative error of eps each: scales are rounded up by this factor.
 ROUND_UP = 1 + 1e-14
 
@@ -137,7 +140,7 @@ class Mechanism(ABC):
     """True where the law depends on every unit's point and not on their mean alone."""
     needs_inside: bool = False
     """True where the law exists only about a point of the ball, not about one that rounding left just outside."""
-    estimand: str = "frechet"
+    estimand: str = FRECHET
     """Which mean it hides: "frechet", "tangent" or "extrinsic" (theory: estimands)."""
     needs_ball: bool = True
     """False where the whole space (`Ball.whole`) will do."""

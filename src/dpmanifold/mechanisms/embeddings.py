@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class Embedding(ABC):
     def forecast(self, radius: RadialLaw) -> Forecast:
         """Bound how far noise on the average carries the point, its length having this law."""
 
-    def _average(self, images: list[FloatArray], n: int) -> FloatArray:
+    def _average(self, images: Iterable[FloatArray], n: int) -> FloatArray:
         """Average blocks of images: pairwise in blocks and over blocks, within what the sensitivity allows for."""
         sums = [weighted_sum(block, np.full(len(block), 1 / n)) for block in images]
         return weighted_sum(np.array(sums), np.ones(len(sums)))
@@ -78,7 +79,7 @@ class TangentEmbedding(Embedding):
     def average(self, points: Array) -> FloatArray:
         """Return the average logarithm."""
         parts = blocks(len(points), self.frame)
-        return self._average([self._logarithms(points[part]) for part in parts], len(points))
+        return self._average((self._logarithms(points[part]) for part in parts), len(points))
 
     def place(self, vectors: FloatArray) -> Array:
         """Return the exponential, of vectors shortened to where it is one to one and can be computed."""
@@ -107,7 +108,7 @@ class SphereEmbedding(Embedding):
     def average(self, points: Array) -> FloatArray:
         """Return the average vector, less the centre of the Euclidean ball."""
         parts = blocks(len(points), self.frame)
-        return self._average([shorten(points[part] - self._shift, self.longest) for part in parts], len(points))
+        return self._average((shorten(points[part] - self._shift, self.longest) for part in parts), len(points))
 
     def place(self, vectors: FloatArray) -> Array:
         """Return the direction, as a point; the origin where there is none."""

@@ -1,7 +1,6 @@
 """The probability laws of the noise and their exact samplers (theory section 4). No Markov chains."""
 
 from dpmanifold.noise.exact import grid_of, likeliest, noisy_number, noisy_vector
-from dpmanifold.noise.exact_curved import acceptance, place_point, riemannian_point, usable
 from dpmanifold.noise.gaussian import RiemannianGaussian
 from dpmanifold.noise.gradient import GradientLaw
 from dpmanifold.noise.laplace import RiemannianLaplace
@@ -19,13 +18,9 @@ __all__ = [
     "SystemSource",
     "WrappedGaussian",
     "WrappedLaplace",
-    "acceptance",
     "as_source",
     "grid_of",
     "likeliest",
     "noisy_number",
     "noisy_vector",
-    "place_point",
-    "riemannian_point",
-    "usable",
 ]

@@ -104,7 +104,7 @@ def verify(release: Release | Region | Interval | TwoSampleTest) -> Verification
     True
     >>> from dataclasses import replace
     >>> verify(replace(release, scale=release.scale / 2)).wrong
-    ('scale: stated 0.111111, recomputed 0.222222',)
+    ('scale: stated 0.111111, recomputed 0.222222', 'grid: stated -33, recomputed -34')
     """
     if not isinstance(release, (Release, Region, Interval, TwoSampleTest)):
         raise InvalidArgumentError(f"release must be a Release, got {shown(release)}. Read one with Release.load.")

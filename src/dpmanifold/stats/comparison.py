@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from dpmanifold import frechet
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import get
-from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.release import Release
-from dpmanifold.stats.draws import FRECHET
-from dpmanifold.stats.inputs import checked_units
+from dpmanifold.stats.draws import hidden_mean
+from dpmanifold.stats.inputs import checked_units, number_of_records
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,8 @@ class Comparison:
 
     Attributes
     ----------
-    error : distance of the released value from the Fréchet mean of the data
+    error : distance of the released value from the Fréchet mean of the data (without a ball: from the mean that was
+        hidden)
     noise : distance from the mean that was hidden, of the clipped data (clipped to the public ball and, if refined,
         units' averages to the smaller one)
     clipping : distance between that mean and the Fréchet mean of the data; for a tangent or extrinsic mean the
@@ -57,20 +57,17 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
     if release.statistic != "mean":
         raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
     ball, space = release.ball, release.ball.space
-    ids = None if units is None else checked_units(units, len(space.as_points(X, "X", batch=True)))
+    ids = None if units is None else checked_units(units, number_of_records(X))
     outer = next((step.ball for step in release.steps if step.statistic == "ball"), ball)
-    points = frechet.unit_points(X, outer, ids)
+    records = space.as_points(X, "X", batch=True)
+    points = frechet.record_points(records, outer) if ids is None else frechet.unit_points(X, outer, ids)
     outside = 1 - outer.contains(X).mean()
     if outer != ball:
         outside = 1 - ball.contains(outer.from_frame(points)).mean()
         points = ball.take_over(outer, points)
-    mechanism, frame = get(release.mechanism), ball.frame
-    if isinstance(mechanism, VectorMechanism) and mechanism.estimand != FRECHET:
-        own = mechanism.place(ball, mechanism.vector(ball, frame.origin, points))
-    else:
-        own = frechet.mean(points, ball.in_frame).in_frame
-    clipped_mean = ball.from_frame(own[None])[0]
-    true_mean = frechet.mean(X, space, units=ids).value
+    clipped_mean = ball.from_frame(hidden_mean(ball, get(release.mechanism), points)[None])[0]
+    # Data all over a sphere may have no Fréchet mean: without a ball the mean that was hidden is all there is.
+    true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=ids).value
     return Comparison(
         error=float(space.dist(true_mean, release.value)),
         noise=float(space.dist(clipped_mean, release.value)),

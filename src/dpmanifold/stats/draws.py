@@ -15,7 +15,8 @@ from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import Calibration, Mechanism
-from dpmanifold.mechanisms.base import Draw
+from dpmanifold.mechanisms.base import FRECHET, Draw
+from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.noise.exact import grid_of, noisy_vector
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import PromiseError
@@ -23,7 +24,6 @@ from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NOT_COVERED, Release
 from dpmanifold.stats.sealed import sealed
 
 AUTO = "auto"
-FRECHET = "frechet"
 
 
 class Bits(NamedTuple):
@@ -65,17 +65,21 @@ def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibratio
 
 def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: Array, bits: Bits) -> Draw:
     """Solve the mean of points in the ball's frame and draw about it. Never raises."""
-    tol = tolerance_of(mechanism, ball, len(points))
-
-    def solved() -> Array:
-        if mechanism.estimand != FRECHET:  # an average of the points themselves
-            return ball.frame.origin
-        mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
-        # Elsewhere nothing is moved after the solver: the sensitivity is about what it returns.
-        return ball.in_frame.pull_in(mean[None])[0] if mechanism.needs_inside else mean
-
-    mean = sealed(solved, lambda: ball.frame.origin)
+    origin = ball.frame.origin
+    # Other means are averages of the points themselves, which the mechanism gets anyway.
+    solves = mechanism.estimand == FRECHET
+    mean = sealed(lambda: hidden_mean(ball, mechanism, points) if solves else origin, lambda: origin)
     return draw_about(ball, mechanism, calibration, mean, points, bits)
+
+
+def hidden_mean(ball: Ball, mechanism: Mechanism, points: Array) -> Array:
+    """Return the mean of points in the ball's frame that a mechanism hides. NOT PRIVATE, and it may raise."""
+    if isinstance(mechanism, VectorMechanism) and mechanism.estimand != FRECHET:
+        return mechanism.place(ball, mechanism.vector(ball, ball.frame.origin, points))
+    tol = tolerance_of(mechanism, ball, len(points))
+    mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
+    # Elsewhere nothing is moved after the solver: the sensitivity is about what it returns.
+    return ball.in_frame.pull_in(mean[None])[0] if mechanism.needs_inside else mean
 
 
 def draw_about(
