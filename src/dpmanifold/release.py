@@ -52,7 +52,9 @@ REFINE_SKIPPED = "no smaller ball was looked for: public numbers say that it cou
 REFINE_UNUSED = "a smaller ball was looked for, at a cost, and none was found that is worth it: the public one is used"
 RELEASED = "released under"
 BALL_COST = "the ball was released before: what it cost comes on top of this promise, and what it clips is not stated"
-DRAW_COVERED = "the draw's work does not depend on the data; clipping and solving are not covered"
+DRAW_COVERED = (
+    "the steps of a draw do not depend on the data; the time of arithmetic, clipping and solving is not covered"
+)
 NOT_COVERED = "not covered: the draw's work depends on the data"
 # How noise was drawn: ideal and rounded to a public grid, or as doubles.
 EXACT, FLOAT = "exact", "float"

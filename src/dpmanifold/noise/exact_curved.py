@@ -96,11 +96,6 @@ def riemannian_point(
     (True, True)
     """
     radial = _radial_of(space, law, scale)
-    if space.dim == 1 and not usable(space, law, scale):
-        raise InvalidArgumentError(
-            f"scale must be below some thousand radii of the circle, got {shown(scale)}: fewer than one proposal in "
-            "1,000 would be accepted. Noise that large leaves nothing of the data; choose a smaller scale."
-        )
     grid = checked_grid(grid)
     point = _checked_footpoint(space, footpoint)
     source = checked_source(source)
@@ -180,16 +175,15 @@ def acceptance(space: Manifold, law: str, scale: float) -> float:
 
 
 def usable(space: Manifold, law: str, scale: float) -> bool:
-    """Return whether the law can be drawn here: a sphere or shapes, and at least one proposal in 1,000 accepted.
+    """Return whether the law can be drawn here: on spheres and shapes, at every scale.
 
-    The draw is exact either way; this is about time. On a circle a scale of hundreds of turns is too slow. Above one
-    dimension more than two in five proposals were accepted at every scale and dimension tried.
+    The draw is exact wherever it ends; this is about time. At least two proposals in five are accepted.
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Hyperbolic
     >>> usable(Sphere(45), "laplace", 1.0), usable(Sphere(1), "laplace", 1e5), usable(Hyperbolic(2), "laplace", 0.1)
-    (True, False, False)
+    (True, True, False)
     """
     return isinstance(space, (Sphere, KendallShapes)) and acceptance(space, law, scale) >= _LEAST_ACCEPTED
 
@@ -298,6 +292,38 @@ class _Radial:
         return float(sum(integrate.fixed_quad(density, a, b, n=_NODES)[0] for a, b in pairwise(knots)))
 
 
+class _WideCircle(_Radial):
+    """On a circle, noise as wide as a turn: angles are proposed uniformly, for the flat law would mostly miss."""
+
+    @property
+    def needs(self) -> int:
+        """How many uniforms a proposal takes: one decides on its acceptance, one is the angle."""
+        return 2
+
+    def angle(self, uniforms: Uniforms) -> arb:
+        """Return the proposed angle, in (0, pi)."""
+        return arb.pi() * uniforms.balls(1, 2)[0]
+
+    def accepted(self, uniforms: Uniforms) -> bool | None:
+        """Return whether the proposal is accepted, with the probability that the density has against its largest."""
+        apart = self.angle(uniforms) * arb(self.radius) / arb(self.scale)
+        log_ratio = -apart * apart / 2 if self.law == "gaussian" else -apart
+        log_uniform = uniforms.balls(0, 1)[0].log()
+        if log_uniform < log_ratio:
+            return True
+        return False if log_uniform > log_ratio else None
+
+    @cached_property
+    def acceptance(self) -> float:
+        """The expectation of the acceptance probability under the proposal."""
+        end = math.pi * self.radius / self.scale
+        if end < _FLAT:  # uniform, to all digits
+            return 1.0
+        if self.law == "gaussian":
+            return math.sqrt(math.pi / 2) * math.erf(end / math.sqrt(2)) / end
+        return -math.expm1(-end) / end
+
+
 def _radial_of(space: Manifold, law: str, scale: float) -> _Radial:
     _refuse_other(space)
     law, scale = checked_law(law), checked_scale(scale)
@@ -309,6 +335,8 @@ def _radial_of(space: Manifold, law: str, scale: float) -> _Radial:
 @lru_cache(maxsize=256)
 def _radial(law: str, dim: int, single: int, double: int, radius: float, scale: float) -> _Radial:
     """Choose the contact where the proposal's mean (of u, or of u^2) lies: there the acceptance is largest."""
+    if single + double == 0 and scale > radius:
+        return _WideCircle(law, dim, single, double, radius, scale, 0.0)
     flat_size = scale / radius * (dim if law == "laplace" else math.sqrt(dim))
     if flat_size < _FLAT or single + double == 0:
         return _Radial(law, dim, single, double, radius, scale, 0.0)

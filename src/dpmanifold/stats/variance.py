@@ -66,6 +66,7 @@ def private_variance(
     require_ball(ball)
     if about is not None:
         point, excess = _reference(about, ball)
+        frechet.default_tol(ball, n)  # refuses balls too large to tell distances in
         bits = fresh_bits(rng, ball, arithmetic)
         bits = bits._replace(private=bits.private and not (isinstance(about, Release) and not about.private))
         spend(budget, privacy, "variance")
