@@ -177,4 +177,5 @@ def _close_up(axes: Axes, spread: Spread, camera: Camera, public: Array | None) 
     axes.set_aspect("equal")
     axes.set_xlim(-limit, limit)
     axes.set_ylim(-limit, limit)
+    axes.locator_params(axis="x", nbins=5)  # small distances have long labels
     canvas.tidy(axes, "distance", "distance", grid="both")

@@ -73,7 +73,7 @@ def _scales(axes: Axes, rows: list[PlanRow]) -> None:
         axes.annotate(f"{row.scale:.3g}", (row.scale, number), xytext=(6, 0), textcoords="offset points", fontsize=7.5,
                       va="center", color=canvas.INK)  # fmt: skip
     axes.margins(x=0.2)
-    _rows(axes, rows, "scale of the noise that is added to the average record: no error follows from it")
+    _rows(axes, rows, "scale of the noise on the average record (no error follows)")
 
 
 def _rows(axes: Axes, rows: list[PlanRow], label: str) -> None:
