@@ -52,12 +52,12 @@ REFINE_SKIPPED = "no smaller ball was looked for: public numbers say that it cou
 REFINE_UNUSED = "a smaller ball was looked for, at a cost, and none was found that is worth it: the public one is used"
 RELEASED = "released under"
 BALL_COST = "the ball was released before: what it cost comes on top of this promise, and what it clips is not stated"
-DRAW_COVERED = (
-    "the steps of a draw do not depend on the data; the time of arithmetic, clipping and solving is not covered"
-)
+CLIPPING_UNSTATED = "in no stated error: clipping to the public ball"
+DRAW_COVERED = "a draw's steps do not depend on the data; the time of arithmetic, clipping and solving is not covered"
 NOT_COVERED = "not covered: the draw's work depends on the data"
 # How noise was drawn: ideal and rounded to a public grid, or as doubles.
 EXACT, FLOAT = "exact", "float"
+FLOAT_TOLD = "float: all digits of the noise together can tell more than was promised"
 NO_ERROR = (
     "without a ball no error can be stated: how far noise turns the average depends on how closely the records agree"
 )
@@ -163,13 +163,16 @@ class Release:
             raise InvalidArgumentError(
                 f"noise_error is for means, this is a {self.statistic}: its noise has scale {self.scale:g}."
             )
+        if self.ball.is_whole:
+            raise InvalidArgumentError(f"{NO_ERROR}. Release with a ball to have one stated.")
         return get(self.mechanism).forecast(self.ball, self.n, self.calibration)
 
     def noise_error(self) -> float:
         """Return the expected distance between the value and the mean of the clipped records: the noise alone.
 
         Exact for `project=False` where the plan says so; otherwise an upper bound, as moving the draw into the ball
-        makes it smaller. Clipping and sampling are not in it.
+        makes it smaller. Clipping and sampling are not in it. Refused without a ball (:meth:`Ball.whole`), as are
+        `noise_quantile` and `error`: how far noise turns an average depends on the records.
         """
         return self._at_most(self._forecast().mean)
 
@@ -216,11 +219,12 @@ class Release:
             ("arithmetic", self._arithmetic_told),
             ("sensitivity", f"{self.sensitivity.value:.6g} ({self.sensitivity.bound} bound, {self.sensitivity.proof})"),
             ("ball", repr(self.ball)),
-            ("center", array_text(self.ball.center, digits=4)),
         ]
-        if self._has_forecast and not self.ball.is_whole:
+        if not self.ball.is_whole:
+            facts.append(("center", array_text(self.ball.center, digits=4)))
+        if self._has_forecast:
             high = float(self.noise_quantile(0.95))
-            word = "" if self._is_exact() else "at most, "
+            word = "" if self._error_is_exact() else "at most, "
             whose = " (of the draw in raw)" if self.shrinkage else ""
             facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %{whose}"))
             facts += self._error_facts()
@@ -237,7 +241,7 @@ class Release:
     def _arithmetic_told(self) -> str:
         if self.arithmetic == EXACT:
             return f"exact: ideal noise, rounded to multiples of 2^{self.grid}"
-        return "float: all digits of the noise together can tell more than was promised"
+        return FLOAT_TOLD
 
     def _error_facts(self) -> list[tuple[str, str]]:
         """Say what the error is made of where that is more than the noise of the draw."""
@@ -255,20 +259,24 @@ class Release:
 
     @property
     def _has_forecast(self) -> bool:
-        """Whether the noise can be told as a distance: of means that are points."""
-        return self.statistic == "mean" and not get(self.mechanism).baseline
+        """Whether the noise can be told as a distance: of means that are points, in a ball."""
+        return self.statistic == "mean" and not self.ball.is_whole and not get(self.mechanism).baseline
 
-    def _is_exact(self) -> bool:
+    def _error_is_exact(self) -> bool:
         """Whether the noise error is the expected one and no upper bound."""
         forecast = self._forecast()
         return forecast.exact and (not self.projected or float(forecast.quantile(0.999)) < self.ball.radius)
 
     @property
     def _not_covered(self) -> str:
-        time = "running time of clipping and solving" if self.timing == DRAW_COVERED else "running time"
-        bits = "" if self.is_exact else "attacks on the noise's low bits, "
+        clipping = "not stated: how far noise turns the mean" if self.ball.is_whole else CLIPPING_UNSTATED
         kind = "" if self.estimand in (None, "frechet") else ", the distance from the Fréchet mean"
-        return f"{bits}{time}; in no stated error: clipping to the public ball, sampling{kind}"
+        return f"{not_promised(self)}; {clipping}, sampling{kind}"
+
+    @property
+    def covers_timing(self) -> bool:
+        """Whether neither this draw's running time, nor that of a step, depends on the data."""
+        return self.timing == DRAW_COVERED and all(step.covers_timing for step in self.steps)
 
     @property
     def is_exact(self) -> bool:
@@ -285,7 +293,7 @@ class Release:
             found["estimand"] = self.estimand
         if self._has_forecast:
             found["noise_error"] = told(self.noise_error)
-            found["noise_error_is_exact"] = told(self._is_exact)
+            found["noise_error_is_exact"] = told(self._error_is_exact)
             found["noise_quantiles"] = {f"{q:g}": told(partial(self.noise_quantile, q)) for q in _QUANTILES}
             found["error"] = told(self.error)
             if self.clipping is not None:
@@ -297,7 +305,7 @@ class Release:
     @property
     def caution(self) -> str:
         """A warning in a few words where the noise leaves nothing of the answer; from public numbers."""
-        swamped = self._has_forecast and not self.ball.is_whole and self._swamped()
+        swamped = self._has_forecast and self._swamped()
         return " (as large as the ball: it says nothing)" if swamped else ""
 
     def _swamped(self) -> bool:
@@ -314,14 +322,14 @@ class Release:
     def notes(self) -> list[str]:
         """Say what a reader of the released value should know; post-processing of what was released."""
         notes = list(cautions(self.privacy, self.n))
+        if self.ball.is_whole:
+            return [*notes, NO_ERROR]
         if not self._has_forecast:
             return notes
         notes += self.notes_on_the_ball()
         if self.shrinkage:
             notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")
-        if self.ball.is_whole:
-            notes.append(NO_ERROR)
-        elif self._swamped():
+        if self._swamped():
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
         elif self._forecast().mean >= self.ball.radius / 2:
             notes.append("the noise is half the ball or more: the public centre may well be the better answer")
@@ -384,6 +392,17 @@ class Release:
     def load(path: str | os.PathLike[str]) -> Release:
         """Read a release written by :meth:`save`."""
         return Release.from_dict(read_record(path))
+
+
+def not_promised(*releases: Release) -> str:
+    """Say what somebody could attack that the promise of these releases does not cover; their steps included."""
+    work = [] if all(release.ball.is_whole for release in releases) else ["clipping"]
+    solved = any(release.estimand in (None, "frechet") for release in releases)
+    work.append("solving" if solved else "averaging")
+    covered = all(release.covers_timing for release in releases)
+    time = f"running time of {' and '.join(work)}" if covered else "running time"
+    exact = all(release.is_exact for release in releases)
+    return time if exact else f"attacks on the noise's low bits, {time}"
 
 
 @dataclass(frozen=True)

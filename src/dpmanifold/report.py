@@ -22,7 +22,7 @@ from dpmanifold.facts import array_text
 from dpmanifold.inference import Conclusion, Interval, Region, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold
 from dpmanifold.privacy import in_plain_words
-from dpmanifold.release import Release
+from dpmanifold.release import NO_ERROR, Release
 from dpmanifold.stats import verify
 from dpmanifold.stats.check import Verification
 
@@ -45,6 +45,7 @@ _LARGEST_TABLE = 12
 _LONG_NUMBER = re.compile(r"\d+\.\d{6,}(?:[eE][-+]?\d+)?")
 # What other sections of the report say in words.
 _ELSEWHERE = ("promise", "ball", "not covered")
+_SIMULATED = " A SEEDED SIMULATION FOUND IT."
 
 
 def html_report(result: Release | Conclusion) -> str:
@@ -82,12 +83,10 @@ Two data sets count as neighbours if one differs from the other so: {html.escape
 {_tried(lambda: _released(result), "The numbers of this record cannot be shown.")}
 {_tried(lambda: _picture(result), "There is no picture of it.") if checked.ok else ""}
 <h2>What it rests on</h2>
-<p>Records were moved into a {"released" if _outer(base) else "public"} ball: {_ball_words(base.ball, _outer(base))}
-Whoever lies outside counts as if on its edge, so the numbers are about the clipped records.</p>
-<table class="facts"><tr><th>centre of the ball</th><td>{_numbers(base.ball.center)}</td></tr></table>
+{_rests_on(base)}
 <h2>How to check it</h2>
 {_check(checked)}
-<p>{_arithmetic(base)} Not covered by the promise: running time ({html.escape(base.timing)}).</p>
+<p>{_arithmetic(result, checked)} Not covered by the promise: running time ({html.escape(base.timing)}).</p>
 <details><summary>The record, with every digit</summary><pre>{record}</pre></details>
 <footer>dpmanifold {html.escape(base.version)}</footer>
 </body></html>
@@ -143,9 +142,13 @@ def _check(checked: Verification) -> str:
     )
 
 
-def _arithmetic(base: Release) -> str:
+def _arithmetic(result: Release | Conclusion, checked: Verification) -> str:
     """Say what the promise is worth against somebody who reads every digit."""
-    if base.is_exact:
+    if result.is_exact:
+        if not checked.ok:
+            return "It states that the noise was drawn exactly; as it is not consistent, that is worth nothing."
+        if not result.private:
+            return "The noise was rounded to a public grid as exact noise is, but this result is not private."
         return "The noise was drawn exactly: the promise holds for every digit that is shown here."
     return (
         "The noise was drawn in double precision: somebody who reads all its digits, and knows everybody else's "
@@ -214,6 +217,24 @@ def _outer(release: Release) -> Ball | None:
     return step.ball if step.statistic == "ball" and step.value == release.ball != step.ball else None
 
 
+def _rests_on(base: Release) -> str:
+    """Say in a paragraph where records may lie, and what became of those that do not."""
+    ball, outer = base.ball, _outer(base)
+    if ball.is_whole:
+        stated = f" Stated about it: {_prose(ball.origin)}." if ball.origin else ""
+        mark = _SIMULATED if ball.simulated else ""
+        return (
+            f"<p>There is no ball: records may lie anywhere, and none was moved. They are "
+            f"{html.escape(_space_words(ball.space))}.{stated}{mark} It needs no public knowledge of where records "
+            f"lie; but {NO_ERROR}.</p>"
+        )
+    return (
+        f"<p>Records were moved into a {'released' if outer else 'public'} ball: {_ball_words(ball, outer)} Whoever "
+        "lies outside counts as if on its edge, so the numbers are about the clipped records.</p>"
+        f'<table class="facts"><tr><th>centre of the ball</th><td>{_numbers(ball.center)}</td></tr></table>'
+    )
+
+
 def _ball_words(ball: Ball, outer: Ball | None = None) -> str:
     """Say in a sentence which ball it is and where it comes from."""
     source = f"It comes from: {_prose(ball.origin)}." if ball.origin else "Nothing says where it comes from: ask."
@@ -222,7 +243,7 @@ def _ball_words(ball: Ball, outer: Ball | None = None) -> str:
         source = (
             f"It was found privately, as part of this promise, in a public one of radius {outer.radius:.5g}{known}."
         )
-    mark = " A SEEDED SIMULATION FOUND IT." if ball.simulated else ""
+    mark = _SIMULATED if ball.simulated else ""
     return f"{html.escape(_space_words(ball.space))}, radius {ball.radius:.5g}. {source}{mark}"
 
 

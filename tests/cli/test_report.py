@@ -146,3 +146,48 @@ def test_show_writes_the_red_report_and_exits_with_4(invoke, folder):
     assert "THIS RESULT IS NOT CONSISTENT" in (folder / "forged.html").read_text()
     invoke("show", "forged.json", "--picture", "forged.png", code=4)
     assert not (folder / "forged.png").exists()
+
+
+# -------------------------------------------------------------------- no ball, and what digits are worth
+
+SPHERE = dpm.Sphere(2)
+HOLDS = "the promise holds for every digit"
+
+
+def test_without_a_ball_a_report_speaks_of_none():
+    X = SPHERE.random_point(200, rng=0)
+    ball = dpm.Ball.whole(SPHERE, origin="compass <readings>")
+    release = dpm.private_mean(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, estimand="extrinsic")
+    page = html_report(release)
+    words = Page(page).words
+    assert "There is no ball: records may lie anywhere, and none was moved." in words
+    assert "Stated about it: compass <readings>." in words
+    assert "without a ball no error can be stated" in words
+    assert "<img" in page
+    for untrue in ("public ball", "radius 3.14", "centre of the ball", "on its edge", "clipped records", ": ask."):
+        assert untrue not in words
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_digits_are_safe_where_exact_noise_was_drawn_in_private(kind):
+    assert HOLDS in Page(html_report(RESULTS[kind](arithmetic="exact"))).words
+    assert HOLDS not in Page(html_report(RESULTS[kind](arithmetic="float"))).words
+    seeded = Page(html_report(RESULTS[kind](arithmetic="exact", rng=1))).words
+    assert HOLDS not in seeded
+    assert "but this result is not private" in seeded
+
+
+def test_an_inconsistent_result_is_worth_nothing_to_any_digit():
+    release = RESULTS["mean"](arithmetic="exact")
+    words = Page(html_report(replace(release, scale=release.scale / 2))).words
+    assert "NOT CONSISTENT" in words
+    assert HOLDS not in words
+    assert "that is worth nothing" in words
+
+
+def test_the_digits_of_a_test_need_both_groups():
+    exact = RESULTS["test"](arithmetic="exact")
+    mixed = replace(exact, second=RESULTS["test"](arithmetic="float").second)
+    words = Page(html_report(mixed)).words
+    assert HOLDS not in words
+    assert "drawn in double precision" in words

@@ -185,6 +185,58 @@ def test_footer_states_promise_units_and_origin():
     assert "Ball: radius 1.5 on SPD(2), atlas of $3, not $4." in said
 
 
+def labels(figure):
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+WHOLE = [dpm.Sphere(1), dpm.Sphere(2), dpm.Sphere(2, curvature=4.0), dpm.Sphere(3), dpm.KendallShapes(6)]
+
+
+def without_ball(space, count=40):
+    X = space.random_point(count, rng=0)
+    return dpm.private_mean(X, dpm.Ball.whole(space), GAUSSIAN, units=EACH, estimand="extrinsic")
+
+
+@pytest.mark.parametrize("space", WHOLE, ids=repr)
+def test_without_a_ball_the_mean_is_drawn_alone(space, tmp_path):
+    figure = plots.show(without_ball(space))
+    said = texts(figure)
+    assert "without a ball no error can be stated: it depends on how closely the records agree" in said
+    assert f"No ball: the whole of {space!r}." in said
+    assert any(line.endswith("Estimand: the extrinsic mean.") for line in said)
+    assert not [line for line in said if "noise" in line or "radius" in line]
+    assert labels(figure) == ["released mean"]
+    assert ink(figure, tmp_path) > 100
+
+
+def test_without_a_ball_the_mean_faces_the_reader():
+    """Wherever it is: there is no ball to look at."""
+    space = dpm.Sphere(2)
+    for point in np.concatenate([np.eye(3), -np.eye(3)]):
+        X = np.repeat(point[None], 400, axis=0)
+        release = dpm.private_mean(X, dpm.Ball.whole(space), GAUSSIAN, units=EACH, estimand="extrinsic")
+        panel = plots.show(release).axes[0]
+        dot = next(line for line in panel.lines if line.get_label() == "released mean").get_xydata()[0]
+        assert np.linalg.norm(dot) < 0.6
+
+
+def test_a_plan_without_a_ball_shows_no_error(tmp_path):
+    plan = dpm.plan_mean(N, dpm.Ball.whole(dpm.Sphere(2)), GAUSSIAN, estimand="extrinsic")
+    figure = plots.show(plan)
+    assert labels(figure) == []
+    assert figure.axes[0].get_xlabel() == "scale of the noise on the average record (no error follows)"
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [row.scale for row in plan.rows]
+    assert ink(figure, tmp_path) > 1000
+
+
+@pytest.mark.parametrize("estimand", ["tangent", "extrinsic", "frechet"])
+def test_the_footer_says_which_mean_it_is(estimand):
+    release = dpm.private_mean(records("sphere"), BALLS["sphere"], GAUSSIAN, units=EACH, estimand=estimand)
+    said = next(line for line in texts(plots.show(release)) if "Mechanism" in line)
+    assert said.endswith(f"Estimand: the {estimand} mean.") == (estimand != "frechet")
+    assert ("Estimand" in said) == (estimand != "frechet")
+
+
 def test_public_points_are_labelled():
     labels = [text.get_text() for text in plots.sphere(mean("sphere"), records("sphere")).legends[0].get_texts()]
     assert "public data" in labels
@@ -196,8 +248,8 @@ def test_show_finds_the_picture_of_every_result():
         "Mean tensor": mean("spd2"),
         "Mean tensor and how sure it is": region("spd3"),
         "Mean matrix and its eigenvalues": mean("spd6"),
-        "Mean direction": mean("sphere"),
-        "Mean direction and how sure it is": region("sphere").release,
+        "Mean on the sphere": mean("sphere"),
+        "Mean on the sphere and how sure it is": region("sphere").release,
         "Mean shape": mean("shapes"),
         "Mean and its noise": mean("sphere3"),
         "Fréchet variance": interval().release,

@@ -151,10 +151,10 @@ def means(
 def in_a_line(name: object, release: Release) -> str:
     """Return what a class's release says, in short."""
     mark = "" if release.private else " -- NOT PRIVATE"
-    return (
-        f"class {name}: {release.n:,} {release.unit}s, {release.privacy}, "
-        f"expected noise {release.noise_error():.4g}{release.caution}{mark}"
-    )
+    noise = "no error can be stated"
+    if not release.ball.is_whole:
+        noise = f"expected noise {release.noise_error():.4g}{release.caution}"
+    return f"class {name}: {release.n:,} {release.unit}s, {release.privacy}, {noise}{mark}"
 
 
 def target_of(folder: pathlib.Path, name: object) -> pathlib.Path:

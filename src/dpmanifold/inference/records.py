@@ -12,7 +12,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.facts import all_told, facts_table, facts_text, told
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers, write_record
-from dpmanifold.release import Release
+from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised
 
 C = TypeVar("C", bound="Conclusion")
 
@@ -124,6 +124,16 @@ class Conclusion(ABC):
     def _means(self) -> tuple[Release, ...]:
         """The released means it rests on."""
 
+    @property
+    @abstractmethod
+    def _releases(self) -> tuple[Release, ...]:
+        """The releases it is computed from, each with its steps."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all that it rests on was drawn exactly."""
+        return all(release.is_exact for release in self._releases)
+
     def notes(self) -> list[str]:
         """Say what a reader should know about the promise and about a ball that was found first."""
         found: list[str] = []
@@ -140,7 +150,13 @@ class Conclusion(ABC):
 
     def facts(self) -> list[tuple[str, str]]:
         """Names and texts to show, notes included."""
-        return [*self._facts(), *(("note", text) for text in self.notes())]
+        exact = "exact: all noise is ideal, rounded to public grids"
+        return [
+            *self._facts(),
+            ("arithmetic", exact if self.is_exact else FLOAT_TOLD),
+            *(("note", text) for text in self.notes()),
+            ("not covered", f"{not_promised(*self._releases)}; {CLIPPING_UNSTATED}"),
+        ]
 
     def __repr__(self) -> str:
         return facts_text(self.title, self.private, self.facts())
@@ -153,6 +169,10 @@ class FromRelease(Conclusion):
     """A conclusion from one release, whose steps hold the others."""
 
     release: Release
+
+    @property
+    def _releases(self) -> tuple[Release, ...]:
+        return (self.release,)
 
     @property
     def _means(self) -> tuple[Release, ...]:

@@ -174,6 +174,10 @@ class TwoSampleTest(Conclusion):
     def _means(self) -> tuple[Release, ...]:
         return self.means
 
+    @property
+    def _releases(self) -> tuple[Release, ...]:
+        return self.first, self.second
+
     def _facts(self) -> list[tuple[str, str]]:
         return [
             ("p-value", f"{self.p_value:.4g} (statistic {self.statistic:.4g}, dimension {self.ball.frame.dim})"),

@@ -28,7 +28,8 @@ _MARGIN = 1.25  # the close-up is this much wider than what it shows
 def sphere(result: Release | Region, points: object = None) -> Figure:
     """Draw a mean or a region on S^2: the public ball's rim, the released mean, and how sure it is.
 
-    Left the globe, the far side dashed; right a close-up, with true distances from the released mean.
+    Left the globe, the far side dashed; right a close-up, with true distances from the released mean. Without a ball
+    no error can be stated, and the mean is drawn alone.
 
     Parameters
     ----------
@@ -49,9 +50,14 @@ def sphere(result: Release | Region, points: object = None) -> Figure:
     if not isinstance(ball.space, Sphere) or ball.space.dim != 2:
         raise InvalidArgumentError(f"sphere draws Sphere(2), got {ball.space!r}. Use tangent, which draws any space.")
     public = None if points is None else np.atleast_2d(ball.space.as_points(points, "points"))
-    title = "Mean direction and how sure it is" if isinstance(result, Region) else "Mean direction"
+    title = "Mean on the sphere and how sure it is" if isinstance(result, Region) else "Mean on the sphere"
     releases = [parent_release(result)]
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 4.5)
+    if not spread.is_stated:
+        only = figure.subplots()
+        _globe(only, spread, _camera(spread.center), public)
+        canvas.key(figure, only)
+        return figure
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
     camera = _camera(ball.center)
     _globe(left, spread, camera, public)
@@ -63,7 +69,7 @@ def sphere(result: Release | Region, points: object = None) -> Figure:
 
 
 def _camera(center: Array) -> Camera:
-    """Look at the ball a little from the side and from the equator, so that it looks round and north is up."""
+    """Look at a ball a little from the side and from the equator, so that it looks round and north is up."""
     unit = center / np.linalg.norm(center)
     pole = np.array([0.0, 0.0, 1.0]) if abs(unit[2]) < 0.95 else np.array([0.0, 1.0, 0.0])
     east = np.cross(pole, unit)
@@ -81,16 +87,18 @@ def _globe(axes: Axes, spread: Spread, camera: Camera, public: Array | None) -> 
     turn = np.linspace(0.0, 2 * np.pi, 241)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
     axes.plot(*circle.T, color=canvas.GREY, linewidth=0.8)
-    rim = ball.space.exp_coords(ball.center, ball.radius * circle) / radius
-    _curve(axes, camera, rim, canvas.BALL, canvas.ball_name(ball), 1.4)
+    if not ball.is_whole:
+        rim = ball.space.exp_coords(ball.center, ball.radius * circle) / radius
+        _curve(axes, camera, rim, canvas.BALL, canvas.ball_name(ball), 1.4)
     if public is not None:
         seen = camera.in_front(public) >= 0
         dots = camera.on_paper(public[seen] / radius)
         axes.plot(*dots.T, ".", color=canvas.PUBLIC, markersize=3, alpha=0.7, label="public data")
-    edge = spread.move(ellipse(spread.shape)) / radius
-    _curve(axes, camera, edge, canvas.ESTIMATE, spread.label, 1.4, filled=True)
+    if spread.is_stated:
+        edge = spread.move(ellipse(spread.shape)) / radius
+        _curve(axes, camera, edge, canvas.ESTIMATE, spread.label, 1.4, filled=True)
     mean = camera.on_paper(spread.center / radius)
-    # The mean is in the ball, and the ball faces the camera.
+    # The mean is in the ball, and the ball faces the camera; without a ball the mean does.
     axes.plot(*mean, "o", color=canvas.BLACK, markersize=3.5, label="released mean")
     axes.set_aspect("equal")
     axes.set_xlim(-1.2, 1.2)
@@ -169,4 +177,5 @@ def _close_up(axes: Axes, spread: Spread, camera: Camera, public: Array | None) 
     axes.set_aspect("equal")
     axes.set_xlim(-limit, limit)
     axes.set_ylim(-limit, limit)
+    axes.locator_params(axis="x", nbins=5)  # small distances have long labels
     canvas.tidy(axes, "distance", "distance", grid="both")

@@ -28,7 +28,8 @@ def shape(result: Release | Region, *, closed: bool = True) -> Figure:
     """Draw a mean shape: its landmarks and outline, an ellipse about each landmark, and shapes at the edge.
 
     An ellipse is the shadow of the whole region on its landmark: together they hold every shape of the region, turned
-    to fit the mean (to first order in the region's size). Without a region they hold the noise with 95 %.
+    to fit the mean (to first order in the region's size). Without a region they hold the noise with 95 %, and without a
+    ball there are none: no error can be stated.
 
     Parameters
     ----------
@@ -76,10 +77,11 @@ def _draw(axes: Axes, spread: Spread, space: KendallShapes, mean: FloatArray, cl
         label = "shapes at the region's edge" if number == 0 else None
         axes.plot(*outline(landmarks).T, color=canvas.GREY, linewidth=0.5, alpha=0.5, zorder=1, label=label)
     for number, matrix in enumerate(landmark_ellipses(spread, space)):
-        curve = ellipse(matrix) + mean[number]
-        label = f"{spread.label}, each landmark" if number == 0 else None
-        axes.fill(*curve.T, facecolor=canvas.SKY, alpha=0.4, linewidth=0, zorder=2, label=label)
-        axes.plot(*curve.T, color=canvas.ESTIMATE, linewidth=0.7, zorder=2)
+        if spread.is_stated:
+            curve = ellipse(matrix) + mean[number]
+            label = f"{spread.label}, each landmark" if number == 0 else None
+            axes.fill(*curve.T, facecolor=canvas.SKY, alpha=0.4, linewidth=0, zorder=2, label=label)
+            axes.plot(*curve.T, color=canvas.ESTIMATE, linewidth=0.7, zorder=2)
         if len(mean) <= _NUMBERED:
             # Outwards, past the ellipse.
             away = mean[number] / max(float(np.linalg.norm(mean[number])), 1e-12)

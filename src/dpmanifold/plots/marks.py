@@ -81,6 +81,8 @@ def mark_of_ball(ball: Ball) -> Mark:
 def footer_of(releases: Sequence[Release]) -> list[str]:
     r"""Return two lines: the promise with the number of units, and the ball with its origin.
 
+    The first says which mean it is, if it is not the Fréchet mean.
+
     Examples
     --------
     >>> import dpmanifold as dpm
@@ -96,6 +98,8 @@ def footer_of(releases: Sequence[Release]) -> list[str]:
         counts = f"{sum(release.n for release in releases):,} of them in {len(releases)} groups"
     names = list(dict.fromkeys(name for release in releases for name in _mechanisms(release)))
     said = f"Mechanism{'s' if len(names) > 1 else ''}: {', '.join(names)}."
+    kinds = dict.fromkeys(kind for release in releases for kind in _estimands(release) if kind != "frechet")
+    said += "".join(f" Estimand: the {kind} mean." for kind in kinds)
     return [f"{promise_text(first.privacy)} for each {first.unit}, {counts}. {said}", ball_line(first.ball)]
 
 
@@ -125,10 +129,14 @@ def ball_line(ball: Ball) -> str:
 
     Examples
     --------
-    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.manifolds import Euclidean, Sphere
     >>> ball_line(Ball(Euclidean(1), [0.0], 1.0))
     'Ball: radius 1 on Euclidean(1), of unstated origin.'
+    >>> ball_line(Ball.whole(Sphere(2)))
+    'No ball: the whole of Sphere(2).'
     """
+    if ball.is_whole:
+        return f"No ball: the whole of {ball.space!r}{', ' if ball.origin else ''}{ball.origin.rstrip('.')}."
     origin = ball.origin.rstrip(".") or "of unstated origin"
     return f"Ball: radius {ball.radius:.4g} on {ball.space!r}, {origin}."
 
@@ -145,3 +153,9 @@ def _simulated(release: Release) -> bool:
 def _mechanisms(release: Release) -> list[str]:
     """Names in the order in which the steps were taken."""
     return [*(name for step in release.steps for name in _mechanisms(step)), release.mechanism]
+
+
+def _estimands(release: Release) -> list[str]:
+    """Which means were released, in the same order."""
+    found = [kind for step in release.steps for kind in _estimands(step)]
+    return found if release.estimand is None else [*found, release.estimand]

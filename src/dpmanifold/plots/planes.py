@@ -27,7 +27,8 @@ def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
     """Draw a region in the plane of two of its axes, in coordinates at the released mean, on any space.
 
     Distances from the middle are true. The whole region is solid; what the noise alone would make is dashed, and what
-    is due to sampling for sure is dotted. Of a mean without a region, what the noise stays in with 95 % is drawn.
+    is due to sampling for sure is dotted. Of a mean without a region, what the noise stays in with 95 % is drawn;
+    without a ball no error can be stated, and the mean is drawn alone.
 
     Parameters
     ----------
@@ -55,7 +56,8 @@ def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
     if d > 1 and not (0 <= first < d and 0 <= second < d and first != second):
         raise InvalidArgumentError(f"axes must be two different axes from 0 to {d - 1}, got {axes!r}.")
     releases = [parent_release(result)]
-    title = "Mean and how sure it is" if isinstance(result, Region) else "Mean and its noise"
+    bare = "Mean and its noise" if spread.is_stated else "Mean"
+    title = "Mean and how sure it is" if isinstance(result, Region) else bare
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 2.7 if d == 1 else 4.6)
     panel = figure.subplots()
     if d == 1:
@@ -83,6 +85,9 @@ def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
     def shadow(shape: FloatArray) -> FloatArray:
         return ellipse(basis.T @ shape @ basis)
 
+    if not spread.is_stated:
+        panel.plot(0, 0, "o", color=canvas.BLACK, markersize=4, label="released mean")
+        return spread.release.ball.radius
     edge = shadow(spread.shape)
     limit = _MARGIN * float(np.abs(edge).max())
     panel.plot(*edge.T, color=canvas.ESTIMATE, linewidth=1.6, label=spread.label)
@@ -110,7 +115,7 @@ def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
 def _line(panel: Axes, spread: Spread) -> None:
     """In one dimension a region is an interval: its parts one under the other."""
     noise, sampling, together, rest = spread.legend
-    parts = [(spread.label, spread.shape, canvas.ESTIMATE, "solid")]
+    parts = [(spread.label, spread.shape, canvas.ESTIMATE, "solid")] if spread.is_stated else []
     if spread.noise is not None:
         parts.append((noise, spread.noise, canvas.NOISE, "--"))
     if spread.sampling is not None:
@@ -125,7 +130,9 @@ def _line(panel: Axes, spread: Spread) -> None:
             panel.plot([-half, half], [0, 0], color=canvas.ESTIMATE, linewidth=9, alpha=alpha, solid_capstyle="butt",
                        label=label, zorder=1)  # fmt: skip
     panel.axvline(0.0, color=canvas.BLACK, linewidth=0.8, label="released mean")
-    panel.set_ylim(-len(parts) + 0.4, 0.6)
+    if not parts:
+        panel.set_xlim(-spread.release.ball.radius, spread.release.ball.radius)
+    panel.set_ylim(-max(len(parts), 1) + 0.4, 0.6)
     panel.set_yticks([])
     canvas.tidy(panel, "distance from the released mean", grid="x")
     panel.spines["left"].set_visible(False)

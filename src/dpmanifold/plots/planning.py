@@ -29,6 +29,8 @@ _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", "--", "-.", ":"
 def plan(result: Plan) -> Figure:
     """Draw the mechanisms of a plan: the expected error of each as a bar, its 5 to 95 % range as a line.
 
+    Without a ball no error can be stated: the bars are the scales of the noise on the average record.
+
     Parameters
     ----------
     result : what `plan_mean` returned
@@ -57,9 +59,30 @@ def plan(result: Plan) -> Figure:
     title = "Which mechanism adds least noise"
     figure = canvas.new_figure(title, words, mark_of_ball(result.ball), footer, 2.3 + 0.38 * len(rows))
     axes = figure.subplots()
-    _bars(axes, rows, result.ball.radius)
+    if result.ball.is_whole:
+        _scales(axes, rows)
+    else:
+        _bars(axes, rows, result.ball.radius)
     canvas.key(figure, axes)
     return figure
+
+
+def _scales(axes: Axes, rows: list[PlanRow]) -> None:
+    for number, row in enumerate(rows):
+        axes.barh(number, row.scale, height=0.55, color=canvas.SKY if number else canvas.ESTIMATE, alpha=0.85)
+        axes.annotate(f"{row.scale:.3g}", (row.scale, number), xytext=(6, 0), textcoords="offset points", fontsize=7.5,
+                      va="center", color=canvas.INK)  # fmt: skip
+    axes.margins(x=0.2)
+    _rows(axes, rows, "scale of the noise on the average record (no error follows)")
+
+
+def _rows(axes: Axes, rows: list[PlanRow], label: str) -> None:
+    """Name the mechanisms, the best at the top."""
+    axes.set_yticks(range(len(rows)), [row.mechanism for row in rows])
+    axes.set_ylim(len(rows) - 0.45, -0.55)
+    canvas.tidy(axes, label, grid="x")
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
 
 
 def _bars(axes: Axes, rows: list[PlanRow], radius: float) -> None:
@@ -87,11 +110,7 @@ def _bars(axes: Axes, rows: list[PlanRow], radius: float) -> None:
         axes.set_xlim(0, max(row.high for row in rows) * (1.25 if all(row.covers_timing for row in rows) else 1.7))
     if radius <= max(row.high for row in rows):
         axes.axvline(radius, color=canvas.BALL, linewidth=1.2, linestyle="--", label="radius of the ball")
-    axes.set_yticks(range(len(rows)), [row.mechanism for row in rows])
-    axes.set_ylim(len(rows) - 0.45, -0.55)
-    canvas.tidy(axes, "distance between the release and the mean it hides", grid="x")
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
+    _rows(axes, rows, "distance between the release and the mean it hides")
 
 
 def plan_curve(ball: Ball, privacy: Promise, n_values: Sequence[int] | npt.NDArray[np.integer]) -> Figure:

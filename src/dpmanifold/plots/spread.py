@@ -1,7 +1,7 @@
 """How sure a mean is, as an ellipsoid in coordinates at the mean: what every picture of a mean draws around it.
 
-Of a region the ellipsoid is the region; of a bare mean it is the ball that the noise stays in. Both come from
-released and public numbers alone.
+Of a region the ellipsoid is the region; of a bare mean it is the ball that the noise stays in; without a public ball
+there is none. All of it comes from released and public numbers alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Spread:
     ----------
     release : the release of the mean
     center : the mean, a point of the space
-    shape : (d, d), what is drawn around it
+    shape : (d, d), what is drawn around it; zeros if no error can be stated
     noise, sampling : its parts (d, d), in the same units; None if there is nothing but noise. What lies outside both
         together is an allowance: the spread of the data was released with noise too
     move : takes offsets (n, d) to points (n, *space.shape)
@@ -50,6 +50,11 @@ class Spread:
     move: Callable[[FloatArray], Array]
     label: str
     sentence: str
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether there is anything to draw around the mean: without a ball there is not."""
+        return bool(self.shape.any())
 
     @property
     def legend(self) -> tuple[str, str, str, str]:
@@ -141,7 +146,13 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
             said,
         )
     most = min(farthest(space) / 2, 0.999 * space.injectivity_radius)
-    radius = min(float(release.noise_quantile(NOISE_LEVEL)), most)
+    radius, label = 0.0, ""
+    said = "without a ball no error can be stated: it depends on how closely the records agree"
+    if not ball.is_whole:
+        radius = min(float(release.noise_quantile(NOISE_LEVEL)), most)
+        chance = f"{100 * NOISE_LEVEL:g} %"
+        label = f"noise, {chance}"
+        said = f"the noise added for privacy stays below {radius:.3g} with {chance}; sampling comes on top"
     return Spread(
         release,
         center,
@@ -150,8 +161,8 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
         None,
         None,
         lambda c: space.exp_coords(center, shorten(c, most)),
-        f"noise, {100 * NOISE_LEVEL:g} %",
-        f"the noise added for privacy stays below {radius:.3g} with {100 * NOISE_LEVEL:g} %; sampling comes on top",
+        label,
+        said,
     )
 
 

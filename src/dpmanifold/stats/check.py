@@ -21,8 +21,8 @@ CANNOT_KNOW = {
     "value": "that the value is the one that was drawn: any other that could have been drawn would pass as well",
     "source": "that the noise came from an unpredictable source: whether a seed was used, or found the ball, is the "
     "maker's word",
-    "arithmetic": "that noise was drawn exactly: a draw on the grid can be made up for any value, or left out. The last "
-    "digits of a point are not vouched for: make it anew from what was drawn",
+    "arithmetic": "that noise was drawn exactly: a draw on the grid can be made up for any value, or left out. The "
+    "last digits of a point are not vouched for: make it anew from what was drawn",
     "numbers": "that the ball, the number of units and the promise are those that were used: changed together, with "
     "all that follows from them, they agree again",
     "people": "that units and classes are who they are said to be, and that the ball, its origin and all that is "
