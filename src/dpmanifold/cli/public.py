@@ -31,6 +31,11 @@ error: how far the noise is expected to move the mean, as a distance; 95 %: what
 note: empty where every digit and the draw's running time are covered by the promise; float: all digits together can
 tell more; leaks: the running time depends on the data"""
 _FACTOR = "factor: exp(error): a mean that is off by the error has every eigenvalue within this factor of the true one"
+_TITLES = {
+    "frechet": "Mechanisms for the Fréchet mean",
+    "tangent": "For the tangent mean (--estimand tangent)",
+    "extrinsic": "For the extrinsic mean (--estimand extrinsic)",
+}
 # How many units the limits of double precision are shown for; they hardly depend on it.
 _MANY = 1000
 
@@ -122,16 +127,18 @@ def mechanisms(as_json: options.Json = False) -> None:
         ]
         say_json(rows)
         return
-    table = Table(title="Mechanisms", box=box.SIMPLE)
-    for heading in ("name", "mean", "spaces", "promises", "note"):
-        table.add_column(heading, no_wrap=heading == "name")
-    for m, where, kept, note in found:
-        shown = "all" if len(where) == len(_EXAMPLES) else ", ".join(where)
-        table.add_row(m.name, m.estimand, shown, ", ".join(kept) if len(kept) < len(promises) else "all", note)
-    say_table(table)
+    for estimand, title in _TITLES.items():
+        table = Table(title=title, box=box.SIMPLE)
+        for heading in ("name", "spaces", "promises", "note"):
+            table.add_column(heading, no_wrap=heading == "name")
+        for m, where, kept, note in found:
+            if m.estimand == estimand:
+                shown = "all" if len(where) == len(_EXAMPLES) else ", ".join(where)
+                table.add_row(m.name, shown, ", ".join(kept) if len(kept) < len(promises) else "all", note)
+        say_table(table)
     say(
-        'Of those for the mean asked for that keep the promise, "auto" takes one that can be drawn exactly if there is '
-        "one, then one whose timing is covered, then the one with the smallest expected noise: see dpm plan."
+        'Of those for the mean asked for that keep the promise, "auto" takes one that can be drawn exactly if there\n'
+        "is one, then one whose timing is covered, then the one with the smallest expected noise: see dpm plan."
     )
 
 
