@@ -1,4 +1,4 @@
-"""Plans for every mean: what is stated, what would be needed, what is refused; and what is said where no draw is exact."""
+"""Plans for every mean: what is stated, needed and refused; and what is said where no draw is exact."""
 
 import pytest
 

@@ -173,13 +173,15 @@ class Plan:
         """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""
         mean = "mean" if self.estimand == "frechet" else f"{self.estimand} mean"
         title = f"Private {mean} of {self.n:,} units, {self.privacy}"
-        table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
-        headings = ["mechanism", "scale", "error", "95 %", "/radius"]
+        table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
+        # On a narrow terminal a long name goes on in the next line; no number is ever cut.
+        table.add_column("mechanism", overflow="fold")
+        headings = ["scale", "error", "95 %", "/radius"]
         if isinstance(self.ball.space, SPD):
             headings.append("factor")
         for heading in headings:
-            table.add_column(heading, justify="left" if heading == "mechanism" else "right", no_wrap=True)
-        table.add_column("note")
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("note", no_wrap=True)
         for row in self.rows:
             mark = "" if row.exact else "≤"
             cells = [f"{row.scale:.3g}", f"{mark}{row.error:.3g}", f"{mark}{row.high:.3g}", f"{row.share:.1%}"]
