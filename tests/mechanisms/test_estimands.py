@@ -429,8 +429,6 @@ def test_a_mechanism_of_another_mean_is_refused():
         choose("riemannian-laplace", ball, 200, PureDP(1.0), "tangent")
     with pytest.raises(InvalidArgumentError, match=r"one of frechet, tangent, extrinsic.*got 'median'"):
         choose("auto", ball, 200, PureDP(1.0), "median")
-    with pytest.raises(InvalidArgumentError, match="refine must be False"):
-        plan_mean(200, ball, PureDP(1.0), estimand="tangent", refine=True)
     with pytest.raises(PromiseError, match=r"no pure promise\. These can: tangent-mean-laplace\."):
         choose("tangent-mean-gaussian", ball, 200, PureDP(1.0))
     with pytest.raises(PromiseError, match="no mechanism can keep"):
@@ -559,7 +557,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_everything_else_refuses_the_whole_space_before_it_spends(what):
     budget = Budget(GDP(2.0))
-    with pytest.raises((InvalidArgumentError, PromiseError), match="needs a ball"):
+    with pytest.raises(InvalidArgumentError, match="needs a ball"):
         REFUSED[what](Ball.whole(Sphere(2)), budget=budget)
     assert budget.spent is None
 

@@ -392,7 +392,7 @@ ALTERATIONS = [
     Alteration("free line", "a draw too far, with its value", too_far_on_the_grid, "no noise of that scale"),
     Alteration("ball", "a count beside its grid", put("details/units inside", lambda x: x + 2.0**-40), "grid of the"),
     Alteration("mean", "the mechanism", put("mechanism", "wrapped-laplace"), "cannot"),
-    Alteration("tensor", "the mechanism's other name", put("mechanism", "tangent-gaussian"), "mechanism"),
+    Alteration("tensor", "a mechanism that does not exist", put("mechanism", "tangent-gaussian"), "mechanism"),
     Alteration("mean", "the statistic", put("statistic", "median"), "no statistic", True),
     Alteration("kng mean", "timing made safe", put("timing", DRAW_COVERED), "timing"),
     Alteration("mean", "timing made unsafe", put("timing", NOT_COVERED), "timing"),

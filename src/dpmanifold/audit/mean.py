@@ -15,7 +15,7 @@ from dpmanifold.audit.low_bits import low_bit_scores
 from dpmanifold.audit.neighbours import Neighbours, hidden_in_frame, neighbours
 from dpmanifold.audit.preimages import tangent_word_log_ratio
 from dpmanifold.audit.words import word_log_ratio
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
@@ -46,6 +46,7 @@ def audit_mean(
     ball: Ball,
     privacy: Promise,
     *,
+    estimand: str | None = None,
     mechanism: str = "auto",
     arithmetic: str = "auto",
     runs: int = 10_000,
@@ -72,8 +73,9 @@ def audit_mean(
     Parameters
     ----------
     n : number of units; 10 to 100 are as good as many, and faster
-    ball : public ball
+    ball : public ball; means without one are not attacked
     privacy : PureDP, ApproxDP, ZCDP or GDP
+    estimand : which mean, as in :func:`~dpmanifold.stats.private_mean`
     mechanism : "auto" or a name; not a baseline
     arithmetic : "auto" attacks what a release gets, "exact" and "float" one or the other
     runs : how many releases to make in all, at least 800
@@ -92,7 +94,8 @@ def audit_mean(
     n, runs = positive_int(n, "n", 2), positive_int(runs, "runs", LEAST_RUNS)
     confidence = open_fraction(confidence, "confidence")
     checked_question(ball, privacy)
-    chosen, calibration = choose(mechanism, ball, n, privacy)[:2]
+    require_ball(ball)
+    chosen, calibration = choose(mechanism, ball, n, privacy, estimand)[:2]
     if chosen.baseline:
         raise InvalidArgumentError(
             f"mechanism {chosen.name} is a baseline: its value is no point of the space, and an audit compares points. "

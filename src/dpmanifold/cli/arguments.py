@@ -30,7 +30,7 @@ SPACES: dict[str, Callable[[int], Manifold]] = {
     "spd": SPD,
     "spd-riemann": lambda k: SPD(k, metric="riemann"),
 }
-WHOLE = "whole-space"
+WHOLE_SPACE = "whole-space"
 EACH = "each-record"
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _MOST_CLASSES = 10_000
@@ -82,7 +82,7 @@ def ball_of(space: Manifold, radius: float | None, center: str | None, source: s
     if file is not None:
         if radius is not None or center is not None or source:
             raise InvalidArgumentError("--ball brings centre, radius and source with it: leave out the others.")
-        if file == WHOLE:
+        if file == WHOLE_SPACE:
             return Ball.whole(space)
         ball = read_ball(file)
         if ball.space != space:
@@ -91,7 +91,7 @@ def ball_of(space: Manifold, radius: float | None, center: str | None, source: s
     if radius is None:
         raise InvalidArgumentError(
             "--radius is missing: how far records may lie from the center, from public knowledge. "
-            f"Or give --ball FILE, such as one that dpm ball released, or for extrinsic means --ball {WHOLE}."
+            f"Or give --ball FILE, such as one that dpm ball released, or for extrinsic means --ball {WHOLE_SPACE}."
         )
     return Ball(space, center_of(space, center), radius, source)
 

@@ -28,6 +28,7 @@ def audit(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
+    estimand: options.Estimand = None,
     mechanism: options.Mechanism = "auto",
     arithmetic: options.Arithmetic = "auto",
     runs: Annotated[int, typer.Option(help="Releases to make in all; more of them show more.")] = 10_000,
@@ -55,8 +56,8 @@ def audit(
         require_plots()
     with working("attacks", 2 * runs, quiet) as advance:
         found = audit_mean(
-            units, chosen, privacy, mechanism=mechanism, arithmetic=arithmetic, runs=runs, confidence=confidence,
-            progress=advance,
+            units, chosen, privacy, estimand=estimand, mechanism=mechanism, arithmetic=arithmetic, runs=runs,
+            confidence=confidence, progress=advance,
         )  # fmt: skip
     if picture is not None:
         save_figure(drawn(found), picture)

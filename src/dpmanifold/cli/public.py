@@ -28,8 +28,14 @@ from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
 error: how far the noise is expected to move the mean, as a distance; 95 %: what it stays below in 95 of 100 releases
-bits: exact, the promise holds for every digit; float, all digits together can tell more"""
+note: empty where every digit and the draw's running time are covered by the promise; float: all digits together can
+tell more; leaks: the running time depends on the data"""
 _FACTOR = "factor: exp(error): a mean that is off by the error has every eigenvalue within this factor of the true one"
+_TITLES = {
+    "frechet": "Mechanisms for the Fréchet mean",
+    "tangent": "For the tangent mean (--estimand tangent)",
+    "extrinsic": "For the extrinsic mean (--estimand extrinsic)",
+}
 # How many units the limits of double precision are shown for; they hardly depend on it.
 _MANY = 1000
 
@@ -116,19 +122,24 @@ def mechanisms(as_json: options.Json = False) -> None:
         found.append((mechanism, where, kept, ", ".join(notes)))
     if as_json:
         rows = [
-            {"name": m.name, "title": m.title, "spaces": where, "promises": kept, "note": note}
+            {"name": m.name, "title": m.title, "estimand": m.estimand, "spaces": where, "promises": kept, "note": note}
             for m, where, kept, note in found
         ]
         say_json(rows)
         return
-    table = Table(title="Mechanisms", box=box.SIMPLE)
-    for heading in ("name", "spaces", "promises", "note"):
-        table.add_column(heading, no_wrap=heading == "name")
-    for m, where, kept, note in found:
-        shown = "all" if len(where) == len(_EXAMPLES) else ", ".join(where)
-        table.add_row(m.name, shown, ", ".join(kept) if len(kept) < len(promises) else "all", note)
-    say_table(table)
-    say('"auto" takes the one with the smallest expected noise that keeps the promise: see dpm plan.')
+    for estimand, title in _TITLES.items():
+        table = Table(title=title, box=box.SIMPLE)
+        for heading in ("name", "spaces", "promises", "note"):
+            table.add_column(heading, no_wrap=heading == "name")
+        for m, where, kept, note in found:
+            if m.estimand == estimand:
+                shown = "all" if len(where) == len(_EXAMPLES) else ", ".join(where)
+                table.add_row(m.name, shown, ", ".join(kept) if len(kept) < len(promises) else "all", note)
+        say_table(table)
+    say(
+        'Of those for the mean asked for that keep the promise, "auto" takes one that can be drawn exactly if there\n'
+        "is one, then one whose timing is covered, then the one with the smallest expected noise: see dpm plan."
+    )
 
 
 @guarded
@@ -166,12 +177,13 @@ def plan(
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
     found = plan_mean(units, chosen, privacy, estimand=estimand, everything=everything, refine=refine, fill=fill)
-    needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy)
+    needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy, estimand)
     if picture is not None:
         save_picture(found, picture)
     if as_json:
         rows = json_safe([dataclasses.asdict(row) for row in found.rows])
-        record = {"n": units, "privacy": privacy.to_dict(), "rows": rows, "refused": found.refused, **needs}
+        record = {"n": units, "privacy": privacy.to_dict(), "estimand": found.estimand, "rows": rows}
+        record.update(refused=found.refused, **needs)
         if found.refined is not None:
             record["refined"] = {**json_safe(dataclasses.asdict(found.refined)), "verdict": found.refined.verdict}
         say_json({**record, "verdict": found.verdict, "cautions": cautions(privacy, units)})
@@ -190,11 +202,13 @@ def plan(
     )
 
 
-def _needs(error: float, units: int, ball: Ball, privacy: Promise) -> tuple[dict[str, Any], list[str]]:
+def _needs(
+    error: float, units: int, ball: Ball, privacy: Promise, estimand: str | None
+) -> tuple[dict[str, Any], list[str]]:
     """Return how many units, and which promise, an expected error would take: for machines and for people."""
-    people = needed_units(error, ball, privacy)
+    people = needed_units(error, ball, privacy, estimand=estimand)
     delta = privacy.delta if isinstance(privacy, ApproxDP) else None
-    promise = needed_promise(error, units, ball, type(privacy), delta=delta)
+    promise = needed_promise(error, units, ball, type(privacy), delta=delta, estimand=estimand)
     return {"needed_units": people, "needed_promise": promise.to_dict()}, [
         f"An expected error of {error:g} takes {people:,} units under {privacy}.",
         f"With {units:,} units it takes {promise}.",

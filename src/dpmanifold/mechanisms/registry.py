@@ -47,23 +47,21 @@ MECHANISMS: dict[str, Mechanism] = {
 }
 ESTIMANDS = ("frechet", "tangent", "extrinsic")
 """Which means there are (theory: estimands)."""
-_ALIASES = {"tangent-gaussian": "wrapped-gaussian"}
 
 
 def get(name: str) -> Mechanism:
-    """Return a mechanism by name or alias.
+    """Return a mechanism by name.
 
     Examples
     --------
-    >>> get("tangent-gaussian").name
-    'wrapped-gaussian'
+    >>> get("wrapped-gaussian").estimand
+    'frechet'
     """
-    known = _ALIASES.get(name, name) if isinstance(name, str) else ""
-    if known not in MECHANISMS:
+    if not (isinstance(name, str) and name in MECHANISMS):
         raise InvalidArgumentError(
-            f'mechanism must be "auto" or one of {", ".join(sorted([*MECHANISMS, *_ALIASES]))}, got {shown(name)}.'
+            f'mechanism must be "auto" or one of {", ".join(sorted(MECHANISMS))}, got {shown(name)}.'
         )
-    return MECHANISMS[known]
+    return MECHANISMS[name]
 
 
 def attempt(mechanism: Mechanism, ball: Ball, n: int, privacy: Promise) -> tuple[Calibration, Forecast] | str:
@@ -99,10 +97,10 @@ def checked_estimand(estimand: object) -> str | None:
 def choose(
     name: str, ball: Ball, n: int, privacy: Promise, estimand: str | None = None
 ) -> tuple[Mechanism, Calibration, Forecast]:
-    """Return the mechanism asked for, or with "auto" the one with the smallest expected noise.
+    """Return the mechanism asked for, or with "auto" the best of those that keep the promise for the estimand.
 
-    "auto" takes a mechanism that draws doubles, or whose running time depends on the data, only if no other can keep
-    the promise.
+    "auto" prefers exact draws to doubles, then a running time that does not depend on the data, and among equals takes
+    the smallest expected noise.
 
     Parameters
     ----------
@@ -128,6 +126,11 @@ def choose(
             raise InvalidArgumentError(
                 f'mechanism "{mechanism.name}" is for estimand="{mechanism.estimand}", got estimand="{estimand}". '
                 "Change one of them, or leave the estimand out."
+            )
+        if ball.is_whole and mechanism.needs_ball:
+            raise InvalidArgumentError(
+                f'mechanism "{mechanism.name}" needs a ball, got {ball!r}. Give a center and a radius; only extrinsic '
+                "means do without."
             )
         found = attempt(mechanism, ball, n, privacy)
         if isinstance(found, str):
@@ -182,6 +185,4 @@ def candidates(estimand: str | None = None, everything: bool = False) -> list[Me
 
 def _nearest(ball: Ball, n: int, privacy: Promise, estimand: str) -> str:
     able = [m.name for m in candidates(estimand) if not isinstance(attempt(m, ball, n, privacy), str)]
-    if ball.is_whole and not able:
-        return "Give a center and a radius; only extrinsic means do without."
     return f"These can: {', '.join(able)}." if able else "No mechanism can; weaken the promise or shrink the ball."

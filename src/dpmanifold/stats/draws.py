@@ -6,6 +6,7 @@ in doubles, which are faster, unless exact ones are asked for.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,8 @@ from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NOT_COVERED, Release
 from dpmanifold.stats.sealed import sealed
 
 AUTO = "auto"
+# Whether a smaller scale would help is seen at this share of the calibrated one.
+_TINY = 1e-6
 
 
 class Bits(NamedTuple):
@@ -54,9 +57,12 @@ def checked_arithmetic(arithmetic: object) -> str:
 def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibration: Calibration) -> None:
     """Refuse a mechanism that draws doubles where exact noise was asked for, before anything is spent."""
     if checked_arithmetic(arithmetic) == EXACT and not mechanism.offers_exact(ball, calibration):
+        depends = mechanism.offers_exact(ball, replace(calibration, scale=_TINY * calibration.scale))
+        why = f" with a scale of {calibration.scale:.3g}, only with a smaller one" if depends else ""
         raise PromiseError(
-            f'mechanism "{mechanism.name}" cannot be drawn exactly on {ball.space!r} with this scale. Use mechanism='
-            '"auto", or arithmetic="float", against which an attacker who reads all digits wins.'
+            f'mechanism "{mechanism.name}" cannot be drawn exactly on {ball.space!r}{why}. mechanism="auto" takes one '
+            'that can, where any of those that keep the promise can. Otherwise use arithmetic="float", against which '
+            "an attacker who reads all digits wins."
         )
 
 

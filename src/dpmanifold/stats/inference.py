@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold._ids import unit_ids
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.linalg import from_vecd, to_vecd
@@ -76,6 +76,7 @@ def private_region(
     """
     level = open_fraction(level, "level")
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
+    require_ball(ball)
     refinement = Refinement(ball, len(points), _gaussian(privacy), refine, Wanted(_mean_name(ball)))
     plan = _Moments(ball, len(points), refinement.rest)
     refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
@@ -127,6 +128,7 @@ def private_interval(
     """
     level = open_fraction(level, "level")
     points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
+    require_ball(ball)
     refinement = Refinement(ball, len(points), _gaussian(privacy), refine, Wanted(_mean_name(ball)))
     plan = _Spread(ball, len(points), refinement.rest)
     refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
@@ -184,6 +186,7 @@ def private_test(
         prepare(X, ball, privacy, first_units, invalid, told, "first group"),
         prepare(Y, ball, privacy, second_units, invalid, told, "second group"),
     ]
+    require_ball(ball)
     everybody = np.concatenate([points for points, _ in groups])
     refinement = Refinement(ball, len(everybody), _gaussian(privacy), refine, Wanted(_mean_name(ball)))
     plans = [_Moments(ball, len(points), refinement.rest) for points, _ in groups]

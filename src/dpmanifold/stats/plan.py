@@ -11,12 +11,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from dpmanifold import frechet
 from dpmanifold._check import fraction, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD
-from dpmanifold.mechanisms import attempt, candidates, checked_estimand, choose, preference
+from dpmanifold.mechanisms import attempt, candidates, checked_estimand, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
+from dpmanifold.release import EXACT, FLOAT, NO_ERROR
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement, Wanted
 
@@ -50,6 +52,12 @@ class PlanRow:
     factor: float | None
     covers_timing: bool
     arithmetic: str
+
+    @property
+    def note(self) -> str:
+        """What the promise does not cover: "float" (digits of doubles), "leaks" (the running time), both or nothing."""
+        leaks = [] if self.covers_timing else ["leaks"]
+        return ", ".join(leaks if self.arithmetic == EXACT else [FLOAT, *leaks])
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,7 @@ class Plan:
     rows : admissible mechanisms, in the order in which "auto" takes them: exact draws first, and those whose running
         time is not covered last
     refused : the others by name, with the reason
+    estimand : which mean: "frechet", "tangent" or "extrinsic"
     best : the mechanism "auto" takes
     refined : what `refine=True` would do, if that was asked for
     verdict : the plan in one sentence
@@ -105,6 +114,7 @@ class Plan:
     privacy: Promise
     rows: tuple[PlanRow, ...]
     refused: dict[str, str]
+    estimand: str = "frechet"
     refined: RefinePlan | None = None
 
     @property
@@ -130,11 +140,24 @@ class Plan:
         word = "" if best.exact else "at most "
         said = f"Expect noise of {word}{best.error:.3g} ({best.share:.1%} of the radius) with {best.mechanism}"
         if best.share >= 0.5:
-            return said + ": no better than returning the centre. Use more units, a smaller ball or a weaker promise."
+            said += ": no better than returning the centre. Use more units, a smaller ball or a weaker promise."
+            return said + self._besides()
         if best.share >= 0.1:
             hint = "" if self.refined else " A smaller ball may help: plan with refine=True."
-            return said + ": a rough answer; the public centre may be as near." + hint
-        return said + ". Clipping and sampling error come on top."
+            return said + ": a rough answer; the public centre may be as near." + hint + self._besides()
+        return said + "." + self._besides("clipping", "sampling error")
+
+    def _besides(self, *parts: str) -> str:
+        """Name what noise leaves out: these parts, and for other means their distance from the Fréchet mean."""
+        gap = 0.0
+        if self.estimand != "frechet":
+            gap = (frechet.tangent_gap if self.estimand == "tangent" else frechet.extrinsic_gap)(self.ball)
+        if gap > 0:
+            parts = (*parts, f"the distance from the Fréchet mean (at most {gap:.3g})")
+        if not parts:
+            return ""
+        said = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+        return f" {said[0].upper()}{said[1:]} {'comes' if len(parts) == 1 else 'come'} on top."
 
     def __repr__(self) -> str:
         console = Console(width=92, record=True, file=io.StringIO())
@@ -148,19 +171,23 @@ class Plan:
 
     def table(self) -> Table:
         """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""
-        title = f"Private mean of {self.n:,} units, {self.privacy}"
-        table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-        headings = ["mechanism", "scale", "error", "95 %", "/radius"]
+        mean = "mean" if self.estimand == "frechet" else f"{self.estimand} mean"
+        title = f"Private {mean} of {self.n:,} units, {self.privacy}"
+        table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
+        # On a narrow terminal a long name goes on in the next line; no number is ever cut.
+        table.add_column("mechanism", overflow="fold")
+        headings = ["scale", "error", "95 %", "/radius"]
         if isinstance(self.ball.space, SPD):
             headings.append("factor")
-        for heading in [*headings, "bits", "timing"]:
-            table.add_column(heading, justify="left" if heading == "mechanism" else "right", no_wrap=True)
+        for heading in headings:
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("note", no_wrap=True)
         for row in self.rows:
             mark = "" if row.exact else "≤"
             cells = [f"{row.scale:.3g}", f"{mark}{row.error:.3g}", f"{mark}{row.high:.3g}", f"{row.share:.1%}"]
             if row.factor is not None:
                 cells.append(f"{row.factor:.3g}")
-            table.add_row(row.mechanism, *cells, row.arithmetic, "" if row.covers_timing else "leaks")
+            table.add_row(row.mechanism, *cells, row.note)
         return table
 
 
@@ -201,11 +228,7 @@ def plan_mean(
     n = positive_int(n, "n", minimum=2)
     _checked(ball, privacy)
     estimand = checked_estimand(estimand) or "frechet"
-    if checked_flag(refine, "refine") and estimand != "frechet":
-        raise InvalidArgumentError(
-            f'refine must be False with estimand="{estimand}", got True: only the Fréchet mean\'s refinement is '
-            "forecast. Find a ball first (private_ball), and plan in it."
-        )
+    checked_flag(refine, "refine")
     found_rows, refused = [], {}
     for mechanism in candidates(estimand, everything):
         found = attempt(mechanism, ball, n, privacy)
@@ -232,21 +255,28 @@ def plan_mean(
         found_rows.append((preference(mechanism, ball, calibration, forecast), row))
     rows = [row for _, row in sorted(found_rows, key=lambda pair: pair[0])]
     fill = fraction(fill, "fill")
-    refined = _refined(n, ball, privacy, fill) if refine and rows else None
-    return Plan(n, ball, privacy, tuple(rows), refused, refined)
+    refined = _refined(n, ball, privacy, Wanted("auto", estimand), fill) if refine and rows else None
+    return Plan(n, ball, privacy, tuple(rows), refused, estimand, refined)
 
 
-def _refined(n: int, ball: Ball, privacy: Promise, fill: float) -> RefinePlan:
-    refinement = Refinement(ball, n, privacy, True, Wanted())
-    plain = choose("auto", ball, n, privacy)[2].mean
-    found, filled = refinement.forecast(Wanted(), fill), refinement.forecast(Wanted(), 1.0)
+def _refined(n: int, ball: Ball, privacy: Promise, wanted: Wanted, fill: float) -> RefinePlan:
+    refinement = Refinement(ball, n, privacy, True, wanted)
+    plain = wanted.choose(ball, n, privacy)[2].mean
+    found, filled = refinement.forecast(wanted, fill), refinement.forecast(wanted, 1.0)
     if found is None or filled is None:
         return RefinePlan(refinement.skipped, fill, ball.radius, plain, plain, plain)
     return RefinePlan(None, fill, found[0], found[1], filled[1], plain)
 
 
-def needed_units(error: float, ball: Ball, privacy: Promise) -> int:
+def needed_units(error: float, ball: Ball, privacy: Promise, *, estimand: str | None = None) -> int:
     """Return the smallest number of units for which the expected noise error is at most `error`.
+
+    Parameters
+    ----------
+    error : wanted expected distance
+    ball : the public ball; without one (`Ball.whole`) no error can be stated, and this is refused
+    privacy : the promise
+    estimand : as in :func:`plan_mean`
 
     Examples
     --------
@@ -256,16 +286,19 @@ def needed_units(error: float, ball: Ball, privacy: Promise) -> int:
     """
     error = positive_float(error, "error")
     _checked(ball, privacy)
+    _refuse_whole(ball)
+    wanted = Wanted("auto", checked_estimand(estimand))
 
     def enough(n: int) -> bool:
         try:
-            return choose("auto", ball, n, privacy)[2].mean <= error * (1 + 1e-6)
+            return wanted.choose(ball, n, privacy)[2].mean <= error * (1 + 1e-6)
         except (PromiseError, InvalidArgumentError):
             return False
 
     high = 2
     while not enough(high):
         if high >= _MOST_UNITS:
+            wanted.choose(ball, high, privacy)  # where no mechanism will do at all, it says why
             raise PromiseError(f"no number of units up to {_MOST_UNITS:,} brings the error down to {error:g}.")
         high *= 2
     low = max(1, high // 2)
@@ -275,15 +308,25 @@ def needed_units(error: float, ball: Ball, privacy: Promise) -> int:
     return high
 
 
-def needed_promise(error: float, n: int, ball: Ball, kind: type[Promise], *, delta: float | None = None) -> Promise:
+def needed_promise(
+    error: float,
+    n: int,
+    ball: Ball,
+    kind: type[Promise],
+    *,
+    delta: float | None = None,
+    estimand: str | None = None,
+) -> Promise:
     """Return the strongest promise of a kind for which the expected noise error is at most `error`.
 
     Parameters
     ----------
     error : wanted expected distance
     n : number of units
-    ball : the public ball
+    ball : the public ball; without one (`Ball.whole`) no error can be stated, and this is refused
     kind : PureDP, ApproxDP (give delta), ZCDP or GDP
+    delta : of ApproxDP
+    estimand : as in :func:`plan_mean`
 
     Examples
     --------
@@ -292,11 +335,15 @@ def needed_promise(error: float, n: int, ball: Ball, kind: type[Promise], *, del
     1.0
     """
     error = positive_float(error, "error")
+    n = positive_int(n, "n", minimum=2)
     make = _maker(kind, delta)
+    _checked(ball, make(1.0))
+    _refuse_whole(ball)
+    wanted = Wanted("auto", checked_estimand(estimand))
 
     def enough(level: float) -> bool:
         try:
-            return choose("auto", ball, n, make(level))[2].mean <= error
+            return wanted.choose(ball, n, make(level))[2].mean <= error
         except (PromiseError, InvalidArgumentError):
             return False
 
@@ -304,6 +351,7 @@ def needed_promise(error: float, n: int, ball: Ball, kind: type[Promise], *, del
     while not enough(high):
         high *= 4
         if high > 1e6:
+            wanted.choose(ball, n, make(high))  # as above
             raise PromiseError(f"no promise of that kind brings the error down to {error:g} with {n} units.")
     low = high / 4
     for _ in range(60):
@@ -320,6 +368,11 @@ def _maker(kind: type[Promise], delta: float | None) -> Callable[[float], Promis
     if kind in (PureDP, ZCDP, GDP):
         return lambda level: kind(level)
     raise InvalidArgumentError(f"kind must be PureDP, ApproxDP, ZCDP or GDP, got {shown(kind)}.")
+
+
+def _refuse_whole(ball: Ball) -> None:
+    if ball.is_whole:
+        raise InvalidArgumentError(f"ball must have a center and a radius, got {ball!r}: {NO_ERROR}.")
 
 
 def _checked(ball: Ball, privacy: Promise) -> None:

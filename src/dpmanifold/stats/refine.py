@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dpmanifold._check import Array, fraction
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, choose
 from dpmanifold.noise.source import Rng
@@ -86,6 +86,7 @@ def private_ball(
     """
     coverage = fraction(coverage, "coverage")
     points, unit = prepare(X, outer, privacy, units, invalid, Told(curator, confirm))
+    require_ball(outer)
     plan = BallPlan.make(outer, len(points), divide(privacy, BALL_SHARES), coverage)
     if plan.obstacle is not None:
         raise PromiseError(f"no smaller ball can be found: {plan.obstacle}. Use more units or a weaker promise.")
@@ -227,6 +228,8 @@ class _BallAndRest:
     @staticmethod
     def make(ball: Ball, n: int, privacy: Promise) -> _BallAndRest | str:
         """Return it, or why no smaller ball can be found."""
+        if ball.is_whole:
+            return "a smaller ball is looked for inside a public one, and this is the whole space"
         shares = divide(privacy, PURE_REFINE_SHARES if isinstance(privacy, PureDP) else REFINE_SHARES)
         try:
             plan = BallPlan.make(ball, n, shares[:2], REFINE_COVERAGE)
