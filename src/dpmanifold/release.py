@@ -274,11 +274,6 @@ class Release:
         return f"{not_promised(self)}; {clipping}, sampling{kind}"
 
     @property
-    def covers_timing(self) -> bool:
-        """Whether neither this draw's running time, nor that of a step, depends on the data."""
-        return self.timing == DRAW_COVERED and all(step.covers_timing for step in self.steps)
-
-    @property
     def is_exact(self) -> bool:
         """Whether this release, and all that it rests on, was drawn exactly."""
         return self.arithmetic == EXACT and all(step.is_exact for step in self.steps)
@@ -396,13 +391,8 @@ class Release:
 
 def not_promised(*releases: Release) -> str:
     """Say what somebody could attack that the promise of these releases does not cover; their steps included."""
-    work = [] if all(release.ball.is_whole for release in releases) else ["clipping"]
-    solved = any(release.estimand in (None, "frechet") for release in releases)
-    work.append("solving" if solved else "averaging")
-    covered = all(release.covers_timing for release in releases)
-    time = f"running time of {' and '.join(work)}" if covered else "running time"
     exact = all(release.is_exact for release in releases)
-    return time if exact else f"attacks on the noise's low bits, {time}"
+    return "running time" if exact else "attacks on the noise's low bits, running time"
 
 
 @dataclass(frozen=True)

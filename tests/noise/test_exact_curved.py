@@ -15,7 +15,16 @@ from flint import ctx
 from scipy import stats
 
 from dpmanifold import Hyperbolic, InvalidArgumentError, KendallShapes, Sphere
-from dpmanifold.noise import RandomSource, RiemannianGaussian, RiemannianLaplace, SimulationSource, SystemSource, exact_curved, grid_of, lazy
+from dpmanifold.noise import (
+    RandomSource,
+    RiemannianGaussian,
+    RiemannianLaplace,
+    SimulationSource,
+    SystemSource,
+    exact_curved,
+    grid_of,
+    lazy,
+)
 from dpmanifold.noise.exact_curved import acceptance, place_point, riemannian_point, usable
 from laws.fit import ALARM, assert_fits, rejects
 

@@ -71,25 +71,24 @@ def test_an_error_that_was_written_into_a_record_is_refused():
         (
             BALL,
             "frechet",
-            "running time of clipping and solving; in no stated error: clipping to the public ball, sampling",
+            "running time; in no stated error: clipping to the public ball, sampling",
         ),
         (
             BALL,
             "tangent",
-            "running time of clipping and averaging; in no stated error: clipping to the public ball, sampling, the "
+            "running time; in no stated error: clipping to the public ball, sampling, the "
             "distance from the Fréchet mean",
         ),
         (
             BALL,
             "extrinsic",
-            "running time of clipping and averaging; in no stated error: clipping to the public ball, sampling, the "
+            "running time; in no stated error: clipping to the public ball, sampling, the "
             "distance from the Fréchet mean",
         ),
         (
             dpm.Ball.whole(SPACE),
             "extrinsic",
-            "running time of averaging; not stated: how far noise turns the mean, sampling, the distance from the "
-            "Fréchet mean",
+            "running time; not stated: how far noise turns the mean, sampling, the distance from the Fréchet mean",
         ),
     ],
     ids=["frechet", "tangent", "extrinsic", "whole"],

@@ -60,7 +60,8 @@ def audit_mean(
     opposite edge, and generic data with one unit moved across the centre. `private_mean` is called many times on each,
     with `project=False` and `shrink=None`: whoever sees the draw sees more. Then
 
-    - black box: the likelihood ratio of the law in real numbers bounds the promise's own parameter from below;
+    - black box: a difference of distances from the two means, for Riemannian laws the likelihood ratio in real numbers,
+      bounds the promise's own parameter from below;
     - low bits: a classifier that sees the last bits of the doubles alone (:func:`low_bit_scores`);
     - random words: on Euclidean space with normal noise (or Laplace noise and d = 1), how many random words would give
       exactly this output from either statistic, if noise were drawn in doubles (:func:`word_log_likelihood`); also for
@@ -113,8 +114,7 @@ def audit_mean(
     for data, attack, first, second in seen:
         name, measure, allowed = _bounded(privacy) if attack == BLACK_BOX else (ADVANTAGE, advantage, _guess(privacy))
         found: Certificate = certified(first, second, measure, confidence=each)
-        promised = attack != TIMING or chosen.covers_timing
-        findings.append(Finding(attack, data, name, allowed, found.estimate, found.lower, promised))
+        findings.append(Finding(attack, data, name, allowed, found.estimate, found.lower, attack != TIMING))
     order = (BLACK_BOX, LOW_BITS, WORDS, TIMING)
     findings.sort(key=lambda finding: order.index(finding.attack))
     made = _DATA_SETS * target.each
@@ -181,7 +181,7 @@ class _Target:
         return np.stack(values)
 
     def _loss(self, values: Array, means: _Pair) -> FloatArray:
-        """Return the log likelihood ratio in real numbers, up to a factor and for truncated laws a constant."""
+        """Return the difference of distances, or squares of them: for Riemannian laws the log likelihood ratio."""
         space = self.ball.space
         first, second = (space.dist(self.ball.from_frame(mean[None])[0], values) for mean in means)
         power = 1 if "laplace" in self.mechanism.name else 2
