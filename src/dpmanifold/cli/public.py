@@ -28,8 +28,8 @@ from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
 error: how far the noise is expected to move the mean, as a distance; 95 %: what it stays below in 95 of 100 releases
-note: empty where every digit and the draw's running time are covered by the promise; float: all digits together can
-tell more; leaks: the running time depends on the data"""
+note: float: all digits of the noise together can tell more than is promised; leaks: how many steps a draw takes depends
+on the data"""
 _FACTOR = "factor: exp(error): a mean that is off by the error has every eigenvalue within this factor of the true one"
 _TITLES = {
     "frechet": "Mechanisms for the Fréchet mean",
@@ -118,7 +118,7 @@ def mechanisms(as_json: options.Json = False) -> None:
         where = [name for name in balls if name in {place for place, _ in able}]
         kept = [kind for kind in promises if kind in {what for _, what in able}]
         notes = ["baseline"] if mechanism.baseline else [] if mechanism.automatic else ["by name only"]
-        notes += [] if mechanism.covers_timing else ["timing not covered"]
+        notes += [] if mechanism.covers_timing else ["its steps depend on the data"]
         found.append((mechanism, where, kept, ", ".join(notes)))
     if as_json:
         rows = [
@@ -138,7 +138,7 @@ def mechanisms(as_json: options.Json = False) -> None:
         say_table(table)
     say(
         'Of those for the mean asked for that keep the promise, "auto" takes one that can be drawn exactly if there\n'
-        "is one, then one whose timing is covered, then the one with the smallest expected noise: see dpm plan."
+        "is one, then one whose steps do not depend on the data, then the one with the smallest expected noise: see dpm plan."
     )
 
 

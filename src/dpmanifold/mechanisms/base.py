@@ -135,7 +135,7 @@ class Mechanism(ABC):
     automatic: bool = True
     """False where calibration takes seconds: only by name."""
     covers_timing: bool = True
-    """False where the running time depends on the data."""
+    """False where the steps of a draw, and so its running time, depend on the data."""
     needs_points: bool = False
     """True where the law depends on every unit's point and not on their mean alone."""
     needs_inside: bool = False

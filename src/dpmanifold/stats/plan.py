@@ -36,7 +36,7 @@ class PlanRow:
     exact : True if these are the law of the error, False if they are proven upper bounds
     share : error/radius
     factor : on SPD matrices, exp(error): by how much an eigenvalue may be off
-    covers_timing : whether the running time is covered by the promise
+    covers_timing : whether a draw takes as many steps whatever the data are
     arithmetic : "exact" or "float", how a release would draw its noise
     """
 
@@ -55,7 +55,7 @@ class PlanRow:
 
     @property
     def note(self) -> str:
-        """What the promise does not cover: "float" (digits of doubles), "leaks" (the running time), both or nothing."""
+        """What the promise does not cover: "float" (digits of doubles), "leaks" (the steps of a draw), both or nothing."""
         leaks = [] if self.covers_timing else ["leaks"]
         return ", ".join(leaks if self.arithmetic == EXACT else [FLOAT, *leaks])
 
