@@ -132,8 +132,16 @@ def test_the_mean_that_was_asked_for_is_attacked(estimand, name):
 
 
 def test_means_without_a_ball_are_not_attacked():
-    with pytest.raises(dpm.InvalidArgumentError, match="needs a ball"):
-        audit_mean(10, dpm.Ball.whole(dpm.Sphere(2)), dpm.GDP(1.0), mechanism="extrinsic-mean-gaussian", runs=800)
+    """Refused at once, not after releases were made."""
+    made = []
+    for how in ({"estimand": "extrinsic"}, {"mechanism": "extrinsic-mean-gaussian"}, {}):
+        with pytest.raises(dpm.InvalidArgumentError, match="statistic needs a ball"):
+            audit_mean(10, dpm.Ball.whole(dpm.Sphere(2)), dpm.GDP(1.0), runs=800, rng=0, progress=made.append, **how)
+    assert not made
+    words = ["--space", "sphere", "--size", 2, "--ball", "whole-space", "-n", 10, "--mu", 1, "--estimand", "extrinsic"]
+    result = call(*words)
+    assert result.exit_code == 2
+    assert "statistic needs a ball" in result.stderr
 
 
 def test_progress_reaches_the_stated_total():
