@@ -138,7 +138,8 @@ def mechanisms(as_json: options.Json = False) -> None:
         say_table(table)
     say(
         'Of those for the mean asked for that keep the promise, "auto" takes one that can be drawn exactly if there\n'
-        "is one, then one whose steps do not depend on the data, then the one with the smallest expected noise: see dpm plan."
+        "is one, then one whose steps do not depend on the data, then the one with the smallest expected noise: see "
+        "dpm plan."
     )
 
 

@@ -55,7 +55,7 @@ class PlanRow:
 
     @property
     def note(self) -> str:
-        """What the promise does not cover: "float" (digits of doubles), "leaks" (the steps of a draw), both or nothing."""
+        """What is not covered: "float" (digits of doubles), "leaks" (the steps of a draw), both or nothing."""
         leaks = [] if self.covers_timing else ["leaks"]
         return ", ".join(leaks if self.arithmetic == EXACT else [FLOAT, *leaks])
 
