@@ -86,7 +86,7 @@ def test_floats_are_refuted_by_their_words():
 
 
 @pytest.mark.parametrize(("arithmetic", "method"), [("float", "draw"), ("exact", "numbers")])
-def test_a_draw_whose_time_depends_on_the_data_is_refuted(monkeypatch, arithmetic, method):
+def test_a_draw_whose_time_depends_on_the_data_is_seen(monkeypatch, arithmetic, method):
     kind = wrapped.WrappedGaussianMechanism
     true = getattr(kind, method)
 
@@ -99,15 +99,15 @@ def test_a_draw_whose_time_depends_on_the_data_is_refuted(monkeypatch, arithmeti
     found = audit_mean(10, LINE, dpm.GDP(0.1), mechanism="wrapped-gaussian", arithmetic=arithmetic, runs=800, rng=0)
     worst, _ = named(found, TIMING)
     assert found.arithmetic == arithmetic
-    assert worst.refuted
+    assert worst.lower > worst.allowed
+    assert not worst.refuted  # no promise covers running time
 
 
-def test_timing_counts_only_where_it_is_promised(monkeypatch):
+def test_timing_refutes_nothing():
     assert not SMALL.refuted
     assert "(not promised)" in repr(SMALL)
     claimed = dataclasses.replace(SMALL.findings[1], promised=True)
     assert dataclasses.replace(SMALL, findings=(claimed,)).refuted
-    monkeypatch.setattr(wrapped.WrappedGaussianMechanism, "covers_timing", False)
     found = audit_mean(10, LINE, dpm.GDP(1.0), mechanism="wrapped-gaussian", runs=800, rng=0)
     assert [finding.promised for finding in named(found, TIMING)] == [False, False]
 

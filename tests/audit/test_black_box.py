@@ -122,6 +122,7 @@ def test_skipped_clipping_is_caught(monkeypatch):
     assert audit(ball, X, Y, project=False) > EPSILON
 
 
+@pytest.mark.slow
 def test_ignored_units_are_caught(monkeypatch):
     """One person owns 20 of 24 records; protected as a unit, or record by record."""
     ball = BALLS[1]

@@ -94,7 +94,15 @@ def laws(name, ball, n, data):
             yield RiemannianLaplace(frame, mean, calibration.scale, ball=truncated)
 
 
-@pytest.mark.parametrize("name", ["riemannian-laplace", "wrapped-laplace", "riemannian-laplace-truncated", "kng"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "riemannian-laplace",
+        "wrapped-laplace",
+        "riemannian-laplace-truncated",
+        pytest.param("kng", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_pure_mechanisms_by_density(ball, name):
     n = 8

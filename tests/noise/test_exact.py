@@ -102,7 +102,7 @@ def check_radius(radius, d, law):
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("d", [1, 2, 6, 45])
+@pytest.mark.parametrize("d", [1, 2, 6, pytest.param(45, marks=pytest.mark.slow)])
 def test_law_of_radius_and_coordinates(d, law, coordinates):
     n = coordinates // d if coordinates else 5000
     sample = draws(d, law, n, SimulationSource(d))
@@ -116,7 +116,7 @@ def test_law_of_radius_and_coordinates(d, law, coordinates):
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("d", [2, 6, 45])
+@pytest.mark.parametrize("d", [2, 6, pytest.param(45, marks=pytest.mark.slow)])
 def test_one_degree_of_freedom_less_is_caught(d, law):
     radius = np.linalg.norm(draws(d - 1, law, 5000, SimulationSource(d)), axis=1)
     check_radius(radius, d - 1, law)

@@ -140,7 +140,9 @@ def low_ceiling(self, uniform, radius, values):
     ("method", "wrong"),
     [("radius_accepted", unrejected), ("direction_accepted", unrejected), ("_against_ceiling", low_ceiling)],
 )
-@pytest.mark.parametrize(("space", "scale"), MATRICES[:2], ids=repr)
+@pytest.mark.parametrize(
+    ("space", "scale"), [MATRICES[0], pytest.param(*MATRICES[1], marks=pytest.mark.slow)], ids=repr
+)
 def test_wrong_rejection_on_matrices_is_caught(space, scale, method, wrong, monkeypatch):
     monkeypatch.setattr(Proposal, method, wrong)
     drawn = features(space, space.origin, points_of(space, space.origin, scale, CAUGHT))

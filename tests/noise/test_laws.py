@@ -236,7 +236,8 @@ def affine_radius_cdf(space, law, scale, directions=20_000):
 
 
 @pytest.mark.parametrize(
-    ("k", "n"), [(5, 20_000), (10, 4_000), (20, 1_000), pytest.param(5, 200_000, marks=pytest.mark.slow),
+    ("k", "n"), [(5, 20_000), pytest.param(10, 4_000, marks=pytest.mark.slow),
+                 pytest.param(20, 1_000, marks=pytest.mark.slow), pytest.param(5, 200_000, marks=pytest.mark.slow),
                  pytest.param(10, 200_000, marks=pytest.mark.slow), pytest.param(20, 50_000, marks=pytest.mark.slow)]
 )  # fmt: skip
 @pytest.mark.parametrize("law", LAWS)

@@ -9,7 +9,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.cli.private import in_a_line
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.release import FLOAT, NO_ERROR, NOT_COVERED
+from dpmanifold.release import FLOAT, NO_ERROR
 
 SPACE = dpm.Sphere(2)
 X = SPACE.project([0.0, 0.0, 1.0] + 0.2 * np.random.default_rng(0).standard_normal((600, 3)))
@@ -97,14 +97,6 @@ def test_an_error_that_was_written_into_a_record_is_refused():
 def test_what_is_not_covered_is_what_was_done(ball, estimand, expected, arithmetic):
     release = mean(ball, estimand, arithmetic=arithmetic)
     assert fact(release, "not covered") == (LOW_BITS if arithmetic == "float" else "") + expected
-
-
-def test_what_a_step_leaves_open_is_left_open():
-    release = dpm.private_region(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD).release
-    inner = replace(release.steps[0], timing=NOT_COVERED)
-    assert release.covers_timing
-    assert not replace(release, steps=(inner,)).covers_timing
-    assert fact(dpm.Region(replace(release, steps=(inner,))), "not covered").startswith("running time; ")
 
 
 CONCLUSIONS = {
