@@ -227,7 +227,7 @@ def about_origin(space, radius):
 @pytest.mark.parametrize(
     ("ball", "n", "reach", "runs", "loses_by"),
     [
-        (about_origin(dpm.Hyperbolic(2), 1.0), 10, 4, 150, 0.5),
+        pytest.param(about_origin(dpm.Hyperbolic(2), 1.0), 10, 4, 150, 0.5, marks=pytest.mark.slow),
         pytest.param(dpm.Ball(dpm.SPD(2), [[1.0, 0.2], [0.2, 0.8]], 1.0), 100, 6, 300, 0.1, marks=pytest.mark.slow),
     ],
     ids=repr,

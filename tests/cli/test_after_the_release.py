@@ -159,7 +159,7 @@ Figure.savefig = savefig
 
 
 @pytest.mark.parametrize("when", [IN_THE_RELEASE, IN_THE_PICTURE], ids=["release", "picture"])
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", *(pytest.param(n, marks=pytest.mark.slow) for n in ("SIGINT", "SIGHUP"))])
 def test_signals_leave_the_release_and_no_temporary_files(folder, launch, name, when):
     # Whoever runs the tests may ignore a signal (nohup does), and children inherit that.
     usual = "default_int_handler" if name == "SIGINT" else "SIG_DFL"

@@ -110,7 +110,7 @@ def test_no_cell_is_cut_on_a_narrow_terminal(words):
     assert "…" not in said.stdout
     assert "float" in said.stdout or words[0] == "mechanisms"
     if words[0] == "plan":
-        assert "note: empty where" in said.stdout
+        assert "note: float:" in said.stdout
 
 
 def test_mechanisms_are_listed_by_mean(invoke):

@@ -145,8 +145,18 @@ def run_once(folder, X, space, command, bits, monkeypatch, caplog):
     return result, logged, said, names
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(("space", "kind", "X", "record"), PAIRS, ids=[f"{space}, {kind}" for space, kind, *_ in PAIRS])
+# Every command on one pair of either space, and means on all of them; the rest in the slow tier.
+CASES = [
+    pytest.param(
+        *pair, command, id=f"{pair[0]}, {pair[1]}-{command}",
+        marks=[] if pair[1] == "outlier" or command == "mean" else [pytest.mark.slow],
+    )
+    for pair in PAIRS
+    for command in COMMANDS
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("space", "kind", "X", "record", "command"), CASES)
 def test_nothing_but_released_values_differs(space, kind, X, record, command, same_bits, tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     Y = X.copy()

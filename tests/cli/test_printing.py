@@ -20,7 +20,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("latin-1", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_letter_is_too_much(folder, launch, command, encoding):
     result = launch(*COMMANDS[command], LC_ALL="C.UTF-8", PYTHONIOENCODING=encoding)

@@ -46,7 +46,12 @@ def depends_on_its_batch(map_of, X):
     return any(other.tobytes() != whole.tobytes() for other in others) or strided.tobytes() != whole[1::3].tobytes()
 
 
-@pytest.mark.parametrize("space", SPACES, ids=repr)
+@pytest.mark.parametrize(
+    "space",
+    [pytest.param(space, marks=pytest.mark.slow) if space in (KendallShapes(4), KendallShapes(9)) else space
+     for space in SPACES],
+    ids=repr,
+)  # fmt: skip
 def test_a_record_is_mapped_alone(space):
     ball = Ball(space, space.random_point(rng=2), min(0.9 * space.radius_limit, 1.0))
     # Where the space has few coordinates, rounding differs for few records.

@@ -138,7 +138,11 @@ def low_ceiling(self, uniform, radius, values):
 
 @pytest.mark.parametrize(
     ("method", "wrong"),
-    [("radius_accepted", unrejected), ("direction_accepted", unrejected), ("_against_ceiling", low_ceiling)],
+    [
+        pytest.param("radius_accepted", unrejected, marks=pytest.mark.slow),
+        ("direction_accepted", unrejected),
+        pytest.param("_against_ceiling", low_ceiling, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize(
     ("space", "scale"), [MATRICES[0], pytest.param(*MATRICES[1], marks=pytest.mark.slow)], ids=repr

@@ -74,6 +74,7 @@ def test_sphere_against_quadrature(radius, scale, n):
         assert_counts(counts[keep], probabilities[keep] / probabilities[keep].sum())
 
 
+@pytest.mark.slow
 def test_wrong_gradient_samplers_are_caught_by_the_quadrature():
     """A scale that is off by 3 %, and a law without its acceptance step where that matters."""
     ball = Ball(Sphere(2), [0.0, 0.6, 0.8], 0.7)

@@ -169,7 +169,7 @@ def quadrature_tables(k, law, scale):
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_affine_eigenvalues_follow_independent_quadrature(k, law, n):
     space = SPD(k, metric="riemann")
     scale = scale_for(space, law, radius=1.5)

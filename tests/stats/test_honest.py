@@ -151,11 +151,14 @@ def test_results_on_a_released_ball_verify_and_say_that_it_had_its_price():
     [
         Ball(Euclidean(2), [1e12, -1e12], 1e-2),
         Ball(Sphere(2), [0.0, 0.6, 0.8], 1e-6),
-        Ball(Hyperbolic(2), Hyperbolic(2).exp_coords(Hyperbolic(2).origin, np.array([6.0, 0.0])), 4.0),
+        pytest.param(
+            Ball(Hyperbolic(2), Hyperbolic(2).exp_coords(Hyperbolic(2).origin, np.array([6.0, 0.0])), 4.0),
+            marks=pytest.mark.slow,
+        ),
         Ball(SPD(2), np.diag([1.0, 1e-12]), 1.0),
         Ball(SPD(3), np.eye(3), 20.0),
-        Ball(SPD(3, metric="riemann"), np.diag([3.0, 1.0, 1e-6]), 3.0),
-        Ball(SPD(2, metric="riemann"), np.eye(2), 10.0),
+        pytest.param(Ball(SPD(3, metric="riemann"), np.diag([3.0, 1.0, 1e-6]), 3.0), marks=pytest.mark.slow),
+        pytest.param(Ball(SPD(2, metric="riemann"), np.eye(2), 10.0), marks=pytest.mark.slow),
     ],
     ids=repr,
 )

@@ -189,6 +189,7 @@ def test_projected_forecasts_never_exceed_the_diameter():
     assert "at most" in repr(release)
 
 
+@pytest.mark.slow
 def test_borderline_records_do_not_show_with_invalid_center():
     ball = Ball(SPD(2, metric="riemann"), np.eye(2), 2.0)
     X = np.repeat(np.eye(2)[None], 30, axis=0)

@@ -53,7 +53,14 @@ def test_a_naive_search_is_rejected():
 
 
 @pytest.mark.parametrize(
-    ("n", "share"), [(2000, PureDP(0.06)), (500, GDP(0.2)), (2000, GDP(0.2)), (3000, ZCDP(0.01))], ids=str
+    ("n", "share"),
+    [
+        (2000, PureDP(0.06)),
+        (500, GDP(0.2)),
+        pytest.param(2000, GDP(0.2), marks=pytest.mark.slow),
+        pytest.param(3000, ZCDP(0.01), marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_the_radius_found_holds_as_many_units_as_is_said(n, share):
     """With probability 0.999 it holds the wanted number less the error, hence half of all (false alarm rate 1e-6)."""

@@ -624,7 +624,7 @@ def entries_of(part, path=()):
 @pytest.mark.parametrize(
     "kind",
     [
-        kind if kind in ("mean", "refined", "class", "variance", "ball", "region", "interval", "shrunken", "test")
+        kind if kind in ("mean", "class", "variance", "ball", "region", "shrunken")
         else pytest.param(kind, marks=pytest.mark.slow)
         for kind in KINDS
     ],
