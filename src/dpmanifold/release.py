@@ -59,7 +59,8 @@ NOT_COVERED = "not covered: the draw's work depends on the data"
 EXACT, FLOAT = "exact", "float"
 FLOAT_TOLD = "float: all digits of the noise together can tell more than was promised"
 NO_ERROR = (
-    "without a ball no error can be stated: how far noise turns the average depends on how closely the records agree"
+    "without a ball no error can be stated: how far noise turns the average depends on how closely the records agree, "
+    "which only the length of what was drawn shows"
 )
 ESTIMANDS_TOLD = {
     "tangent": "the tangent mean at the ball's centre: near the Fréchet mean, not equal to it on curved spaces",
@@ -235,7 +236,7 @@ class Release:
 
     def _estimand_facts(self) -> list[tuple[str, str]]:
         told = ESTIMANDS_TOLD.get(self.estimand or "")
-        return [] if told is None else [("estimand", told)]
+        return [] if told is None or self.ball.space.is_flat else [("estimand", told)]
 
     @property
     def _arithmetic_told(self) -> str:
@@ -270,7 +271,8 @@ class Release:
     @property
     def _not_covered(self) -> str:
         clipping = "not stated: how far noise turns the mean" if self.ball.is_whole else CLIPPING_UNSTATED
-        kind = "" if self.estimand in (None, "frechet") else ", the distance from the Fréchet mean"
+        same = self.ball.space.is_flat or self.estimand in (None, "frechet")
+        kind = "" if same else ", the distance from the Fréchet mean"
         return f"{not_promised(self)}; {clipping}, sampling{kind}"
 
     @property
@@ -318,7 +320,7 @@ class Release:
         """Say what a reader of the released value should know; post-processing of what was released."""
         notes = list(cautions(self.privacy, self.n))
         if self.ball.is_whole:
-            return [*notes, NO_ERROR]
+            return [*notes, *self.notes_on_the_ball(), NO_ERROR]
         if not self._has_forecast:
             return notes
         notes += self.notes_on_the_ball()

@@ -86,7 +86,8 @@ Two data sets count as neighbours if one differs from the other so: {html.escape
 {_rests_on(base)}
 <h2>How to check it</h2>
 {_check(checked)}
-<p>{_arithmetic(result, checked)} Not covered by the promise: running time ({html.escape(base.timing)}).</p>
+<p>{_arithmetic(result, checked)} Not covered by the promise: running time ({html.escape(base.timing)}).
+{html.escape(_in_no_error(base))}</p>
 <details><summary>The record, with every digit</summary><pre>{record}</pre></details>
 <footer>dpmanifold {html.escape(base.version)}</footer>
 </body></html>
@@ -140,6 +141,12 @@ def _check(checked: Verification) -> str:
         f"{found}<p>Save the record below as <code>release.json</code> and run <code>dpm verify release.json</code>, "
         f"which recomputes this. What no check can know:</p>{_list(checked.cannot_know)}"
     )
+
+
+def _in_no_error(base: Release) -> str:
+    """Say what no stated error includes, as the release itself does."""
+    said = str(base.answers()["not_covered"]).partition("; ")[2]
+    return said[:1].upper() + said[1:] + "."
 
 
 def _arithmetic(result: Release | Conclusion, checked: Verification) -> str:

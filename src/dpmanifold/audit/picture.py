@@ -37,7 +37,8 @@ def picture(result: Audit) -> Figure:
             f"picture draws an Audit, got {shown(result)}. Make one with audit_mean(n, ball, privacy)."
         )
     footer = [
-        f"{promise_text(result.privacy)} for each of {result.n:,} units. Mechanism: {result.mechanism}. "
+        f"{promise_text(result.privacy)} for each of {result.n:,} units. "
+        f"Mechanism: {result.mechanism}, {result.arithmetic}. "
         f"{result.runs:,} releases, confidence {100 * result.confidence:g} %.",
         ball_line(result.ball),
     ]

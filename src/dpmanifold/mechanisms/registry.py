@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import KendallShapes, Sphere
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism
 from dpmanifold.mechanisms.estimands import (
     ExtrinsicMeanGaussian,
@@ -152,6 +153,8 @@ def choose(
         raise InvalidArgumentError(
             f'this mean needs a ball, got {ball!r}. Give a center and a radius, or ask for estimand="extrinsic".'
         )
+    if best is None and estimand == "extrinsic" and not isinstance(ball.space, (Sphere, KendallShapes)):
+        raise InvalidArgumentError(f'estimand must be "frechet" or "tangent" on {ball.space!r}: {reasons[0]}.')
     if best is None:
         raise PromiseError(
             f"no mechanism can keep {privacy!r} for n = {n} on {ball.space!r} in this ball: {reasons[0]}. Use more "

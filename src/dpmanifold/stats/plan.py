@@ -185,6 +185,8 @@ class Plan:
         for row in self.rows:
             mark = "" if row.exact else "≤"
             cells = [f"{row.scale:.3g}", f"{mark}{row.error:.3g}", f"{mark}{row.high:.3g}", f"{row.share:.1%}"]
+            if self.ball.is_whole:  # no error can be promised
+                cells[1:] = ["-"] * 3
             if row.factor is not None:
                 cells.append(f"{row.factor:.3g}")
             table.add_row(row.mechanism, *cells, row.note)
