@@ -33,7 +33,7 @@ def records(folder):
     np.save("labels.npy", np.arange(200) % 2)
 
 
-@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+@pytest.mark.parametrize("as_json", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["text", "json"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_notice_comes_when_asked_for_and_on_stderr_alone(records, invoke, command, as_json):
     words = [*COMMANDS[command], *REST, *(["--json"] if as_json else [])]

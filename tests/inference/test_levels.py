@@ -104,6 +104,7 @@ def test_drawn_releases_are_those_of_the_public_call():
 # -------------------------------------------------------------------- p-values
 
 
+@pytest.mark.slow
 def test_small_p_values_are_as_rare_as_they_say(monkeypatch):
     """Standard error 0.13, expectation 0.85: false alarms one in 1000. The wrong variant rejects twice too often."""
     assert excess_rejections(NormalData(2, 10.0, 0.4, 2), (1e-3,), 800, 2.4) < WITHIN

@@ -56,7 +56,7 @@ def points_of(space, numbers):
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("space", SPACES, ids=repr)
+@pytest.mark.parametrize("space", [*SPACES[:-1], pytest.param(SPACES[-1], marks=pytest.mark.slow)], ids=repr)
 def test_radius_and_directions(space, law, n):
     scale = scale_for(space, law, radius=2.0)
     footpoint = space.random_point(rng=1)

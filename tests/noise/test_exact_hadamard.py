@@ -116,7 +116,9 @@ def in_doubles(space, footpoint, scale):
 
 
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize(("space", "scale"), MATRICES, ids=repr)
+@pytest.mark.parametrize(
+    ("space", "scale"), [MATRICES[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in MATRICES[1:])], ids=repr
+)
 def test_law_on_matrices(space, scale, n):
     footpoint = footpoint_of(space)
     expected = in_doubles(space, footpoint, scale)
