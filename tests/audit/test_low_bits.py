@@ -18,8 +18,8 @@ from dpmanifold.audit import (
     word_log_likelihood,
     word_log_ratio,
 )
-from dpmanifold.audit.neighbours import neighbours, statistic_in_frame
-from dpmanifold.mechanisms import choose
+from dpmanifold.audit.neighbours import hidden_in_frame, neighbours
+from dpmanifold.mechanisms import choose, get
 from dpmanifold.noise.source import SimulationSource
 from dpmanifold.privacy import best_guess
 
@@ -36,6 +36,11 @@ def release(X, ball, privacy, rng, arithmetic, function=dpm.private_mean, **opti
         options = {"project": False, "shrink": None, **options}
     given = {**options, **ARITHMETICS[arithmetic]}
     return function(X, ball, privacy, units=dpm.EACH_RECORD, confirm=True, rng=rng, **given)
+
+
+def statistic_in_frame(X, ball):
+    """The Fréchet mean in the ball's frame, and the points there."""
+    return hidden_in_frame(X, ball, get("riemannian-laplace"))
 
 
 def means(pair, ball, privacy, arithmetic, runs, seed, mechanism="auto"):

@@ -185,7 +185,7 @@ def multiples(drawn, words):
         return kept(whole, grid)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact, "as_double", watch)
+        patch.setattr(lazy, "as_double", watch)
         drawn(words)
     return seen
 

@@ -26,7 +26,7 @@ class Finding:
     allowed : the most that the promise allows
     estimate : what was seen
     lower : what the mechanism exceeds at the audit's confidence
-    promised : whether the promise covers this at all (a running time that depends on the data is stated, not covered)
+    promised : whether the promise covers this at all: running time it does not
 
     Examples
     --------

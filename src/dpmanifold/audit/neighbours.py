@@ -10,7 +10,7 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.mechanisms import Mechanism
-from dpmanifold.mechanisms.vector import VectorMechanism
+from dpmanifold.stats.draws import hidden_mean
 
 # Records lie inside by this share of the radius, so that rounding clips none of them.
 _INSIDE = 1 - 1e-6
@@ -66,20 +66,8 @@ def _with_one_moved(name: str, ball: Ball, coords: FloatArray) -> Neighbours:
     return Neighbours(name, first, second)
 
 
-def statistic_in_frame(X: Array, ball: Ball) -> tuple[Array, Array]:
-    """Return the mean that a release hides and the units' points, both in the ball's frame. NOT PRIVATE.
-
-    Examples
-    --------
-    >>> from dpmanifold.manifolds import Euclidean
-    >>> statistic_in_frame(np.array([[1.0], [3.0]]), Ball(Euclidean(1), [0.0], 4.0))[0]
-    array([2.])
-    """
-    return hidden_in_frame(X, ball, None)
-
-
-def hidden_in_frame(X: Array, ball: Ball, mechanism: Mechanism | None) -> tuple[Array, Array]:
-    """Return the same of a mechanism that hides a tangent or an extrinsic mean. NOT PRIVATE.
+def hidden_in_frame(X: Array, ball: Ball, mechanism: Mechanism) -> tuple[Array, Array]:
+    """Return the mean that a mechanism hides and the units' points, both in the ball's frame. NOT PRIVATE.
 
     Examples
     --------
@@ -90,8 +78,4 @@ def hidden_in_frame(X: Array, ball: Ball, mechanism: Mechanism | None) -> tuple[
     array([2.])
     """
     points = frechet.unit_points(X, ball)
-    if isinstance(mechanism, VectorMechanism) and mechanism.estimand != "frechet":
-        return mechanism.place(ball, mechanism.vector(ball, ball.frame.origin, points)), points
-    tol = frechet.default_tol(ball, len(points))
-    mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
-    return ball.in_frame.pull_in(mean[None])[0], points
+    return hidden_mean(ball, mechanism, points), points

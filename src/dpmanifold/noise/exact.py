@@ -24,7 +24,7 @@ from dpmanifold._check import FloatArray, numeric_array, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.noise.lazy import (
     Uniforms,
-    as_double,
+    as_doubles,
     checked_source,
     chi_square,
     chi_square_needs,
@@ -130,7 +130,7 @@ def noisy_vector(v: npt.ArrayLike, law: str, scale: float, grid: int, source: Ra
 
     with precision_kept():
         multiples = settled(uniforms, attempt)
-    return np.array([as_double(multiple, grid) for multiple in multiples])
+    return as_doubles(multiples, grid)
 
 
 def noisy_number(x: float, law: str, scale: float, grid: int, source: RandomSource) -> float:

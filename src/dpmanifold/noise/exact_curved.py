@@ -30,7 +30,7 @@ from dpmanifold.noise.areas import checked_scale
 from dpmanifold.noise.exact import checked_grid, checked_law
 from dpmanifold.noise.lazy import (
     Uniforms,
-    as_double,
+    as_doubles,
     checked_source,
     chi_square,
     chi_square_needs,
@@ -115,7 +115,7 @@ def riemannian_point(
             return rounded([number * step for number in numbers])
 
         multiples = settled(uniforms, attempt)
-    return np.array([as_double(multiple, grid) for multiple in multiples])
+    return as_doubles(multiples, grid)
 
 
 def place_point(space: Manifold, numbers: npt.ArrayLike) -> Array:

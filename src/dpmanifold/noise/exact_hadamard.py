@@ -28,7 +28,7 @@ from dpmanifold.noise.areas import checked_scale, farthest
 from dpmanifold.noise.exact import checked_grid, checked_law
 from dpmanifold.noise.lazy import (
     Uniforms,
-    as_double,
+    as_doubles,
     checked_source,
     first_bits,
     normals,
@@ -90,7 +90,7 @@ def riemannian_point(
             multiples = exact_matrices.drawn(point, scale, grid, source)
         else:
             multiples = _hyperbolic(float(space.origin[0]), point[1:].tolist(), scale, grid, source)
-    return np.array([as_double(multiple, grid) for multiple in multiples])
+    return as_doubles(multiples, grid)
 
 
 def place_point(space: Manifold, numbers: npt.ArrayLike) -> Array:

@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+import numpy as np
 from flint import arb, ctx
 
+from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError, SamplerError
 from dpmanifold.noise.source import RandomSource
 
@@ -225,6 +227,17 @@ def as_double(whole: int, grid: int) -> float:
         # The largest double is a multiple of 2^971 and of nothing coarser.
         largest = math.ldexp(2 ** min(53, 1024 - grid) - 1, max(971, grid))
         return largest if whole > 0 else -largest
+
+
+def as_doubles(multiples: Sequence[int], grid: int) -> FloatArray:
+    """Return multiples of 2^grid as doubles, one by one as :func:`as_double` does.
+
+    Examples
+    --------
+    >>> as_doubles([1, 3], -1)
+    array([0.5, 1.5])
+    """
+    return np.array([as_double(multiple, grid) for multiple in multiples])
 
 
 def checked_source(source: object) -> RandomSource:
