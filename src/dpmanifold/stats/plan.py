@@ -130,7 +130,8 @@ class Plan:
         if not self.rows:
             if self.ball.is_whole:
                 return 'This mean needs a ball. Give a center and a radius, or ask for estimand="extrinsic".'
-            return f"No mechanism can keep {self.privacy} with {self.n:,} units in this ball."
+            first = next(iter(self.refused.values()), "there is none").rstrip(".")
+            return f"No mechanism can keep {self.privacy} with {self.n:,} units in this ball: {first}."
         best = self.best
         if self.ball.is_whole:
             return (
