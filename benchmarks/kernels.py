@@ -67,7 +67,7 @@ rng = np.random.default_rng(0)
 X = np.empty((n, 3, 3))
 for start in range(0, n, 10000):
     X[start : start + 10000] = SPD(3).random_point(min(10000, n - start), rng=rng)
-ball = Ball(SPD(3), np.eye(3), 2.0, origin="benchmark")
+ball = Ball(SPD(3), np.eye(3), 2.0, source="benchmark")
 private_mean(X[:1000], ball, ApproxDP(1.0, 1e-6), units=EACH_RECORD)
 
 

@@ -20,7 +20,7 @@ def main() -> None:
     console = Console()
     people = 400
     tensors, person = simulated_tensors(people, 5, np.random.default_rng(7))
-    ball = dpm.Ball(dpm.SPD(3), center=0.7 * np.eye(3), radius=2.5, origin="textbook diffusivities, 1e-3 mm^2/s")
+    ball = dpm.Ball(dpm.SPD(3), center=0.7 * np.eye(3), radius=2.5, source="textbook diffusivities, 1e-3 mm^2/s")
     privacy = dpm.GDP(1.0)
     console.print(f"{len(tensors)} simulated diffusion tensors of {people} people.\n")
     plan = dpm.plan_mean(people, ball, privacy, refine=True, fill=0.3)

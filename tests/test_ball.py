@@ -52,16 +52,16 @@ def test_center_must_be_one_point_of_the_space():
 
 
 def test_a_ball_cannot_be_changed_and_compares_by_value():
-    ball = Ball(Euclidean(2), [0.0, 0.0], 1.0, origin="a map")
+    ball = Ball(Euclidean(2), [0.0, 0.0], 1.0, source="a map")
     with pytest.raises(AttributeError):
         ball.radius = 2.0
     with pytest.raises(ValueError, match="read-only"):
         ball.center[0] = 1.0
-    same = Ball(Euclidean(2), [0.0, 0.0], 1.0, origin="a map")
+    same = Ball(Euclidean(2), [0.0, 0.0], 1.0, source="a map")
     assert ball == same
     assert hash(ball) == hash(same)
-    assert ball != Ball(Euclidean(2), [0.0, 0.0], 1.5, origin="a map")
-    assert repr(ball) == "Ball(Euclidean(2), radius=1, origin='a map')"
+    assert ball != Ball(Euclidean(2), [0.0, 0.0], 1.5, source="a map")
+    assert repr(ball) == "Ball(Euclidean(2), radius=1, source='a map')"
 
 
 def test_clip_refuses_what_is_not_a_record():

@@ -22,7 +22,7 @@ import dpmanifold as dpm
 from dpmanifold import GDP, SPD, Ball, Budget, BudgetError, Euclidean, InvalidArgumentError, InvalidDataError
 from dpmanifold.estimators import PrivateFrechetMean, PrivateMDM
 
-BALL = Ball(SPD(3, metric="riemann"), np.eye(3), 3.0, origin="simulation")
+BALL = Ball(SPD(3, metric="riemann"), np.eye(3), 3.0, source="simulation")
 CLASSES = ["left", "right"]
 
 

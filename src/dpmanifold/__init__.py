@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> import dpmanifold as dpm
 >>> space = dpm.SPD(3)
->>> ball = dpm.Ball(space, center=np.eye(3), radius=2.0, origin="tissue atlas")
+>>> ball = dpm.Ball(space, center=np.eye(3), radius=2.0, source="tissue atlas")
 >>> dpm.plan_mean(n=1000, ball=ball, privacy=dpm.GDP(mu=1.0)).best.mechanism
 'wrapped-gaussian'
 """

@@ -34,13 +34,13 @@ class Ball:
     center : one point of the space
     radius : above 0 and below `space.radius_limit`; or `space.injectivity_radius`, which is the whole of a sphere or
         of the planar shapes (:meth:`whole`), and enough for extrinsic means alone
-    origin : where this knowledge comes from, in words; releases repeat it
+    source : where this knowledge comes from, in words; releases repeat it
     simulated : True if a seeded simulation found it: nothing made with it is private
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Sphere
-    >>> ball = Ball(Sphere(2), center=[1.0, 0.0, 0.0], radius=0.5, origin="the northern camera's field of view")
+    >>> ball = Ball(Sphere(2), center=[1.0, 0.0, 0.0], radius=0.5, source="the northern camera's field of view")
     >>> bool(ball.contains([1.0, 0.0, 0.0]))
     True
     >>> ball.clip([0.0, 1.0, 0.0]).round(4)
@@ -50,7 +50,7 @@ class Ball:
     space: Manifold
     center: Array
     radius: float
-    origin: str = ""
+    source: str = ""
     simulated: bool = False
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class Ball:
         radius = positive_float(self.radius, "radius")
         object.__setattr__(self, "center", center)
         object.__setattr__(self, "radius", radius)
-        object.__setattr__(self, "origin", str(self.origin))
+        object.__setattr__(self, "source", str(self.source))
         self._refuse_unusable(radius)
 
     def _refuse_unusable(self, radius: float) -> None:
@@ -99,7 +99,7 @@ class Ball:
             raise InvalidArgumentError(f"radius {radius:.4g} about this center overflows on {self.space!r}.")
 
     def __repr__(self) -> str:
-        said = f", origin={self.origin!r}" if self.origin else ""
+        said = f", source={self.source!r}" if self.source else ""
         said += ", NOT PRIVATE (simulated)" if self.simulated else ""
         size = "the whole space" if self.is_whole else f"radius={self.radius:.6g}"
         return f"Ball({self.space!r}, {size}{said})"
@@ -109,7 +109,7 @@ class Ball:
             isinstance(other, Ball)
             and self.space == other.space
             and self.radius == other.radius
-            and self.origin == other.origin
+            and self.source == other.source
             and self.simulated == other.simulated
             and bool(np.array_equal(self.center, other.center))
         )
@@ -119,10 +119,10 @@ class Ball:
         return self
 
     def __hash__(self) -> int:
-        return hash((self.space, self.radius, self.origin, (self.center + 0.0).tobytes()))
+        return hash((self.space, self.radius, self.source, (self.center + 0.0).tobytes()))
 
     @staticmethod
-    def whole(space: Manifold, origin: str = "") -> Ball:
+    def whole(space: Manifold, source: str = "") -> Ball:
         """Return the ball that holds a whole sphere, or all planar shapes: nothing is clipped.
 
         For extrinsic means, which need no public knowledge of where the records lie (theory: estimands); everything
@@ -131,7 +131,7 @@ class Ball:
         Parameters
         ----------
         space : a space of finite size
-        origin : as for a ball
+        source : as for a ball
 
         Examples
         --------
@@ -144,7 +144,7 @@ class Ball:
                 f"space must be of finite size, such as Sphere(2) or KendallShapes(8), got {shown(space)}. Elsewhere "
                 "one record could move a mean without bound: give a ball."
             )
-        return Ball(space, space.origin, space.injectivity_radius, origin)
+        return Ball(space, space.origin, space.injectivity_radius, source)
 
     @property
     def is_whole(self) -> bool:
@@ -168,7 +168,7 @@ class Ball:
     @cached_property
     def in_frame(self) -> Ball:
         """The same ball in its frame: about the frame's origin."""
-        return Ball(self.frame, self.frame.origin, self.radius, self.origin, self.simulated)
+        return Ball(self.frame, self.frame.origin, self.radius, self.source, self.simulated)
 
     @property
     def effective_radius(self) -> float:
@@ -345,7 +345,7 @@ class Ball:
         --------
         >>> from dpmanifold.manifolds import Euclidean
         >>> ball = Ball.from_public(Euclidean(1), [[0.0], [1.0], [4.0]], margin=0.5)
-        >>> bool(ball.contains([[0.0], [4.0]]).all()), ball.origin
+        >>> bool(ball.contains([[0.0], [4.0]]).all()), ball.source
         (True, 'from public data: 3 points, coverage 1, margin 0.5')
         """
         points = space.as_points(X_public, "X_public", batch=True)

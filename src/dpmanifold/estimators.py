@@ -259,7 +259,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
     >>> import numpy as np
     >>> import dpmanifold as dpm
     >>> from dpmanifold.estimators import PrivateFrechetMean
-    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), 3.0, origin="textbook")
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), 3.0, source="textbook")
     >>> X = dpm.SPD(2).random_point(500, rng=0)
     >>> budget = dpm.Budget(dpm.GDP(1.0))
     >>> model = PrivateFrechetMean(ball, dpm.GDP(0.5), units="each-record", budget=budget).fit(X)

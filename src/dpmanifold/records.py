@@ -208,30 +208,37 @@ def ball_to_dict(ball: Ball) -> dict[str, Any]:
         "space": repr(ball.space),
         "center": array_to_json(ball.center),
         "radius": ball.radius,
-        "origin": ball.origin,
+        "source": ball.source,
         "simulated": ball.simulated,
     }
 
 
 def ball_from_dict(record: Any) -> Ball:
     """Rebuild a ball from :func:`ball_to_dict`."""
-    known = entries(record, "ball", ("space", "center", "radius", "origin", "simulated"))
+    known = entries(_with_source(record), "ball", ("space", "center", "radius", "source", "simulated"))
     space = space_from_text(known["space"])
-    if not isinstance(known["origin"], str):
-        raise InvalidDataError(f"ball origin must be a text, got {shown(known['origin'])}")
+    if not isinstance(known["source"], str):
+        raise InvalidDataError(f"ball source must be a text, got {shown(known['source'])}")
     return Ball(
         space,
         _array_from_json(known["center"], "ball center", space),
         number(known["radius"], "ball radius"),
-        known["origin"],
+        known["source"],
         flag(known["simulated"], "ball simulated"),
     )
+
+
+def _with_source(record: Any) -> Any:
+    """Return a ball's record under today's names: files of the first version call the source its origin."""
+    if isinstance(record, dict) and "origin" in record and "source" not in record:
+        return {("source" if name == "origin" else name): entry for name, entry in record.items()}
+    return record
 
 
 def released_ball_from_dict(record: Any) -> Ball:
     """Rebuild a ball of a release: to the last bit as the library writes it, where one made by hand may be rounded."""
     ball = ball_from_dict(record)
-    if ball_to_dict(ball) != record:
+    if ball_to_dict(ball) != _with_source(record):
         raise InvalidDataError("ball is not written as the library writes it: its center is rounded, or its space")
     return ball
 

@@ -103,7 +103,7 @@ class Release:
     share : the part of it that this step's noise was calibrated to (the same, if there was one step)
     mechanism, scale, rule : how the noise was drawn
     sensitivity : the bound the scale was made from
-    ball : the public (or released) ball, with its origin
+    ball : the public (or released) ball, with its source
     n, unit : how many units, and what a unit is
     tol : the public tolerance the mean was solved to
     projected : whether the draw was moved into the ball afterwards
@@ -314,7 +314,7 @@ class Release:
             return [REFINE_SKIPPED]
         if any(step.statistic == "ball" for step in self.steps):
             return [REFINE_UNUSED] if self.clipping is None else []
-        return [BALL_COST] if self.ball.origin.startswith(RELEASED) else []
+        return [BALL_COST] if self.ball.source.startswith(RELEASED) else []
 
     def notes(self) -> list[str]:
         """Say what a reader of the released value should know; post-processing of what was released."""

@@ -59,7 +59,7 @@ def html_report(result: Release | Conclusion) -> str:
     --------
     >>> import numpy as np
     >>> import dpmanifold as dpm
-    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0, origin="a scale from -1 to 1")
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0, source="a scale from -1 to 1")
     >>> release = dpm.private_variance(np.zeros((50, 1)), ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
     >>> page = html_report(release)
     >>> page.startswith("<!DOCTYPE html>"), "a scale from -1 to 1" in page
@@ -228,7 +228,7 @@ def _rests_on(base: Release) -> str:
     """Say in a paragraph where records may lie, and what became of those that do not."""
     ball, outer = base.ball, _outer(base)
     if ball.is_whole:
-        stated = f" Stated about it: {_prose(ball.origin)}." if ball.origin else ""
+        stated = f" Stated about it: {_prose(ball.source)}." if ball.source else ""
         mark = _SIMULATED if ball.simulated else ""
         return (
             f"<p>There is no ball: records may lie anywhere, and none was moved. They are "
@@ -244,9 +244,9 @@ def _rests_on(base: Release) -> str:
 
 def _ball_words(ball: Ball, outer: Ball | None = None) -> str:
     """Say in a sentence which ball it is and where it comes from."""
-    source = f"It comes from: {_prose(ball.origin)}." if ball.origin else "Nothing says where it comes from: ask."
+    source = f"It comes from: {_prose(ball.source)}." if ball.source else "Nothing says where it comes from: ask."
     if outer is not None:
-        known = f" ({_prose(outer.origin)})" if outer.origin else ""
+        known = f" ({_prose(outer.source)})" if outer.source else ""
         source = (
             f"It was found privately, as part of this promise, in a public one of radius {outer.radius:.5g}{known}."
         )

@@ -127,7 +127,7 @@ def test_a_released_ball_and_a_public_one_can_be_used(run):
     run("ball", "a.npy", "--public", "--space", "spd", *EACH, "--out", "public2.json", code=2)
     run("ball", "a.npy", "--space", "spd", *GAUSSIAN, "--radius", "6", "--out", "public2.json", code=2)
     run("mean", "a.npy", *common, "--ball", "public.json", "--out", "mean2.json")
-    assert "from public data" in dpm.load("mean2.json").ball.origin
+    assert "from public data" in dpm.load("mean2.json").ball.source
     run("mean", "a.npy", *common, "--ball", "mean.json", "--out", "x.json", code=2)
     run(
         "region",

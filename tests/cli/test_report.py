@@ -13,7 +13,7 @@ import dpmanifold as dpm
 from cli.shared import MEAN, tensors
 from dpmanifold.report import html_report
 
-BALL = dpm.Ball(dpm.SPD(3), 0.7 * np.eye(3), 2.5, origin="textbook <diffusivities>")
+BALL = dpm.Ball(dpm.SPD(3), 0.7 * np.eye(3), 2.5, source="textbook <diffusivities>")
 PROMISE = dpm.ApproxDP(1 / 3, 1e-6)
 
 
@@ -66,7 +66,7 @@ def test_a_report_is_written_for_people(kind):
     assert "3 × 3 symmetric positive definite matrices" in words
     digits = [number.replace(".", "").lstrip("0") for number in re.findall(r"\d+\.\d+", words)]
     assert max(map(len, digits)) <= 6
-    for code in ("Ball(", "array(", "SPD(", "origin="):
+    for code in ("Ball(", "array(", "SPD(", "source="):
         assert code not in words
     assert (
         "\n    "
@@ -156,7 +156,7 @@ HOLDS = "the promise holds for every digit"
 
 def test_without_a_ball_a_report_speaks_of_none():
     X = SPHERE.random_point(200, rng=0)
-    ball = dpm.Ball.whole(SPHERE, origin="compass <readings>")
+    ball = dpm.Ball.whole(SPHERE, source="compass <readings>")
     release = dpm.private_mean(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, estimand="extrinsic")
     page = html_report(release)
     words = Page(page).words

@@ -377,7 +377,7 @@ def test_wrong_ball_arguments_are_refused(arguments, said):
 
 
 def test_origin_says_where_the_ball_comes_from():
-    assert "gray images, eta = 1e-06: trace bound 2.867" in descriptor_ball().origin
+    assert "gray images, eta = 1e-06: trace bound 2.867" in descriptor_ball().source
     sized = descriptor_ball("rgb", 1e-3, image_size=(28, 28))
     assert "RGB images, eta = 0.001: trace bound 3.046 for 28 x 28 pixels" in sized.origin
-    assert "Theorem A.7" in descriptor_ball("rgb", bound="published").origin
+    assert "Theorem A.7" in descriptor_ball("rgb", bound="published").source

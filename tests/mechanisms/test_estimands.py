@@ -509,7 +509,7 @@ def test_gaps_refuse_what_they_cannot_bound():
 
 @pytest.mark.parametrize("space", [Sphere(1), Sphere(2), CURVED, KendallShapes(4)], ids=repr)
 def test_the_whole_space_clips_nothing(space):
-    ball = Ball.whole(space, origin="no knowledge")
+    ball = Ball.whole(space, source="no knowledge")
     X = space.random_point(100, rng=0)
     far = space.exp_coords(space.origin, np.eye(space.dim)[:1] * space.injectivity_radius)
     X = np.concatenate([X, far, space.project(-far)])
@@ -522,7 +522,7 @@ def test_the_whole_space_clips_nothing(space):
     assert ball_from_dict(json.loads(json.dumps(ball_to_dict(ball)))) == ball
     assert Ball(space, X[0], space.injectivity_radius).is_whole
     assert not Ball(space, X[0], 0.3).is_whole
-    assert repr(ball) == f"Ball({space!r}, the whole space, origin='no knowledge')"
+    assert repr(ball) == f"Ball({space!r}, the whole space, source='no knowledge')"
 
 
 @pytest.mark.parametrize("space", [Euclidean(2), Hyperbolic(2), SPD(2), "sphere"], ids=repr)

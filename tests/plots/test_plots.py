@@ -29,14 +29,14 @@ N = 400
 
 
 def spd(k, metric="logeuclid"):
-    return dpm.Ball(dpm.SPD(k, metric), np.eye(k) + 0.2, 1.5, origin="atlas of $3, not $4")
+    return dpm.Ball(dpm.SPD(k, metric), np.eye(k) + 0.2, 1.5, source="atlas of $3, not $4")
 
 
 BALLS = {
     "spd2": spd(2),
     "spd3": spd(3, "riemann"),
     "spd6": spd(6),
-    "sphere": dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, origin="field of view"),
+    "sphere": dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="field of view"),
     "small sphere": dpm.Ball(dpm.Sphere(2, curvature=4.0), [0.3, 0.0, -0.4], 0.2),
     "sphere3": dpm.Ball(dpm.Sphere(3), np.eye(4)[0], 0.6),
     "shapes": dpm.Ball(dpm.KendallShapes(6), dpm.KendallShapes(6).origin, 0.3),
@@ -406,7 +406,7 @@ def test_a_promise_is_never_rounded_to_a_stronger_one():
 
 
 def test_long_texts_are_shortened_to_the_page():
-    ball = dataclasses.replace(BALLS["line"], origin="said at length " * 40)
+    ball = dataclasses.replace(BALLS["line"], source="said at length " * 40)
     figure = plots.show(dpm.private_mean(records("line"), ball, GAUSSIAN, units=EACH))
     assert max(len(text) for text in texts(figure)) <= 130
 

@@ -36,7 +36,7 @@ from laws.data import in_ball
 
 BALLS = [
     Ball(Euclidean(1), [1e4], 2.0),
-    Ball(Euclidean(3), [1.0, 2.0, 3.0], 2.0, origin="a range"),
+    Ball(Euclidean(3), [1.0, 2.0, 3.0], 2.0, source="a range"),
     Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6),
     Ball(Hyperbolic(2), Hyperbolic(2).random_point(rng=1), 1.0),
     Ball(KendallShapes(5), KendallShapes(5).random_point(rng=1), 0.3),

@@ -46,7 +46,7 @@ from laws.data import hostile, in_ball
 
 BALLS = [
     Ball(Euclidean(1), [3.0], 2.0),
-    Ball(Euclidean(3), [1.0, 2.0, 3.0], 2.0, origin="a range"),
+    Ball(Euclidean(3), [1.0, 2.0, 3.0], 2.0, source="a range"),
     Ball(Sphere(1), [0.0, 1.0], 0.6),
     Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6),
     Ball(Hyperbolic(2), Hyperbolic(2).random_point(rng=1), 1.0),

@@ -37,7 +37,7 @@ from dpmanifold.noise import source as source_room
 from laws.data import in_ball
 
 BALLS = [
-    Ball(Euclidean(3), [1.0, 2.0, 3.0], 2.0, origin="a range"),
+    Ball(Euclidean(3), [1.0, 2.0, 3.0], 2.0, source="a range"),
     Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6),
     Ball(Hyperbolic(2), Hyperbolic(2).random_point(rng=1), 1.0),
     Ball(KendallShapes(5), KendallShapes(5).random_point(rng=1), 0.3),
@@ -413,14 +413,14 @@ def test_variance_about_a_release_spends_on_the_variance_alone():
 
 @pytest.mark.parametrize("privacy", [PureDP(2.0), ApproxDP(1.0, 1e-6), ZCDP(0.5), GDP(1.0)], ids=repr)
 def test_released_ball_is_smaller_and_holds_most(privacy):
-    outer = Ball(SPD(3), np.eye(3), 20.0, origin="anything measured")
+    outer = Ball(SPD(3), np.eye(3), 20.0, source="anything measured")
     rng = np.random.default_rng(8)
     center = np.diag([5.0, 1.0, 0.2])
     X = SPD(3).exp_coords(center, 0.2 * rng.standard_normal((4000, 6)))
     release = private_ball(X, outer, privacy, units=EACH_RECORD, rng=9)
     assert release.value.radius < 5
     assert release.value.contains(X).mean() > 0.8
-    assert "released under" in release.value.origin
+    assert "released under" in release.value.source
     refined = private_mean(X, outer, privacy, units=EACH_RECORD, refine=True, rng=9)
     plain = private_mean(X, outer, privacy, units=EACH_RECORD, rng=9)
     assert refined.noise_error() < 0.5 * plain.noise_error()

@@ -88,7 +88,7 @@ def shape_of(result):
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_failure_at_any_step_leaves_the_same_kind_of_result(monkeypatch, question, step, failure):
     """With one of two neighbours a step fails, with the other it does not: what comes back has the same outline."""
-    ball = Ball(Euclidean(3), np.zeros(3), 5.0, origin="a range")
+    ball = Ball(Euclidean(3), np.zeros(3), 5.0, source="a range")
     X = 0.1 * np.random.default_rng(0).standard_normal((3000, 3))
     ask = QUESTIONS[question]
     budget = dpm.Budget(GDP(10.0))
@@ -132,7 +132,7 @@ def _resolve(target):
 
 
 def _without_details(outline):
-    """A draw may put the outer ball in place of the inner one, with or without a text about its origin."""
+    """A draw may put the outer ball in place of the inner one, with or without a text about its source."""
     return {key: value for key, value in outline.items() if key not in ("details", "answers")}
 
 

@@ -46,7 +46,7 @@ EACH = {"units": EACH_RECORD}
 
 SPHERE = Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6)
 TENSORS = Ball(SPD(2), np.eye(2), 2.0)
-LINE = Ball(Euclidean(1), [0.0], 1.0, origin="a scale from -1 to 1")
+LINE = Ball(Euclidean(1), [0.0], 1.0, source="a scale from -1 to 1")
 FAR = Ball(Euclidean(1), [0.0], 50.0)
 
 
@@ -409,7 +409,7 @@ ALTERATIONS = [
         "neighbours",
     ),
     Alteration("class", "neighbours of a mean by class", put("neighbours", NEIGHBOURS), "neighbours"),
-    Alteration("mean", "where the ball comes from", put("ball/origin", "an atlas"), listed="people"),
+    Alteration("mean", "where the ball comes from", put("ball/source", "an atlas"), listed="people"),
     Alteration("mean", "a draw said not to be moved", put("projected", False), listed="choices"),
     Alteration("free mean", "a draw said to be moved", put("projected", True), "outside the ball"),
     Alteration("baseline", "a baseline's draw said to be moved", put("projected", True), "projected"),
@@ -454,7 +454,7 @@ ALTERATIONS = [
     Alteration("ball", "another radius that is tried", another_radius, listed="value"),
     Alteration("ball", "a centre outside", put("value/ball/center", [70.0]), "outside the outer ball"),
     Alteration(
-        "ball", "a cheaper origin", put("value/ball/origin", "released under GDP(mu=0.01) inside: an atlas"), "origin"
+        "ball", "a cheaper source", put("value/ball/source", "released under GDP(mu=0.01) inside: an atlas"), "source"
     ),
     Alteration(
         "ball",
@@ -540,7 +540,7 @@ ALTERATIONS = [
         several(put("first/neighbours", NEIGHBOURS), put("first/steps/0/neighbours", NEIGHBOURS)),
         "membership",
     ),
-    Alteration("test", "a group of another ball", put("first/ball/origin", "elsewhere"), "same ball", True),
+    Alteration("test", "a group of another ball", put("first/ball/source", "elsewhere"), "same ball", True),
 ]
 
 
@@ -599,7 +599,7 @@ UNSEEN = {
     r"value/ball/center[/\d]*|details/units inside|drawn/\d+": "value",
     r"private|ball/simulated": "source",
     r"ball/center[/\d]*": "numbers",
-    r"ball/origin|details/classes": "people",
+    r"ball/source|details/classes": "people",
     r"level|projected|details/coverage": "choices",
 }
 

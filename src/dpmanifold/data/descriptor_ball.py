@@ -60,7 +60,7 @@ def descriptor_ball(
     >>> ball = descriptor_ball("gray", eta=1e-3)
     >>> ball.space, round(ball.radius, 2)
     (SPD(9), 9.82)
-    >>> print(ball.origin)
+    >>> print(ball.source)
     covariance descriptors of gray images, eta = 0.001: trace bound 2.867, certified by duality (theory: descriptors)
     """
     size = _checked_size(channels)
@@ -81,8 +81,8 @@ def descriptor_ball(
         reason = f"trace bound {trace:.4g}{known}, certified by duality (theory: descriptors)"
     else:
         raise InvalidArgumentError(f'bound must be "tight" or "published", got {shown(bound)}.')
-    origin = f"covariance descriptors of {name} images, eta = {eta:g}: {reason}"
-    return Ball(SPD(size), center * np.eye(size), rounded_up(radius), origin)
+    source = f"covariance descriptors of {name} images, eta = {eta:g}: {reason}"
+    return Ball(SPD(size), center * np.eye(size), rounded_up(radius), source)
 
 
 def trace_bound(size: int, sides: tuple[int, int] | None = None) -> float:

@@ -190,7 +190,7 @@ def eeg_ball(
     >>> loud = np.zeros((1, 8, 4)) + 50 * np.array([1.0, -1.0, 1.0, -1.0])
     >>> ball.contains(eeg_covariances(loud, ridge_uv=1.0))
     array([ True])
-    >>> print(eeg_ball(8, average_reference=True).origin)
+    >>> print(eeg_ball(8, average_reference=True).source)
     EEG covariances, 8 channels in average reference, ridge 0.5 uV: combinations of channels between 0.5 and 200 uV rms
     """
     count = positive_int(channels, "channels", minimum=2 if average_reference else 1)
@@ -220,10 +220,10 @@ def eeg_ball(
     else:
         raise InvalidArgumentError(f'bound must be "typical" or "certain", got {shown(bound)}.')
     reference = " in average reference" if average_reference else ""
-    origin = f"EEG covariances, {count} channels{reference}, ridge {ridge:g} uV: {reason}"
+    source = f"EEG covariances, {count} channels{reference}, ridge {ridge:g} uV: {reason}"
     space = SPD(size, metric)
     try:
-        return Ball(space, center * np.eye(size), rounded_up(radius), origin)
+        return Ball(space, center * np.eye(size), rounded_up(radius), source)
     except InvalidArgumentError as problem:
         raise InvalidArgumentError(
             f"These amplitudes need a ball of radius {radius:.4g} on {space!r}, which cannot be had: {problem} Lower "

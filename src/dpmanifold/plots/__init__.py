@@ -7,7 +7,7 @@ a mark tells whether it may be shown. Points that you add yourself must be publi
 >>> import numpy as np
 >>> import dpmanifold as dpm
 >>> from dpmanifold import plots
->>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0, origin="textbook")
+>>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), radius=2.0, source="textbook")
 >>> release = dpm.private_mean([np.eye(2)] * 100, ball, dpm.GDP(mu=1.0), units=dpm.EACH_RECORD)
 >>> figure = plots.show(release)          # figure.savefig("mean.pdf") writes it
 >>> figure.texts[2].get_text()

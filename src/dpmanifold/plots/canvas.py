@@ -194,7 +194,7 @@ def ball_name(ball: Ball) -> str:
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean
-    >>> ball_name(Ball(Euclidean(1), [0.0], 1.0, origin="textbook"))
+    >>> ball_name(Ball(Euclidean(1), [0.0], 1.0, source="textbook"))
     'public ball'
     """
-    return "released ball" if ball.origin.startswith(RELEASED) else "public ball"
+    return "released ball" if ball.source.startswith(RELEASED) else "public ball"

@@ -79,14 +79,14 @@ def mark_of_ball(ball: Ball) -> Mark:
 
 
 def footer_of(releases: Sequence[Release]) -> list[str]:
-    r"""Return two lines: the promise with the number of units, and the ball with its origin.
+    r"""Return two lines: the promise with the number of units, and the ball with its source.
 
     The first says which mean it is, if it is not the Fréchet mean.
 
     Examples
     --------
     >>> import dpmanifold as dpm
-    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0, origin="by definition")
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0, source="by definition")
     >>> release = dpm.private_mean([[0.1]] * 20, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
     >>> print("\n".join(footer_of([release])))
     GDP(mu=1.0) for each record, 20 of them. Mechanism: wrapped-gaussian.
@@ -125,20 +125,20 @@ def _rounded_up(value: float) -> str:
 
 
 def ball_line(ball: Ball) -> str:
-    """Return a ball in one line, with the origin that its owner stated.
+    """Return a ball in one line, with the source that its owner stated.
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean, Sphere
     >>> ball_line(Ball(Euclidean(1), [0.0], 1.0))
-    'Ball: radius 1 on Euclidean(1), of unstated origin.'
+    'Ball: radius 1 on Euclidean(1), of unstated source.'
     >>> ball_line(Ball.whole(Sphere(2)))
     'No ball: the whole of Sphere(2).'
     """
     if ball.is_whole:
-        return f"No ball: the whole of {ball.space!r}{', ' if ball.origin else ''}{ball.origin.rstrip('.')}."
-    origin = ball.origin.rstrip(".") or "of unstated origin"
-    return f"Ball: radius {ball.radius:.4g} on {ball.space!r}, {origin}."
+        return f"No ball: the whole of {ball.space!r}{', ' if ball.source else ''}{ball.source.rstrip('.')}."
+    source = ball.source.rstrip(".") or "of unstated source"
+    return f"Ball: radius {ball.radius:.4g} on {ball.space!r}, {source}."
 
 
 def _private(release: Release) -> bool:

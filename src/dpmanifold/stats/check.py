@@ -25,7 +25,7 @@ CANNOT_KNOW = {
     "last digits of a point are not vouched for: make it anew from what was drawn",
     "numbers": "that the ball, the number of units and the promise are those that were used: changed together, with "
     "all that follows from them, they agree again",
-    "people": "that units and classes are who they are said to be, and that the ball, its origin and all that is "
+    "people": "that units and classes are who they are said to be, and that the ball, its source and all that is "
     "stated beside the value were public",
     "outside": "that nothing else about the same data was released outside this promise: a step left out with its "
     "cost, another class, a ball found before",

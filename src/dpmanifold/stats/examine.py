@@ -34,8 +34,8 @@ from dpmanifold.stats.refine import (
     REFINE_COVERAGE,
     WORTH_IT,
     level_of,
-    origin_of,
     search_of,
+    source_of,
 )
 from dpmanifold.stats.variance import excess_about, located
 
@@ -104,7 +104,7 @@ def examine(release: Release) -> Findings:
         findings.good.append(f"{said} implies the stated {release.privacy}{_of_classes(release)}")
     else:
         findings.wrong.append(f"{said} does not imply the stated {release.privacy}{_of_classes(release)}")
-    if _first_ball(release).origin.startswith(RELEASED):
+    if _first_ball(release).source.startswith(RELEASED):
         findings.good.append("the ball was itself released before: what that cost comes on top of this promise")
     return findings
 
@@ -355,8 +355,8 @@ def _ball_faults(release: Release) -> list[str]:
     radii = search.radii * search.stretch
     if not np.isclose(value.radius, radii[radii < WORTH_IT * outer.radius], rtol=_ROUNDING, atol=0).any():
         found.append("value: the radius is not one that the search tries")
-    if value.origin != origin_of(release.privacy, outer):
-        found.append("value: the ball's origin is not this release")
+    if value.source != source_of(release.privacy, outer):
+        found.append("value: the ball's source is not this release")
     if value.simulated == release.private:
         found.append("value: the ball does not say of itself what its release says: private, or simulated")
     return found

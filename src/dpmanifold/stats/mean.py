@@ -102,7 +102,7 @@ def private_mean(
     >>> from dpmanifold.manifolds import SPD
     >>> from dpmanifold.privacy import GDP
     >>> from dpmanifold.stats import EACH_RECORD
-    >>> ball = Ball(SPD(2), np.eye(2), 2.0, origin="textbook")
+    >>> ball = Ball(SPD(2), np.eye(2), 2.0, source="textbook")
     >>> X = SPD(2).random_point(500, rng=0)
     >>> release = private_mean(X, ball, GDP(1.0), units=EACH_RECORD)
     >>> release.mechanism, round(release.noise_error(), 4)

@@ -71,7 +71,7 @@ def private_ball(
 
     Returns
     -------
-    a Release whose value is a Ball; its origin says that it was released, and what that cost
+    a Release whose value is a Ball; its source says that it was released, and what that cost
 
     Examples
     --------
@@ -187,7 +187,7 @@ class BallPlan:
 
     def _ball(self, center: Array, radius: float, total: Promise, private: bool) -> Ball:
         outer = self.outer
-        said = origin_of(total, outer)
+        said = source_of(total, outer)
         # What was drawn may be no centre for a ball (a matrix singular to working precision): decided by the release.
         return sealed(
             lambda: Ball(outer.space, center_in_space(outer, center), radius, said, simulated=not private),
@@ -330,10 +330,10 @@ def level_of(promise: Promise) -> float:
     return float(level)
 
 
-def origin_of(total: Promise, outer: Ball) -> str:
+def source_of(total: Promise, outer: Ball) -> str:
     """Say where a released ball comes from, and what it cost."""
     levels = ", ".join(f"{name}={value:.6g}" for name, value in total.to_dict().items() if name != "kind")
-    return f"{RELEASED} {type(total).__name__}({levels}) inside: {outer.origin or outer!r}"
+    return f"{RELEASED} {type(total).__name__}({levels}) inside: {outer.source or outer!r}"
 
 
 def search_of(release: Release) -> RadiusSearch:

@@ -94,7 +94,7 @@ def found_ball(X: Array, mu: float, rng: np.random.Generator) -> tuple[Ball, flo
         # By public numbers alone, hence for whatever images.
         found, second = public_ball(), mu
     riemann = SPD(SIZE, metric="riemann")
-    return Ball(riemann, found.center, min(found.radius, LARGEST), found.origin, simulated=True), second
+    return Ball(riemann, found.center, min(found.radius, LARGEST), found.source, simulated=True), second
 
 
 class Images(Experiment):
