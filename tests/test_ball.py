@@ -100,7 +100,7 @@ def test_ball_from_public_data_holds_them_and_says_so(space):
     X = space.project(X)
     full = Ball.from_public(space, X, margin=0.0)
     assert full.contains(X).all()
-    assert "public data: 200 points" in full.origin
+    assert "public data: 200 points" in full.source
     half = Ball.from_public(space, X, coverage=0.5, margin=0.0)
     assert half.contains(X).sum() >= 100
     assert half.radius < full.radius

@@ -376,8 +376,8 @@ def test_wrong_ball_arguments_are_refused(arguments, said):
         descriptor_ball(**arguments)
 
 
-def test_origin_says_where_the_ball_comes_from():
+def test_source_says_where_the_ball_comes_from():
     assert "gray images, eta = 1e-06: trace bound 2.867" in descriptor_ball().source
     sized = descriptor_ball("rgb", 1e-3, image_size=(28, 28))
-    assert "RGB images, eta = 0.001: trace bound 3.046 for 28 x 28 pixels" in sized.origin
+    assert "RGB images, eta = 0.001: trace bound 3.046 for 28 x 28 pixels" in sized.source
     assert "Theorem A.7" in descriptor_ball("rgb", bound="published").source

@@ -256,7 +256,7 @@ def test_ball_says_where_it_comes_from_and_takes_both_metrics():
     assert curved.space == SPD(4, metric="riemann")
     assert flat.radius == curved.radius
     for word in ("4 channels", "ridge 1 uV", "0.5 and 50 uV"):
-        assert word in flat.origin
+        assert word in flat.source
 
 
 @pytest.mark.parametrize(
