@@ -28,7 +28,7 @@ def test_without_the_papers_the_command_says_what_to_install(monkeypatch):
     assert refused.exit_code == 2
     said = " ".join(refused.stderr.split())
     assert f"pip install dpmanifold-papers=={dpmanifold.__version__}" in said
-    assert "pip install --editable papers" in said
+    assert "pip install --editable ./papers" in said
 
 
 def test_the_package_does_not_hold_the_papers():

@@ -1,9 +1,11 @@
 """The pages about the papers: they say what the code says, and no more than is proven."""
 
 import pathlib
+from importlib import resources
 
 import pytest
 
+from dpmanifold_papers.framework import text_file
 from dpmanifold_papers.pages import write_pages
 from dpmanifold_papers.registry import EXPERIMENTS, HEADLINES
 
@@ -56,3 +58,14 @@ def test_pages_of_a_part_of_the_experiments_are_written(tmp_path):
     (written,) = write_pages(tmp_path / "results", tmp_path / "pages")
     text = written.read_text(encoding="utf-8")
     assert text.count("| not run | | |") == sum(len(claims) for claims in HEADLINES.values())
+
+
+def test_the_summary_says_what_the_package_says():
+    assert text_file("summary.md") in (DOCS / "README.md").read_text(encoding="utf-8")
+
+
+def test_texts_of_the_package_are_those_of_the_experiments_and_narrow():
+    folder = resources.files("dpmanifold_papers")
+    found = {f"{paper.name}/{file.name}" for paper in folder.iterdir() if paper.is_dir() for file in paper.iterdir()}
+    assert {name for name in found if name.endswith(".md")} == {f"{name}.md" for name in EXPERIMENTS}
+    assert all(len(line) <= 120 for e in EXPERIMENTS.values() for line in e.discussion.splitlines())

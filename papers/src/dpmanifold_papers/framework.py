@@ -12,6 +12,7 @@ import pathlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,8 +81,14 @@ class Experiment(ABC):
     """One line: what is shown."""
     needs: tuple[str, ...] = ()
     """Files of the data folder that it reads."""
-    discussion: str = ""
-    """Markdown for the page: the setting, what agrees with the paper, what does not and why."""
+
+    @property
+    def discussion(self) -> str:
+        """Markdown for the page: the setting, what agrees with the paper, what does not and why.
+
+        Kept in the file paper/experiment.md beside the code. Its numbers are those of a full run.
+        """
+        return text_file(f"{self.name}.md")
 
     @abstractmethod
     def tasks(self, quick: bool) -> list[Task]:
@@ -144,6 +151,11 @@ def group(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), []).append(row)
     return found
+
+
+def text_file(name: str) -> str:
+    """Return a Markdown file of this package, by its path from here, such as "soto2022/shapes.md"."""
+    return (resources.files(__package__) / name).read_text(encoding="utf-8").strip()
 
 
 def data_file(data: pathlib.Path | None, name: str, source: str) -> pathlib.Path:

@@ -8,14 +8,8 @@ from statistics import StatisticsError
 
 from dpmanifold.files import whole_file
 from dpmanifold.records import read_record
-from dpmanifold_papers.framework import Experiment
+from dpmanifold_papers.framework import Experiment, text_file
 from dpmanifold_papers.registry import EXPERIMENTS, HEADLINES, PAPERS
-
-_SUMMARY = (
-    "Each paper's headlines: what it prints, what its own formulas give in our code, and what we give at the "
-    "same promise. Every number comes from `dpm reproduce`; the pages behind the titles have tables, figures and the "
-    "reasons for every difference."
-)
 
 
 def write_pages(results: pathlib.Path, folder: pathlib.Path, quick: bool = False) -> list[pathlib.Path]:
@@ -37,7 +31,7 @@ def write_pages(results: pathlib.Path, folder: pathlib.Path, quick: bool = False
             shutil.copyfile(source / "figure.png", figures / f"{slug}.png")
             table = (source / "table.md").read_text(encoding="utf-8").strip()
             text += [f"## {experiment.title}", "", f"`dpm reproduce {experiment.name}`", ""]
-            text += [experiment.discussion.strip(), "", f"![{experiment.title}](figures/{slug}.png)", "", table, ""]
+            text += [experiment.discussion, "", f"![{experiment.title}](figures/{slug}.png)", "", table, ""]
         page = folder / f"{paper}.md"
         with whole_file(page) as file:
             file.write("\n".join(text).rstrip() + "\n")
@@ -51,7 +45,7 @@ def _write_summary(results: pathlib.Path, folder: pathlib.Path, quick: bool) -> 
     # An experiment that was not run is left out, so that a headline that needs it cannot be made of nothing.
     parts = {name: _parts(results, experiment, quick) for name, experiment in EXPERIMENTS.items()}
     rows = {name: [row for file in files for row in read_record(file)] for name, files in parts.items() if files}
-    text = ["# The papers in short", "", _SUMMARY, ""]
+    text = ["# The papers in short", "", text_file("summary.md"), ""]
     for paper, claims in HEADLINES.items():
         text += [f"## [{PAPERS[paper][0]}]({paper}.md)", "", "| | published | reproduced | ours |", "|---|---|---|---|"]
         for claim, numbers in claims:

@@ -34,6 +34,6 @@ def reproduce(
     if command is None:
         raise MissingPackageError(
             "the papers' experiments are a distribution of their own, which is not installed. Run: pip install "
-            f"dpmanifold-papers=={__version__}, or, in a checkout of the repository, pip install --editable papers."
+            f"dpmanifold-papers=={__version__}, or, in a checkout of the repository, pip install --editable ./papers."
         )
     command(name, out=out, data=data, quick=quick, processes=processes, pages=pages)

@@ -21,7 +21,7 @@ from dpmanifold.plots.marks import not_private
 from dpmanifold.privacy import GDP, PromiseError
 from dpmanifold.stats import EACH_RECORD, private_ball, private_region
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, data_file, group
-from dpmanifold_papers.jiang2025 import discussions, printed
+from dpmanifold_papers.jiang2025 import printed
 from dpmanifold_papers.jiang2025.published import Published
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ class Images(Experiment):
     name = "jiang2025/oct"
     title = "Table 5: regions for mean image descriptors, SPD(5)"
     needs = (STAND_IN,)
-    discussion = discussions.IMAGES
 
     def tasks(self, quick: bool) -> list[Task]:
         """Return chunks of draws; classes and images are the data's."""

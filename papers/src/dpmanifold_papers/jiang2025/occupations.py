@@ -22,7 +22,6 @@ from dpmanifold.plots.marks import not_private
 from dpmanifold.privacy import GDP, split
 from dpmanifold.stats import EACH_RECORD, private_region
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, data_file, group
-from dpmanifold_papers.jiang2025 import discussions
 from dpmanifold_papers.jiang2025.published import Published, PublishedRegion
 
 if TYPE_CHECKING:
@@ -145,7 +144,6 @@ class Occupations(Experiment):
     name = "jiang2025/occupations"
     title = "Fig. 5: regions for mean judgements of occupations, S^2"
     needs = (FILE,)
-    discussion = discussions.OCCUPATIONS
 
     def tasks(self, quick: bool) -> list[Task]:
         """Return draws on the data, and samples drawn from the 48 people as a population."""

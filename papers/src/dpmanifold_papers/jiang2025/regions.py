@@ -15,7 +15,6 @@ from dpmanifold.plots.spread import ellipse
 from dpmanifold.privacy import GDP
 from dpmanifold.stats import EACH_RECORD, private_region
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
-from dpmanifold_papers.jiang2025 import discussions
 from dpmanifold_papers.jiang2025.populations import UNITS, sphere_data
 from dpmanifold_papers.jiang2025.published import Published
 
@@ -37,7 +36,6 @@ class Regions(Experiment):
 
     name = "jiang2025/regions"
     title = "Fig. 3: 95 % regions in the tangent plane of S^2, as mu grows"
-    discussion = discussions.REGIONS
 
     def tasks(self, quick: bool) -> list[Task]:
         """Return chunks of data sets; the first data set is the one that is drawn."""

@@ -15,7 +15,7 @@ from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import not_private
 from dpmanifold.privacy import tightest_mu
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
-from dpmanifold_papers.jiang2025 import discussions, predict, printed
+from dpmanifold_papers.jiang2025 import predict, printed
 from dpmanifold_papers.jiang2025.populations import DATA, UNITS, facts
 from dpmanifold_papers.jiang2025.published import (
     Published,
@@ -51,7 +51,6 @@ class Coverage(Experiment):
         self.number, self.space, self.what = number, space, what
         self.name = f"jiang2025/table{number}"
         self.title = f"Table {number}: the Fréchet {what} on {_SPACES[space]}, coverage and distance from the truth"
-        self.discussion = discussions.TABLES[number]
 
     def tasks(self, quick: bool) -> list[Task]:
         """Return chunks of repetitions."""

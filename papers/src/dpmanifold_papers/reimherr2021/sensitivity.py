@@ -118,25 +118,6 @@ class SphereSensitivity(_Sensitivity):
     name = "reimherr2021/sphere-sensitivity"
     title = "How far one record moves the mean on the sphere"
     ball = sim.CAP
-    discussion = """
-**Setting.** S^2, ball of radius r = pi/8 about the pole (the limit is pi/4, not the pi/2 printed there), both polar
-coordinates of a record uniform, n from 20 to 500. One record is replaced by a new one, ten times in each of 50 data
-sets (the authors' code: 100 times in one).
-
-**What agrees.** A replaced record moves the mean by about 0.28/n on average and by at most about 0.77/n here; no shift
-is above any of the bounds.
-
-**What does not.** The red line is said to be the bound of Theorem 2. At r = pi/8 that is 2r(2 - h)/(nh) =
-(2 - pi/4)/n = 1.2146/n; the authors' code draws 1/n, which is tan(2r)/n = 2r/(nh): the factor 2 - h is left out. The
-paper finds the simulated shifts quite close to the bound and takes this as evidence that curvature is not a gap of the
-proof. Random records do not show how large the sensitivity is; two data sets made for it do. Half of the records at
-each of two opposite points of the edge, and one record that jumps between the two edge points in between, move the
-mean by 2 tan(r)/n = 0.8284/n: at the centre the Hessian across is r cot r. So the truth is at least 0.828/n; Theorem 2
-is 1.47 times that.
-
-**Ours.** 0.922/n, 0.76 of Theorem 2 and 1.11 of what is attained. The bound that the authors' code uses lies between.
-Note that 0.8284/n is more than 4 sin(r/2)/n = 0.7804/n, the sensitivity their Euclidean mechanism is calibrated to.
-"""
 
     def _records(self, repetitions: int, n: int, rng: np.random.Generator) -> FloatArray:
         return sim.polar_records(repetitions, n, rng)
@@ -154,16 +135,6 @@ class SPDSensitivity(_Sensitivity):
     name = "reimherr2021/spd-sensitivity"
     title = "How far one record moves the mean of SPD matrices"
     ball = sim.MATRICES
-    discussion = """
-**Setting.** SPD(2), affine-invariant, Wishart matrices with 2 degrees of freedom and mean I, drawn again until they
-are within r = 1.5 of I (authors' code; about 24 % are), n from 20 to 500. One record is replaced by a new one, ten
-times in each of 50 data sets (the authors' code: 30 times in one).
-
-**What agrees.** The bound 2r/n holds, and random records come close: about 1.4/n on average, up to 2.9/n of 3/n.
-
-**Ours.** The same bound; there is nothing to gain. Records on one geodesic, of which one jumps from end to end, move
-the mean by exactly 2r/n, so the bound cannot be lowered on any space that has geodesics this long.
-"""
 
     def _records(self, repetitions: int, n: int, rng: np.random.Generator) -> FloatArray:
         return sim.wishart_records(repetitions, n, rng)

@@ -36,38 +36,6 @@ class SPDUtility(Experiment):
 
     name = "reimherr2021/spd-utility"
     title = "Noise on the mean of SPD matrices, on the manifold and on the entries"
-    discussion = """
-**Setting.** As above; epsilon = 1; each mean is released once in each way, 4000 times at n <= 40 and 1000 times above
-(the paper: 1000). Error: |vech(mean) - vech(release)|, the off-diagonal entry counted once. The authors' code takes for
-r the largest distance it sees in the sample, which is private; here r = 1.5. It uses 4r/n, twice the sensitivity, on
-the manifold and 4(e^r - 1)/n on the entries.
-
-**What agrees.** The manifold release has clearly less noise: 0.51 of the noise on entries at n = 20, about 0.36 for
-large n. Their chain of 10,000 steps has the right mean distance within Monte Carlo error, although at n = 500 only 1 %
-of its steps are taken.
-
-**What does not.** About 25 % of the noisy matrices are said not to be positive definite at n = 20 to 40; how they were
-counted is not said. With the scale of the authors' code, 4(e^R - 1)/n with R the largest distance seen, it is about 59,
-44 and 30 % at n = 20, 30 and 40, on average 44 %; with r = 1.5 for R it is about 59, 45 and 33 %, on average 46 %. Half
-of the latter (Delta/epsilon instead of 2 Delta/epsilon) gives 19 % on average, the largest matrix distance seen instead
-of e^r - 1 gives 37 %. No rule that we tried has 25 % on average, but single sizes do: the largest matrix distance has
-25 % at n = 40, and half the scale goes from 32 % at n = 20 to 17 % at n = 30. The public script repeats 30 times, where
-the share at one size has a standard error of 8 to 9 points (the paper: 1000 times). So we could not find where the
-number comes from, and that no rule of theirs gives it does not follow. Its point survives: many releases are not
-positive definite.
-
-Their entry scale rests on 2(e^r - 1)/n = 6.96/n. That bounds the sensitivity of an *arithmetic* mean, which is 5.105/n:
-no two matrices of the ball are farther apart than diag(4.38, 0.77) and diag(0.77, 4.38), by a numerical search. The
-Fréchet mean can move by more: with all other records at diag(e^r, 1), a record that goes to diag(e^-r, 1) moves it by
-about 2r e^r/n = 13.4/n. The factor 2 that nobody needed on this space (below) hides it: 4(e^r - 1)/n = 13.9/n is
-enough.
-
-**Ours.** SPD(2) is homogeneous: the normaliser of the Laplace law is the same at every footpoint, so Delta/epsilon =
-2r/n suffices (second half of their own Theorem 1), and exact draws replace the chain. Half the noise at large n (0.49
-on average from n = 60 on), 0.39 of it at n = 20, where the larger noise also grows more than in proportion.
-The strongest rival on the entries is the arithmetic mean with noise at its own sensitivity, 5.105/n: its noise is
-15.3/n, of which ours has 0.50 on average. (It is another mean, and its error is the distance from itself.)
-"""
 
     def tasks(self, quick: bool) -> list[Task]:
         """One task for each n, and the authors' chain at three of them."""

@@ -40,37 +40,6 @@ class SphereUtility(Experiment):
 
     name = "reimherr2021/sphere-utility"
     title = "Noise on the mean direction, on the sphere and in the surrounding space"
-    discussion = """
-**Setting.** S^2, r = pi/8, both polar coordinates uniform, epsilon = 1, n from 25 to 500, each mean released once in
-each way, 2500 times (the paper: 1000). Error: |mean - release| in space.
-
-**What agrees.** About 15 % less noise on the sphere than in space, if the scale is the one in the authors' code,
-tan(2r)/n: 15.1 +- 0.6 % at n <= 250 and 15.1 +- 0.7 % above (exactly 14.6 % for small scales: 2 tan(2r) against
-12 sin(r/2)). Another script of theirs finds the largest |log_x p - log_x q| numerically, 0.806, and divides by h:
-12.3 % less. Neither depends on n: the paper's 16.8 % at small and 12 % at large n differ from 14.6 % by what 1000
-repetitions allow for one size (2.5 points), somewhat more than that for averages over many sizes.
-
-**What does not.** With the bound that is printed, Theorem 2, the scale is (2 - pi/4)/n = 1.2146/n, and the release on
-the sphere has *more* noise than theirs in space: 2 x 1.2146 against 3 x 0.7804, 3.8 % more; we see 4.3 +- 0.6 %.
-The 12 to 17 % cannot come from Theorem 2 if both releases have Delta/epsilon. The authors' own repository
-(otosjc/DifferentialPrivacyManifolds) shows what they may come from. An earlier README names a script with tan(2r)/n for
-this panel, and a file of results with that scale, kept in the history, has 16.2 % at the smaller and 11.3 % at the
-larger sizes (read off that file, not rerun here). The later README names the script with the numerical bound instead.
-Neither script has the bound of Theorem 2.
-
-Their Euclidean release does not keep its promise either. 4 sin(r/2)/n = 0.7804/n bounds the sensitivity of the
-*arithmetic* mean, which is 2 sin(r)/n = 0.7654/n; two data sets move the Fréchet mean by 0.8284/n (see the sensitivity
-above), so the privacy loss reaches 1.06 epsilon. With a bound that holds (0.922/n, a chord is shorter than its arc) the
-Euclidean release has 18 % more noise.
-
-**Ours.** At the same promise, with bounds that are proven on both sides, the release of the Fréchet mean on the sphere
-has 33 % less noise than the one in space, and 15 % less than that one projected to the sphere. **But on S^2 the
-arithmetic mean with noise in space at its own sensitivity, 2 sin(r)/n, and projected, is as good as ours: its error is
-0.3 +- 0.6 % less (last column).** Which is better depends on the data: for large n its error is 0.978/R of ours, R the
-length of the arithmetic mean. That is 2.2 % less if all records are near the centre, 0.4 % more for records as drawn
-here (R = sin(r)/r), and 5.9 % more if they are spread along the edge. It releases another mean, but it is simpler, and
-noise on the sphere gains nothing over it in this setting.
-"""
 
     def tasks(self, quick: bool) -> list[Task]:
         """One task for each n."""

@@ -53,38 +53,6 @@ class Shapes(Experiment):
     name = "soto2022/shapes"
     title = "Private mean shapes: K-norm gradient, Laplace, and noise landmark by landmark"
     needs = (FILE,)
-    discussion = """
-**Setting.** The paper's 409 corpus callosa may not be passed on. Instead: 167 ape skulls with 8 landmarks, and 76
-outlines of mouse vertebrae with 60 points. Landmarks of one's own join them from the data folder: `corpus_callosa.npz`
-with an array (n, k, 2), or the same name as .npy, .csv, .parquet or .tps (use a new folder for results). Every eighth
-specimen is taken to be public, its mean shape is the centre of a ball of radius 0.2, and the mean of the others is
-released 2000 times in each way: 146 skulls at epsilon = 1, 66 outlines at epsilon = 20. At epsilon = 1 a release of 66
-outlines in 116 dimensions is noise: even our Laplace would be 0.69 from the mean, a specimen is 0.07. KNG is drawn
-exactly for the skulls. For the outlines our sampler refuses (data at the ball's edge would make it too slow, and it
-decides from public numbers), so a Metropolis chain as in the paper is run, from draws of the Laplace law. A chain that
-starts at the mean stays there: in 116 dimensions every useful step is far longer than the scale.
-
-Noise landmark by landmark, where the paper refers to its supplement: shapes are turned to fit the centre, so that two
-of them differ by at most 2 sin(r) in all landmarks together and in each; the average of each landmark gets planar
-Laplace noise at epsilon/k. Not turned, a landmark is only known to be within sqrt((k-1)/k) of the origin.
-
-**What agrees.** KNG is closer to the mean shape than noise landmark by landmark (0.65 of the distance for skulls, 0.26
-for outlines), and without turning the shape is lost. Smoothing (local linear regression over five landmarks) brings
-KNG from 0.085 to 0.047, landmark-wise noise from 0.323 to 0.156 and ours from 0.042 to 0.032; it moves the mean itself
-by 0.026.
-
-**What does not.** The comparison is said to show what respecting the geometry is worth. It shows what splitting
-epsilon over the landmarks costs: a factor of 1.22 sqrt(k), 3.5 for 8 landmarks and 9.5 for 60 (measured: 3.4 and 9.1).
-The same Euclidean noise on all landmarks at once, turned to fit the centre and made a shape again, is 0.46 and 0.42 of
-KNG as published.
-
-**Ours.** The Riemannian Laplace with our bound and Delta/epsilon is 0.48 and 0.49 of KNG as published: half for the
-rule (shape space is homogeneous; 2 Delta/epsilon is what is proven for KNG), the rest for the bound, 0.473/n against
-0.489/n for the gradient. KNG itself gains 8 to 10 % with our bound. Honestly: noise on all landmarks at once is a
-little better still, 0.96 of ours for skulls and 0.86 for outlines, because the average of turned configurations has the
-sensitivity 2 sin(r)/n = 0.397/n against 0.473/n for the Fréchet mean; it releases another mean, and it is another
-mechanism than any of the papers'.
-"""
 
     def tasks(self, quick: bool) -> list[Task]:
         """One task for each data set; the user's own gives no rows if there is no file."""

@@ -34,24 +34,6 @@ class KNGMatrices(Experiment):
 
     name = "soto2022/spd"
     title = "K-norm gradient on SPD matrices, against Laplace noise"
-    discussion = """
-**Setting.** SPD(2), affine-invariant, Wishart records within 1.5 of I as in Reimherr and others (2021); epsilon = 1;
-5000 releases for each n and mechanism, 50 of each of 100 data sets (the paper: 500). KNG drawn exactly.
-
-**What agrees.** With 2 Delta/epsilon = 4r/n for both, KNG is about equal to the Riemannian Laplace, 0.96 to 0.97 of
-its error from n = 50 on: the Hessian of a negatively curved space is a little above 1, so the gradient grows a little
-faster than the distance. Both have about a third of the error of noise on the entries. At n = 20 KNG has 0.69 of the
-Laplace's error: it is confined to the ball, while the Laplace law on the whole space has a long tail there.
-
-**What does not.** The paper's curve for KNG is inconsistent, as it says itself, and it suspects its chain. Exact draws
-give a smooth curve.
-
-**Ours.** The space is homogeneous, so the Riemannian Laplace needs Delta/epsilon = 2r/n only: half the error of KNG
-(0.49 to 0.57) at 2 Delta/epsilon, the smallest scale that is proven for KNG. Less might do, but not Delta/epsilon: with
-all records at one point of the edge and one that moves to the opposite point, KNG restricted to the ball is a Laplace
-law on a half-space for large n, and no scale below 1.41 Delta/epsilon keeps the promise; our release would have about
-0.73 of KNG's error even then. KNG's sensitivity is 2r/n here with the published bound and with ours.
-"""
 
     def tasks(self, quick: bool) -> list[Task]:
         """One task for each n."""

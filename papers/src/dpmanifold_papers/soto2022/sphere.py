@@ -41,42 +41,6 @@ class KNGSphere(Experiment):
 
     name = "soto2022/sphere"
     title = "K-norm gradient on the sphere, against Laplace noise"
-    discussion = """
-**Setting.** Their supplement is not to be had: ball and records are those of Reimherr and others (2021), S^2, r =
-pi/8, both polar coordinates uniform. epsilon = 1; 10,000 releases for each n, mechanism and calibration, as in the
-paper: 200 of each of 50 data sets, the error being that of the data sets' averages. KNG is drawn exactly, by the law
-the paper leaves to a chain.
-
-**What the order depends on.** For large n, n times the error is 2s for a Laplace law on the sphere with scale s/n, 3s
-in space, 3s pi/4 after projection, and 2s over the mean Hessian (0.991 here) for KNG. The printed bounds, with 2
-Delta/epsilon for all of them, give 3.68 (projected), 3.85 (KNG), 4.68 (Euclidean), 4.86 (Riemannian Laplace); we see
-3.67, 3.81, 4.67, 4.85. That is not the paper's order: KNG second, and the Riemannian Laplace last instead of third. If
-the numerator 2r(2 - h) = 0.954 is replaced by the largest |log_x p - log_x q|, found numerically (0.806, as a script
-of the earlier paper's authors does), the order is the paper's: KNG 3.21, projected 3.67, Riemannian Laplace 4.08,
-Euclidean 4.69.
-
-**What agrees.** KNG beats the Riemannian Laplace by the factor h = 0.785 in the bounds, if both pay 2 Delta/epsilon:
-0.785 measured.
-
-**What does not.** They need not both pay it. The Riemannian Laplace on a homogeneous space has the same normaliser at
-every footpoint, and Delta/epsilon suffices (Theorem 1 of Reimherr and others). The normaliser of KNG depends on the
-data, and 2 Delta/epsilon is what is proven for it. At the smallest *proven* scales, with our bounds, the Riemannian
-Laplace is first (1.86), projected Euclidean second (2.17), Euclidean third (2.77), and KNG last (3.48): 1.87 times the
-Riemannian Laplace.
-
-That KNG is last is a statement about proofs: a better one might do with less than 2 Delta/epsilon. That it is not
-first holds whatever may be proven. Let all records be at one point of the edge and one of them move to the opposite
-point. For large n, KNG restricted to the ball, as in their Theorem 3, is then a Laplace law on a half-plane whose
-centre moves inwards from the edge. At scale Delta/epsilon, Delta = 2r/n, its loss is 1.63 epsilon for epsilon = 0.05
-(1 + 2/pi in the limit), and at epsilon = 1 no scale below 1.48 x 2r/n = 1.16/n keeps the promise. Its error for these
-records is then at least 2.35: third at best.
-
-**Ours.** Against KNG as published, our Riemannian Laplace has 0.49 of the error, our KNG 0.91. All of these release
-the Fréchet mean; the arithmetic mean with noise in space at its own sensitivity, 2 sin(r)/n, and projected, is as good
-as our Riemannian Laplace here (see Reimherr and others, noise on the mean direction). A chain for KNG that starts at
-the ball's centre is 25 % short after 3 steps, 12 % after 10, and agrees within Monte Carlo error from 30 on: on S^2 it
-mixes fast. How many steps are enough elsewhere it does not say; exact draws do not ask.
-"""
 
     def tasks(self, quick: bool) -> list[Task]:
         """One task for each n, and the chain."""

@@ -13,7 +13,6 @@ from dpmanifold.data import descriptor_ball
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import PUBLIC_DATA
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Task, group
-from dpmanifold_papers.utpala2023 import texts
 from dpmanifold_papers.utpala2023.drawing import panels, sheet
 from dpmanifold_papers.utpala2023.sources import (
     ETA,
@@ -72,7 +71,6 @@ class Bound(Experiment):
     name = "utpala2023/bound"
     title = "The radius bound against the largest radius seen"
     needs = tuple(SETS[name].asked_for for name in EXPECTED)
-    discussion = texts.BOUND
 
     def tasks(self, quick: bool) -> list[Task]:
         """Return one task per class."""

@@ -14,7 +14,6 @@ from dpmanifold.mechanisms import get
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP, gaussian_promise, gaussian_scale
 from dpmanifold_papers.framework import ResultTable, Row
-from dpmanifold_papers.utpala2023 import texts
 from dpmanifold_papers.utpala2023.drawing import LINES, curve, log_panel, panels, sheet
 from dpmanifold_papers.utpala2023.settings import (
     ANALYTIC,
@@ -79,7 +78,6 @@ class SyntheticExtrinsic(_Simulated):
 
     name = "utpala2023/synthetic-extrinsic"
     title = "Noise on the entries of the mean, and on its logarithm"
-    discussion = texts.SYNTHETIC_EXTRINSIC
 
     def measure(self, ball: Ball, mean: Array, epsilon: float, draws: int, rng: np.random.Generator) -> list[Row]:
         """Return the mean Frobenius error of every mechanism, and how many of its releases are not SPD."""

@@ -18,7 +18,6 @@ from dpmanifold.stats.inputs import EACH_RECORD, Told, prepare
 from dpmanifold.stats.mean import MeanPlan
 from dpmanifold.stats.refine import Wanted
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
-from dpmanifold_papers.utpala2023 import texts
 from dpmanifold_papers.utpala2023.drawing import curve, log_panel, panels, sheet
 from dpmanifold_papers.utpala2023.settings import ANALYTIC, LAPLACE, OURS_SHRUNK
 from dpmanifold_papers.utpala2023.sources import (
@@ -55,7 +54,6 @@ class Images(Experiment):
     name = "utpala2023/images"
     title = "Private class means of image descriptors"
     needs = tuple(SETS[name].asked_for for name in EXPECTED)
-    discussion = texts.IMAGES
 
     def tasks(self, quick: bool) -> list[Task]:
         """Return one task per class; if quick, one class of the three sets, some images and promises of it."""

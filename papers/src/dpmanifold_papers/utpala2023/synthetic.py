@@ -15,7 +15,6 @@ from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP
 from dpmanifold.stats.inputs import EACH_RECORD, Told, prepare
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
-from dpmanifold_papers.utpala2023 import texts
 from dpmanifold_papers.utpala2023.drawing import LINES, curve, log_panel, panels, sheet
 from dpmanifold_papers.utpala2023.settings import (
     ANALYTIC,
@@ -107,7 +106,6 @@ class SyntheticK(_Simulated):
 
     name = "utpala2023/synthetic-k"
     title = "Laplace and tangent Gaussian noise as matrices grow"
-    discussion = texts.SYNTHETIC_K
     cases = (LAPLACE, LAPLACE_TWICE, CLASSICAL, ANALYTIC, OURS, OURS_PURE)
     deltas = (DELTA,)
 
@@ -193,7 +191,6 @@ class SyntheticDelta(_Simulated):
 
     name = "utpala2023/synthetic-delta"
     title = "The tangent Gaussian as delta shrinks"
-    discussion = texts.SYNTHETIC_DELTA
     cases = (LAPLACE, CLASSICAL, ANALYTIC, OURS)
     deltas = (DELTA, *CLAIMED_DELTAS)
 

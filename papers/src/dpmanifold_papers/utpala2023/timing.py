@@ -19,7 +19,6 @@ from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold_papers.chains import flat_laplace_chain, metropolis
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
-from dpmanifold_papers.utpala2023 import texts
 from dpmanifold_papers.utpala2023.drawing import log_panel, panels, sheet
 from dpmanifold_papers.utpala2023.settings import ANALYTIC, DELTA, LAPLACE, SIZES, UNITS, dimension, simulated_ball
 
@@ -112,7 +111,6 @@ class Timing(Experiment):
 
     name = "utpala2023/timing"
     title = "A chain against one exact draw"
-    discussion = texts.TIMING
 
     def tasks(self, quick: bool) -> list[Task]:
         """Return tasks that measure times, and tasks that look at what chains draw."""
