@@ -16,13 +16,14 @@ and `as_points` refuses it; everything that takes a user's data calls `as_points
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg.sums import weighted_sum
+from dpmanifold.manifolds.people import ForPeople
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -34,7 +35,7 @@ _SMALLEST_SQUARE = 1e-200
 POINT_TOLERANCE = 1e-6
 
 
-class Manifold(ABC):
+class Manifold(ForPeople):
     """A homogeneous Riemannian manifold with exact exponential and logarithm."""
 
     dim: int
@@ -85,11 +86,6 @@ class Manifold(ABC):
         return low, high
 
     # ---------------------------------------------------------------- points
-
-    @property
-    def record_shapes(self) -> dict[str, tuple[int, ...]]:
-        """What one record may look like: its shape, by the kind of its numbers ("f" real, "c" complex)."""
-        return {self.dtype.kind: self.shape}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._arguments()})"

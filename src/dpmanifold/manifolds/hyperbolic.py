@@ -7,6 +7,8 @@ spatial entries decide the point; x_0 is recomputed from them, so that no point 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from dpmanifold.manifolds.base import (
     unit_direction,
     vector_norm,
 )
+from dpmanifold.manifolds.coordinates import POINCARE, Coordinates
 
 # Beyond this many curvature radii from the origin products of two points' entries would overflow.
 _FARTHEST = 300.0
@@ -61,6 +64,22 @@ class Hyperbolic(Manifold):
 
     def _arguments(self) -> str:
         return str(self.dim) if self._kappa == -1 else f"{self.dim}, curvature={self._kappa!r}"
+
+    # ---------------------------------------------------------------- for people
+
+    example = (2,)
+    coordinates: ClassVar[Mapping[str, Coordinates]] = {"poincare": POINCARE}
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """One less than the number of entries."""
+        return (shape[0] - 1,) if shape else None
+
+    def describe(self) -> str:
+        """Points of hyperbolic space."""
+        return f"points of hyperbolic space of dimension {self.dim}"
+
+    # ---------------------------------------------------------------- points
 
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -12,6 +12,8 @@ loops round in one of two ways, by where an entry lies in memory, and a record's
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from dpmanifold.manifolds.base import (
     unit_direction,
     vector_norm,
 )
+from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.sphere import log_sinc, u_cot_u
 
 # A configuration whose centred norm is below this share of its entries is one point to working precision.
@@ -69,13 +72,42 @@ class KendallShapes(Manifold):
         # are then projective space with its usual base point.
         self._turn = np.conj(complete_basis(self._helmert @ self.origin).T) @ self._helmert
 
+    def _arguments(self) -> str:
+        return str(self.landmarks)
+
+    # ---------------------------------------------------------------- for people
+
+    example = (8,)
+    picture = "shape"
+    table_reader = "landmarks"
+    natural_center = None  # no shape is the middle of all
+
+    @classmethod
+    def spellings(cls) -> dict[str, dict[str, Any]]:
+        """By the name of the man."""
+        return {"kendall": {}}
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The first of two axes, or half the number of columns x1, y1, x2, y2, ..."""
+        return (shape[0] if len(shape) == 2 else shape[0] // 2,) if shape else None
+
+    def describe(self) -> str:
+        """Shapes of so many landmarks."""
+        return f"shapes of {self.landmarks} landmarks in the plane"
+
     @property
     def record_shapes(self) -> dict[str, tuple[int, ...]]:
         """Real landmarks (k, 2), or a complex pre-shape (k,)."""
         return {"f": (self.landmarks, 2), "c": self.shape}
 
-    def _arguments(self) -> str:
-        return str(self.landmarks)
+    def layouts(self) -> list[Layout]:
+        """Landmarks or pre-shapes as they are, or 2k columns."""
+        k = self.landmarks
+        real, flat, preshapes = plain_layouts(self.record_shapes)
+        return [real, replace(flat, words=f"{2 * k} columns x1, y1, x2, y2, ..."), preshapes]
+
+    # ---------------------------------------------------------------- points
 
     def _array(self, p: object, name: str = "p") -> Array:
         """Return pre-shapes: landmarks are centred and scaled, complex arrays are taken as they are."""
