@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms.base import Calibration, Mechanism
 from dpmanifold.noise import exact_curved, exact_hadamard
@@ -38,7 +39,7 @@ class AboutMean(Mechanism):
         return ball.space.dim if ball.space.is_hadamard else ball.frame.origin.view(np.float64).size
 
     def numbers(
-        self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
+        self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
     ) -> FloatArray:
         """Return the coordinates of a drawn point, rounded to the grid."""
         grid = self.grid(ball, calibration)

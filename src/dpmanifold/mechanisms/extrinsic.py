@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import from_vecd, to_vecd
 from dpmanifold.manifolds import SPD, Euclidean, Sphere
 from dpmanifold.mechanisms.base import ROUND_UP, Calibration, Forecast, Law, Mechanism, pure_epsilon
@@ -58,7 +59,7 @@ class ExtrinsicMechanism(Mechanism):
         """Return the law of the noise's length in the surrounding space (not a distance on the space)."""
         return Forecast(self._law(self._ambient(ball), calibration.scale).radius, exact=True)
 
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the noisy numbers' law, in the surrounding space of the frame."""
         return _StoredLaw(ball, mean, self._law(self._ambient(ball), calibration.scale))
 

@@ -23,6 +23,7 @@ from dpmanifold.experiments.utpala2023.settings import (
     simulated_ball,
 )
 from dpmanifold.experiments.utpala2023.synthetic import CENTER, _Simulated, ratio, samples
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import get
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP, gaussian_promise, gaussian_scale
@@ -88,7 +89,7 @@ class SyntheticExtrinsic(_Simulated):
         proven = mechanism.calibrate(ball, UNITS, promise)
         published = replace(proven, scale=gaussian_scale(published_sensitivity(ball.radius, UNITS), promise))
         drawn: dict[str, FloatArray] = {
-            label: mechanism.law(ball, calibration, mean, mean[None]).sample(draws, rng=rng)
+            label: mechanism.law(ball, calibration, mean, UnitPoints.of(mean[None], ball)).sample(draws, rng=rng)
             for label, calibration in ((PUBLISHED, published), (PROVEN, proven))
         }
         for case in (ANALYTIC, OURS):

@@ -17,6 +17,7 @@ from dpmanifold.experiments.framework import Experiment, ResultTable, Row, Sampl
 from dpmanifold.experiments.utpala2023 import texts
 from dpmanifold.experiments.utpala2023.drawing import log_panel, panels, sheet
 from dpmanifold.experiments.utpala2023.settings import ANALYTIC, DELTA, LAPLACE, SIZES, UNITS, dimension, simulated_ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import symmetrize, to_vecd
 from dpmanifold.mechanisms import get
 from dpmanifold.noise import RiemannianLaplace
@@ -212,7 +213,7 @@ def _measure(task: Task) -> list[Row]:
         """Calibrate, draw once, and return the matrix."""
         mechanism = get(name)
         calibration = mechanism.calibrate(ball, UNITS, promise)
-        return ball.from_frame(mechanism.law(ball, calibration, origin, origin[None]).sample(1))
+        return ball.from_frame(mechanism.law(ball, calibration, origin, UnitPoints.of(origin[None], ball)).sample(1))
 
     laplace = functools.partial(whole, LAPLACE.mechanism, PureDP(0.1))
     gaussian = functools.partial(whole, ANALYTIC.mechanism, ApproxDP(0.1, DELTA))
