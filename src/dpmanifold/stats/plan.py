@@ -177,7 +177,7 @@ class Plan:
         # On a narrow terminal a long name goes on in the next line; no number is ever cut.
         table.add_column("mechanism", overflow="fold")
         headings = ["scale", "error", "95 %", "/radius"]
-        if self.ball.space.factor_of is not None:
+        if self.ball.space.distance_factor(0.0) is not None:
             headings.append("factor")
         for heading in headings:
             table.add_column(heading, justify="right", no_wrap=True)
@@ -250,7 +250,7 @@ def plan_mean(
             high,
             forecast.exact,
             error / ball.radius,
-            math.exp(min(error, 700.0)) if ball.space.factor_of is not None else None,
+            ball.space.distance_factor(error),
             mechanism.covers_timing,
             "exact" if mechanism.offers_exact(ball, calibration) else "float",
         )
