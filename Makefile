@@ -9,10 +9,10 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: demo docs sanitize test test-all test-lowest test-numpy test-reference lint format bench clean
 
-$(READY): pyproject.toml hatch_build.py src/dpmanifold/linalg/native/build.py $(wildcard src/dpmanifold/linalg/native/src/*)
+$(READY): pyproject.toml papers/pyproject.toml hatch_build.py src/dpmanifold/linalg/native/build.py $(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --editable ./papers
 	touch $(READY)
 
 demo: $(READY)
@@ -42,7 +42,7 @@ test-lowest:
 	$(LOWEST)/bin/python tools/lower_bounds.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint $(LOWEST)/constraints.txt --build-constraint $(LOWEST)/constraints.txt --editable ".[dev]"
+		--constraint $(LOWEST)/constraints.txt --build-constraint $(LOWEST)/constraints.txt --editable ".[dev]" --editable ./papers
 	$(THREADS) $(LOWEST)/bin/python -m pytest -q -n 2
 
 # Address and undefined-behaviour sanitizers, then valgrind, over every kernel at every level the machine has.
@@ -60,6 +60,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -1,5 +1,6 @@
 """Batched functions of symmetric matrices: the numerical floor the SPD spaces stand on."""
 
+from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.fused import (
     affine_distances,
     affine_factor,
@@ -34,6 +35,7 @@ from dpmanifold.linalg.symmetric import (
 )
 
 __all__ = [
+    "ExactSum",
     "affine_distances",
     "affine_factor",
     "affine_gradient",
