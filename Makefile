@@ -20,7 +20,9 @@ demo: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	npm ci --silent --prefix tools/pages
 	$(BIN)/mkdocs build --strict
+	$(BIN)/python tools/pages/offline.py site
 
 test: $(READY)
 	$(THREADS) $(BIN)/python -m pytest -q -n 2

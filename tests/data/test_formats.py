@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from dpmanifold import SPD, Ball, Hyperbolic, KendallShapes, Release, Sphere, data
 from dpmanifold.cli import app
-from dpmanifold.data.triangles import ORDERS
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, MissingPackageError
+from dpmanifold.manifolds.triangles import ORDERS
 
 RNG = np.random.default_rng(7)
 TENSORS = SPD(3).random_point(60, rng=1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import pathlib
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,53 +12,79 @@ import numpy as np
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.data._files import NIFTI_SUFFIXES, TABLE_SUFFIXES, suffix_of
-from dpmanifold.data.coordinates import angle_columns
+from dpmanifold.data._files import NIFTI_SUFFIXES, TABLE_SUFFIXES, checked_file, suffix_of
+from dpmanifold.data.coordinates import coordinate_columns
+from dpmanifold.data.tables import open_table
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
+from dpmanifold.manifolds import Manifold, space_from_text
+from dpmanifold.manifolds.registry import spelled
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.records import ball_from_dict, read_record
 from dpmanifold.release import Release
 from dpmanifold.stats import EACH_RECORD
 
-SPACES: dict[str, Callable[[int], Manifold]] = {
-    "euclidean": Euclidean,
-    "sphere": Sphere,
-    "hyperbolic": Hyperbolic,
-    "kendall": KendallShapes,
-    "spd": SPD,
-    "spd-riemann": lambda k: SPD(k, metric="riemann"),
-}
 WHOLE_SPACE = "whole-space"
 EACH = "each-record"
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _MOST_CLASSES = 10_000
 
 
-def space_of(name: str, size: int | None, shape: tuple[int, ...] | None = None) -> Manifold:
-    """Return a space by name; without a size, that of records of the given shape."""
-    if name not in SPACES:
-        raise InvalidArgumentError(f"--space must be one of {', '.join(SPACES)}, got {name!r}.")
+def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None) -> Manifold:
+    """Return a space by name and size, or by its text in full; without a size, that of records of the given shape."""
+    if "(" in name:
+        if size is not None:
+            raise InvalidArgumentError(f"--space {name} brings its size with it: leave out --size.")
+        return _in_full(name)
+    kind, keywords = _spelled(name)
+    sizes = _sizes(size)
     if size is None:
         if shape is None:
-            raise InvalidArgumentError("--size must be given: the dimension d, landmarks k or matrix size k.")
-        size = _size_from(name, shape)
-    return SPACES[name](size)
+            raise InvalidArgumentError(
+                "--size must be given: the dimension d, landmarks k or matrix size k; several as in 5,2."
+            )
+        sizes = kind.sizes_of(shape)
+        if sizes is None:
+            raise InvalidArgumentError(
+                f"--size must be given: records of shape {shape} do not tell which {name} they are of. Or give the "
+                f"space in full, such as --space {kind(*kind.example, **keywords)!r}."
+            )
+    try:
+        return kind(*(sizes or ()), **keywords)
+    except TypeError:
+        wanted = len(kind.example)
+        raise InvalidArgumentError(
+            f"--size {size} does not fit {name}, which has {wanted} size{'' if wanted == 1 else 's'}: such as "
+            f"{kind(*kind.example, **keywords)!r}, which --space also takes in full."
+        ) from None
 
 
-def _size_from(name: str, shape: tuple[int, ...]) -> int:
-    """Return the size that records of this shape have: k for matrices and landmarks, d for vectors."""
-    if len(shape) == 2:
-        return shape[0]
-    width = shape[0] if shape else 0
-    if name in ("spd", "spd-riemann"):
-        side = math.isqrt(width)
-        if side * side == width:
-            return side
-        return int((math.isqrt(8 * width + 1) - 1) // 2)
-    if name == "kendall":
-        return width // 2
-    return width if name == "euclidean" else width - 1
+def kind_of(name: str) -> type[Manifold]:
+    """Return the class of a space by its name or its text in full."""
+    return type(_in_full(name)) if "(" in name else _spelled(name)[0]
+
+
+def _in_full(text: str) -> Manifold:
+    try:
+        return space_from_text(text)
+    except InvalidDataError as problem:
+        raise InvalidArgumentError(f"--space: {problem}") from None
+
+
+def _spelled(name: str) -> tuple[type[Manifold], dict[str, Any]]:
+    try:
+        return spelled(name)
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(f"--{problem}") from None
+
+
+def _sizes(text: str | None) -> tuple[int, ...] | None:
+    """Return the sizes of a space, such as 3, or 5,2 for a space with two."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(_WHOLE.fullmatch(part) for part in parts):
+        raise InvalidArgumentError(f"--size must be a whole number, or several as in 5,2; got {text!r}.")
+    return tuple(int(part) for part in parts)
 
 
 def promise_of(epsilon: float | None, delta: float | None, mu: float | None, rho: float | None) -> Promise:
@@ -102,28 +127,21 @@ def center_of(space: Manifold, text: str | None) -> Array:
     Without one it is the identity or zero; directions and shapes have no such point, and it must be said.
     """
     if text is None:
-        if isinstance(space, (Sphere, KendallShapes)):
+        center = space.natural_center
+        if center is None:
             raise InvalidArgumentError(
                 f"--center is missing: {space!r} has no natural middle. Give numbers such as 0,0,1, or a file with one "
                 "point that may be shown (a template, an axis of the instrument)."
             )
-        return space.origin
+        return center
     try:
         numbers = np.array([float(part) for part in text.split(",")])
     except ValueError:
         numbers = np.asarray(data.load_array(text))
-    if numbers.shape == (1,) and isinstance(space, SPD):
-        return float(numbers[0]) * np.eye(space.size)
-    landmarks = isinstance(space, KendallShapes) and numbers.shape == (space.landmarks, 2)
-    if landmarks or numbers.shape == space.shape or numbers.ndim == 1:
-        numbers = numbers[None]
     try:
-        records = data.as_records(numbers, space)
+        return space.read_point(numbers)
     except InvalidDataError as problem:
         raise InvalidArgumentError(f"--center {text} is no point of {space!r}: {problem}") from None
-    if len(records) != 1:
-        raise InvalidArgumentError(f"--center {text} holds {len(records)} points. Give one.")
-    return np.asarray(space.project(records[0]))
 
 
 def read_ball(path: str) -> Ball:
@@ -145,7 +163,7 @@ def records_of(
     key: str | None,
     columns: str | None,
     name: str,
-    size: int | None,
+    size: str | None,
     normalize: bool = False,
     order: str | None = None,
     coordinates: str | None = None,
@@ -156,20 +174,22 @@ def records_of(
     Landmarks of a table are paired by the names of their columns, and directions in degrees are known by theirs. With
     `normalize` nearly valid records are moved onto the space, each by itself.
     """
-    wanted = None if columns is None else [part.strip() for part in columns.split(",")]
+    wanted: Sequence[str] | None = None if columns is None else [part.strip() for part in columns.split(",")]
     suffix = suffix_of(path)
     if mask is not None and suffix not in NIFTI_SUFFIXES:
         raise InvalidArgumentError(f"--mask means nothing for {path}: it is for images of tensors, .nii and .nii.gz.")
-    if coordinates is not None and name != ("hyperbolic" if coordinates == "poincare" else "sphere"):
+    kind = kind_of(name)
+    if coordinates is not None and coordinates not in kind.coordinates:
         raise InvalidArgumentError(f"--coordinates {coordinates} means nothing for --space {name}. Leave it out.")
     try:
-        if name == "kendall" and suffix in (*TABLE_SUFFIXES, ".tps"):
+        if kind.table_reader == "landmarks" and suffix in (*TABLE_SUFFIXES, ".tps"):
             array = data.load_landmarks(path, columns=wanted)[0]
         elif suffix in NIFTI_SUFFIXES:
             array, order = data.load_tensors(path, mask, order), None
         else:
-            if name == "sphere" and suffix in TABLE_SUFFIXES and coordinates is None:
-                wanted, coordinates = angle_columns(path, wanted)
+            if kind.coordinates and suffix in TABLE_SUFFIXES and coordinates is None:
+                table = open_table(checked_file(path))
+                wanted, coordinates = coordinate_columns(table, wanted, kind.coordinates)
             array = data.load_array(path, key=key, columns=wanted)
         if coordinates is not None:
             array = data.from_coordinates(array, coordinates)

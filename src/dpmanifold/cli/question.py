@@ -30,7 +30,7 @@ class Question:
         key: str | None,
         columns: str | None,
         space: str,
-        size: int | None,
+        size: str | None,
         units: str,
         ball: tuple[float | None, str | None, str, str | None],
         promise: PromiseWords,

@@ -6,10 +6,9 @@ are passed on; what to do about them is the statistic's business (`invalid=` of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from dpmanifold._check import Array, numeric_array, shown
+from dpmanifold._check import Array, shown
 from dpmanifold.data._files import (
     NIFTI_SUFFIXES,
     STORED_SUFFIXES,
@@ -25,9 +24,9 @@ from dpmanifold.data._files import (
 )
 from dpmanifold.data.archives import read_npy, read_npz
 from dpmanifold.data.tables import open_table, select_columns
-from dpmanifold.data.triangles import from_triangles
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.manifolds import SPD, KendallShapes, Manifold
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.layouts import records_from
 
 _NO_COLUMNS = f"It is for tables: {in_words(TABLE_SUFFIXES)}."
 _NO_KEY = "It is for .npz."
@@ -126,7 +125,7 @@ def as_records(array: object, space: Manifold, order: str | None = None) -> Arra
 
     - SPD(k): k*k columns, row by row; or k(k+1)/2 columns, one triangle in the given order.
     - KendallShapes(k): 2k columns x1, y1, x2, y2, ... become (n, k, 2).
-    - Other spaces: n rows of as many numbers as a point has.
+    - Other spaces: n rows of as many numbers as a point has, and what else the space lists (`space.layouts()`).
 
     Whether they are points of the space (symmetric, of unit length, ...) is checked by whatever takes them. Other
     coordinates (degrees, the Poincaré ball) go through :func:`from_coordinates` first.
@@ -142,6 +141,7 @@ def as_records(array: object, space: Manifold, order: str | None = None) -> Arra
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import SPD, KendallShapes
     >>> as_records([[2.0, 0.5, 1.0]], SPD(2))
     array([[[2. , 0.5],
             [0.5, 1. ]]])
@@ -154,23 +154,7 @@ def as_records(array: object, space: Manifold, order: str | None = None) -> Arra
     """
     if not isinstance(space, Manifold):
         raise InvalidArgumentError(f"space must be a space such as SPD(3) or KendallShapes(8), got {shown(space)}.")
-    values = numeric_array(array, "array")
-    shape = space.record_shapes.get(values.dtype.kind, space.shape)
-    if isinstance(space, SPD) and values.ndim == 2 and values.shape[1] == space.size * (space.size + 1) // 2:
-        return from_triangles(values, space, order)
-    if order is not None:
-        raise InvalidArgumentError(
-            f"order means nothing for {space!r} and an array of shape {values.shape}: it is for the columns of a "
-            "triangle of SPD matrices. Leave it out."
-        )
-    if values.ndim >= 2 and values.shape[1:] == shape:
-        return values
-    if values.ndim == 2 and values.shape[1] == math.prod(shape):
-        return values.reshape(len(values), *shape)
-    raise InvalidDataError(
-        f"array must hold records of {space!r}: {_wanted(space)}; got shape {values.shape}. "
-        + ("One record is array[None]." if values.shape == shape else "Choose the columns with columns=.")
-    )
+    return records_from(space, array, order)
 
 
 def _stored_array(path: PathLike, key: str | None) -> Array:
@@ -185,17 +169,6 @@ def _stored_array(path: PathLike, key: str | None) -> Array:
     if suffix in NIFTI_SUFFIXES:
         raise InvalidArgumentError(f"path: {file.name!r} is an image of voxels. Read its tensors with load_tensors.")
     raise unknown_format(file, in_words((*STORED_SUFFIXES, *TABLE_SUFFIXES)))
-
-
-def _wanted(space: Manifold) -> str:
-    """Say in words which shapes would do."""
-    if isinstance(space, SPD):
-        k = space.size
-        return f"(n, {k}, {k}), {k * k} columns, or {k * (k + 1) // 2} for the upper triangle"
-    if isinstance(space, KendallShapes):
-        k = space.landmarks
-        return f"real (n, {k}, 2), {2 * k} columns x1, y1, x2, y2, ..., or complex (n, {k})"
-    return "(n, " + ", ".join(str(side) for side in space.shape) + ")"
 
 
 __all__ = ["as_records", "load_array", "load_column"]

@@ -11,9 +11,9 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._extras import optional_module
 from dpmanifold.data._files import NIFTI_SUFFIXES, PathLike, bad_file, checked_file, in_words, suffix_of, unknown_format
-from dpmanifold.data.triangles import from_triangles
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD
+from dpmanifold.manifolds.triangles import from_triangles
 
 _SYMMETRIC = 1005  # NIFTI_INTENT_SYMMATRIX: the lower triangle, row by row
 

@@ -17,13 +17,13 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet.solver import blocks
 from dpmanifold.linalg import weighted_sum
-from dpmanifold.manifolds import KendallShapes, Sphere
-from dpmanifold.manifolds.base import EPS, shorten, unit_direction, vector_norm
+from dpmanifold.manifolds import KendallShapes, Manifold, Sphere
+from dpmanifold.manifolds.sphere import cap_ball
+from dpmanifold.manifolds.vectors import EPS, shorten, unit_direction, vector_norm
 from dpmanifold.mechanisms.base import Forecast
 from dpmanifold.mechanisms.forecasts import carried_over, turned_direction, turned_eigenvector
 from dpmanifold.noise import RadialLaw
-from dpmanifold.noise.areas import farthest
-from dpmanifold.sensitivity import Sensitivity, cap_ball, of_extrinsic_mean, of_tangent_mean
+from dpmanifold.sensitivity import Sensitivity, of_extrinsic_mean, of_tangent_mean
 
 
 class Embedding(ABC):
@@ -83,7 +83,7 @@ class TangentEmbedding(Embedding):
 
     def place(self, vectors: FloatArray) -> Array:
         """Return the exponential, of vectors shortened to where it is one to one and can be computed."""
-        reach = min(self.frame.injectivity_radius * (1 - 4 * EPS), farthest(self.frame))
+        reach = min(self.frame.injectivity_radius * (1 - 4 * EPS), self.frame.farthest)
         return self.frame.exp_coords(self.frame.origin, shorten(vectors, reach))
 
     def sensitivity(self, n: int) -> Sensitivity:
@@ -101,7 +101,7 @@ class SphereEmbedding(Embedding):
     def __init__(self, ball: Ball) -> None:
         super().__init__(ball)
         self.size = ball.space.dim + 1
-        self.height, self.longest = cap_ball(ball)
+        self.height, self.longest = cap_ball(float(self.frame.origin[0]), ball.effective_radius)
         self._shift = np.zeros(self.size)
         self._shift[0] = self.height
 
@@ -192,8 +192,12 @@ class ShapeEmbedding(Embedding):
         return turned_eigenvector(radius, self.rows, gap)
 
 
+EXTRINSIC: dict[type[Manifold], type[Embedding]] = {Sphere: SphereEmbedding, KendallShapes: ShapeEmbedding}
+"""The surrounding space of each class of spaces that has one; such a space also has bounds for it (`extrinsic`)."""
+
+
 def extrinsic_embedding(ball: Ball) -> Embedding | None:
-    """Return the embedding of a sphere or of planar shapes; None elsewhere.
+    """Return the embedding that is registered for the ball's space, as for spheres and planar shapes; None elsewhere.
 
     Examples
     --------
@@ -203,6 +207,5 @@ def extrinsic_embedding(ball: Ball) -> Embedding | None:
     >>> extrinsic_embedding(Ball(SPD(2), np.eye(2), 1.0)) is None
     True
     """
-    if isinstance(ball.space, Sphere):
-        return SphereEmbedding(ball)
-    return ShapeEmbedding(ball) if isinstance(ball.space, KendallShapes) else None
+    kind = EXTRINSIC.get(type(ball.space))
+    return None if kind is None else kind(ball)

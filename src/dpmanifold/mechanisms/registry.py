@@ -5,7 +5,6 @@ from __future__ import annotations
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds import KendallShapes, Sphere
 from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism
 from dpmanifold.mechanisms.estimands import (
     ExtrinsicMeanGaussian,
@@ -153,7 +152,7 @@ def choose(
         raise InvalidArgumentError(
             f'this mean needs a ball, got {ball!r}. Give a center and a radius, or ask for estimand="extrinsic".'
         )
-    if best is None and estimand == "extrinsic" and not isinstance(ball.space, (Sphere, KendallShapes)):
+    if best is None and estimand == "extrinsic" and ball.space.extrinsic is None:
         raise InvalidArgumentError(f'estimand must be "frechet" or "tangent" on {ball.space!r}: {reasons[0]}.')
     if best is None:
         raise PromiseError(

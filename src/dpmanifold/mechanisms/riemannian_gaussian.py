@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.manifolds import KendallShapes, Manifold, Sphere
+from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms.about import AboutMean
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.noise import RiemannianGaussian
@@ -24,8 +24,11 @@ class RiemannianGaussianMechanism(AboutMean):
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: another space than a sphere or shapes, or a pure promise."""
-        if not isinstance(ball.space, (Sphere, KendallShapes)):
+        space = ball.space
+        if space.is_hadamard:
             return "Delta/mu is too small where curvature is negative, and on flat spaces it is the wrapped Gaussian"
+        if space.rank_one is None:
+            return "Delta/mu is proven for spheres and complex projective spaces, such as planar shapes"
         if isinstance(privacy, PureDP):
             return "Gaussian noise keeps no pure promise"
         return None

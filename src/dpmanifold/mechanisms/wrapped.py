@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.manifolds.base import shorten
+from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.mechanisms.forecasts import carried_over
 from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.noise import WrappedGaussian, WrappedLaplace
-from dpmanifold.noise.areas import farthest
 from dpmanifold.noise.wrapped import WrappedLaw
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
@@ -45,7 +44,7 @@ class _Wrapped(VectorMechanism):
     def place(self, ball: Ball, numbers: FloatArray) -> Array:
         """Return the exponential, of numbers shortened to what double precision can carry over."""
         frame = ball.frame
-        return frame.exp_coords(frame.origin, shorten(numbers, farthest(frame)))
+        return frame.exp_coords(frame.origin, shorten(numbers, frame.farthest))
 
 
 class WrappedLaplaceMechanism(_Wrapped):

@@ -17,8 +17,7 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SamplerError
-from dpmanifold.manifolds.base import vector_norm
-from dpmanifold.manifolds.sphere import u_cot_u
+from dpmanifold.manifolds.vectors import u_cot_u, vector_norm
 from dpmanifold.noise.areas import Area, area_of, checked_scale
 from dpmanifold.noise.distance import draw_coords, require_below_one
 from dpmanifold.noise.radial import RadialLaw

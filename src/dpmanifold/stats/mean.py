@@ -13,7 +13,6 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Mechanism
-from dpmanifold.noise.areas import farthest
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
@@ -257,17 +256,14 @@ def placed(ball: Ball, draw: Array, project: bool) -> Array:
 def to_space(ball: Ball, point: Array) -> Array:
     """Move a draw from the frame to the space; coordinates too long to represent are shortened: post-processing."""
     if ball.space.is_flat:
-        point = shorten(point[None], farthest(ball.space) - float(ball.space.dist(ball.space.origin, ball.center)))[0]
+        point = shorten(point[None], ball.space.farthest - float(ball.space.dist(ball.space.origin, ball.center)))[0]
     return np.asarray(ball.from_frame(point[None])[0])
 
 
 def _baseline_value(ball: Ball, stored: Array) -> Array:
     """Carry a baseline's noisy numbers back by the linear map that moves points: what comes out may be no point."""
-    space = ball.space
-    if len(space.shape) == 2:
-        factor = np.linalg.cholesky(ball.center)
-        return np.asarray(factor @ stored @ factor.T)
-    return space.from_origin(ball.center, stored)
+    assert ball.space.stored is not None  # or the mechanism had refused
+    return ball.space.stored.carried(ball.center, stored)
 
 
 def private_means(
