@@ -17,6 +17,7 @@ from dpmanifold.audit.preimages import tangent_word_log_ratio
 from dpmanifold.audit.words import word_log_ratio
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.noise.source import Rng, as_source
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, best_guess
@@ -196,7 +197,7 @@ class _Target:
             return lambda values: tangent_word_log_ratio(values, ball, *means, scale)
         return None
 
-    def _times(self, means: _Pair, points: _Pair) -> tuple[FloatArray, FloatArray]:
+    def _times(self, means: _Pair, points: tuple[UnitPoints, UnitPoints]) -> tuple[FloatArray, FloatArray]:
         """Time draws on both data sets in random order, so that a machine that slows down slows both."""
         bits = fresh_bits(self.rng, self.ball, self.arithmetic)
         sides = np.repeat([0, 1], self.each)

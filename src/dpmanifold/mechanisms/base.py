@@ -20,6 +20,7 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.noise import RadialLaw
 from dpmanifold.noise.source import RandomSource, Rng, Size
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
@@ -158,10 +159,12 @@ class Mechanism(ABC):
         """Return what to expect of the noise."""
 
     @abstractmethod
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law to draw from in the ball's frame, given the mean and the units' points there."""
 
-    def draw(self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource) -> Array:
+    def draw(
+        self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
+    ) -> Array:
         """Draw once in doubles; returns a point of the frame."""
         return self.law(ball, calibration, mean, points).sample(rng=source)
 
@@ -180,7 +183,7 @@ class Mechanism(ABC):
         raise NotImplementedError(f"{self.name} draws doubles")
 
     def numbers(
-        self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
+        self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
     ) -> FloatArray:
         """Draw once, exactly; returns the multiples of 2^grid that leave, one axis."""
         raise NotImplementedError(f"{self.name} draws doubles")

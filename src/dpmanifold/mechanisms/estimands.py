@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.mechanisms.embeddings import Embedding, TangentEmbedding, extrinsic_embedding
@@ -57,12 +58,12 @@ class _Average(VectorMechanism):
         embedding = self._embedding(ball)
         return embedding.forecast(self._noise(embedding.size, calibration.scale).radius)
 
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law of the noisy average as a point."""
         embedding = self._embedding(ball)
         return _PlacedLaw(embedding, embedding.average(points), self._noise(embedding.size, calibration.scale))
 
-    def vector(self, ball: Ball, mean: Array, points: Array) -> FloatArray:
+    def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
         """Return the average of the units' vectors; the Fréchet mean is not looked at."""
         return self._embedding(ball).average(points)
 

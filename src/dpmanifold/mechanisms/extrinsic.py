@@ -11,6 +11,7 @@ from abc import abstractmethod
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.mechanisms.base import ROUND_UP, Calibration, Forecast, Law, Mechanism, pure_epsilon
@@ -47,7 +48,7 @@ class ExtrinsicMechanism(Mechanism):
         """Return the law of the noise's length in the surrounding space (not a distance on the space)."""
         return Forecast(self._law(_stored(ball).size, calibration.scale).radius, exact=True)
 
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the noisy numbers' law, in the surrounding space of the frame."""
         return _StoredLaw(_stored(ball), mean, self._law(_stored(ball).size, calibration.scale))
 

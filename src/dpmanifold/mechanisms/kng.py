@@ -9,7 +9,7 @@ import numpy as np
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.frechet import default_tol
+from dpmanifold.frechet import UnitPoints, default_tol
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, Mechanism, pure_epsilon
 from dpmanifold.noise import GradientLaw, RadialLaw
 from dpmanifold.noise.areas import area_of
@@ -64,6 +64,6 @@ class GradientMechanism(Mechanism):
         )
         return Forecast(law, exact=False)
 
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law of the units' points."""
         return GradientLaw(ball.in_frame, points, calibration.scale)

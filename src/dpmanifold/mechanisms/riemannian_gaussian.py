@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms.about import AboutMean
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
@@ -44,7 +45,7 @@ class RiemannianGaussianMechanism(AboutMean):
         law = RiemannianGaussian(ball.frame, ball.frame.origin, calibration.scale)
         return Forecast(law.radius, law.radius_is_exact)
 
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law about the mean."""
         return RiemannianGaussian(ball.frame, mean, calibration.scale)
 

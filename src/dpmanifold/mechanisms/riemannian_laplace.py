@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms.about import AboutMean
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.noise import RiemannianLaplace
@@ -48,7 +49,7 @@ class RiemannianLaplaceMechanism(AboutMean):
         law = self._law(ball, calibration.scale, ball.frame.origin)
         return Forecast(law.radius, law.radius_is_exact)
 
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law about the mean."""
         return self._law(ball, calibration.scale, mean)
 

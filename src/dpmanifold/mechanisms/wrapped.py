@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.mechanisms.forecasts import carried_over
@@ -33,11 +34,11 @@ class _Wrapped(VectorMechanism):
         """Return the law of |Z|: exact on flat spaces; on curved ones the largest error over the ball, a bound."""
         return carried_over(ball, self._make(ball, calibration.scale, ball.frame.origin).radius)
 
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law of noise on the logarithm of the mean at the frame's origin."""
         return self._make(ball, calibration.scale, mean)
 
-    def vector(self, ball: Ball, mean: Array, points: Array) -> FloatArray:
+    def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
         """Return the logarithm of the mean at the frame's origin, not longer than the ball (theory: rounding)."""
         return shorten(ball.frame.log_coords(ball.frame.origin, mean), ball.radius)
 
