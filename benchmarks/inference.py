@@ -12,7 +12,7 @@ import sys
 import levels
 import numpy as np
 
-from dpmanifold.experiments import coverage, jiang2025
+from dpmanifold_papers import coverage, jiang2025
 
 
 def paper_tables(repetitions: int) -> None:

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dpmanifold import SPD, Ball, Hyperbolic, KendallShapes, Sphere, sensitivity
-from dpmanifold.experiments.chains import flat_laplace_chain, metropolis
 from dpmanifold.noise import GradientLaw, RiemannianGaussian, RiemannianLaplace, SystemSource
+from dpmanifold_papers.chains import flat_laplace_chain, metropolis
 
 CONSOLE = Console(width=110)
 

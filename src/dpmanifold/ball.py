@@ -32,8 +32,8 @@ class Ball:
     ----------
     space : the space it lies in
     center : one point of the space
-    radius : above 0 and below `space.radius_limit`; or `space.injectivity_radius`, which is the whole of a sphere or
-        of the planar shapes (:meth:`whole`), and enough for extrinsic means alone
+    radius : above 0 and below `space.radius_limit`; or `space.diameter`, which is the whole of a sphere or of the
+        planar shapes (:meth:`whole`), and enough for extrinsic means alone
     source : where this knowledge comes from, in words; releases repeat it
     simulated : True if a seeded simulation found it: nothing made with it is private
 
@@ -139,17 +139,17 @@ class Ball:
         >>> Ball.whole(Sphere(2))
         Ball(Sphere(2), the whole space)
         """
-        if not (isinstance(space, Manifold) and math.isfinite(space.injectivity_radius)):
+        if not (isinstance(space, Manifold) and math.isfinite(space.diameter)):
             raise InvalidArgumentError(
                 f"space must be of finite size, such as Sphere(2) or KendallShapes(8), got {shown(space)}. Elsewhere "
                 "one record could move a mean without bound: give a ball."
             )
-        return Ball(space, space.origin, space.injectivity_radius, source)
+        return Ball(space, space.origin, space.diameter, source)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole space, whose points are all within the injectivity radius of any other."""
-        return self.radius == self.space.injectivity_radius
+        """Whether it is the whole space."""
+        return self.radius == self.space.diameter
 
     @property
     def _limit(self) -> float:

@@ -14,8 +14,7 @@ from dpmanifold import frechet
 from dpmanifold._check import positive_int, shown
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds import KendallShapes, Sphere
-from dpmanifold.manifolds.base import EPS
+from dpmanifold.manifolds.vectors import EPS
 
 # More units than there are people, and still exact as a double.
 _MOST_UNITS = 10**15
@@ -113,39 +112,13 @@ def of_extrinsic_mean(ball: Ball, n: int) -> Sensitivity:
     (0.006816, 0.01)
     """
     n = _checked(ball, n, "tight", whole=True)
-    space, r = ball.space, ball.effective_radius
-    if isinstance(space, Sphere):
-        # Points are shortened into that ball, which their computed lengths may miss by this share.
-        rounding = (space.dim + 9) * EPS
-        half = cap_ball(ball)[1]
-        return _of_average(2 * half * (1 + rounding), float(space.origin[0]) * rounding, n, "extrinsic mean")
-    if isinstance(space, KendallShapes):
-        q = space.landmarks - 1
-        # One record's matrix, and the matrix product that averages them.
-        one = (4 * q + 40) * EPS
-        product = (2 * (frechet.MOMENT_BLOCK + n / frechet.MOMENT_BLOCK + 8) + 8 * q**1.5) * EPS
-        diameter = math.sqrt(2) * math.sin(min(2 * r, math.pi / 2)) + 2 * one
-        return _of_average(diameter, product + one + 2 * space.log_error(r), n, "extrinsic mean")
-    raise InvalidArgumentError(
-        f"ball must lie in a sphere or in the planar shapes for an extrinsic mean, got one in {space!r}. Ask for the "
-        "tangent mean, which every space has."
-    )
-
-
-def cap_ball(ball: Ball) -> tuple[float, float]:
-    """Return the height of the centre, over the equator, and the radius of the Euclidean ball about a spherical cap.
-
-    Examples
-    --------
-    >>> from dpmanifold.manifolds import Sphere
-    >>> [round(x, 4) for x in cap_ball(Ball(Sphere(2), [0.0, 0.0, 1.0], 0.6))], cap_ball(Ball.whole(Sphere(2)))
-    ([0.8253, 0.5646], (0.0, 1.0))
-    """
-    size = float(ball.space.origin[0])
-    angle = ball.effective_radius / size
-    if angle >= math.pi / 2:
-        return 0.0, size
-    return size * math.cos(angle), size * math.sin(angle)
+    bounds, r = ball.space.extrinsic, ball.effective_radius
+    if bounds is None:
+        raise InvalidArgumentError(
+            "ball must lie in a sphere or in the planar shapes for an extrinsic mean, got one in "
+            f"{ball.space!r}. Ask for the tangent mean, which every space has."
+        )
+    return _of_average(bounds.diameter(r), bounds.rounding(r, _blocked(n)), n, "extrinsic mean")
 
 
 def _of_average(diameter: float, rounding: float, n: int, statistic: str) -> Sensitivity:
@@ -254,7 +227,7 @@ def of_second_moment(
     n = _checked(ball, n, bound)
     factor = math.sqrt(2) if bound == "tight" else 6.0
     # A blocked sum of n products of size 1 is wrong by at most this, and so is its neighbour's.
-    rounding = (frechet.MOMENT_BLOCK + n / frechet.MOMENT_BLOCK + 8) * EPS
+    rounding = _blocked(n) * EPS
     value = factor * reach(ball, about=about, away=away) ** 2 * (1 / n + 2 * rounding)
     return Sensitivity(value * _ROUND_UP, "second moment", bound, "docs/theory/second-moment.md")
 
@@ -324,6 +297,11 @@ def _reach_from(ball: Ball, computed: float) -> float:
     return float(far)
 
 
+def _blocked(n: int) -> float:
+    """Return how many roundings an entry of a matrix product over n records goes through, made in blocks."""
+    return frechet.MOMENT_BLOCK + n / frechet.MOMENT_BLOCK + 8
+
+
 def _summed(n: int) -> float:
     """Return 1/n plus what the rounding of two pairwise sums over n records of size 1 can add."""
     return 1 / n + 2 * (40 + math.log2(n)) * EPS
@@ -367,7 +345,6 @@ def _tol(ball: Ball, n: int, tol: float | None) -> float:
 
 __all__ = [
     "Sensitivity",
-    "cap_ball",
     "of_extrinsic_mean",
     "of_fourth_moment",
     "of_gradient",

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dpmanifold import GDP, private_region
-from dpmanifold.experiments import coverage, jiang2025
 from dpmanifold.inference import estimate, hotelling
 from dpmanifold.stats import EACH_RECORD
+from dpmanifold_papers import coverage, jiang2025
 
 
 def at_least(found, level, repetitions, sigmas=4):

@@ -31,8 +31,8 @@ from dpmanifold import (
     private_region,
     private_test,
 )
-from dpmanifold.experiments.coverage import in_ball as uniform
 from dpmanifold.inference import estimate, hotelling, interval
+from dpmanifold_papers.coverage import in_ball as uniform
 
 N = 1000
 WITHIN = 1.3

@@ -11,7 +11,6 @@ import pytest
 from scipy import integrate, stats
 
 from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, InvalidArgumentError, InvalidDataError, KendallShapes, Sphere
-from dpmanifold.experiments.chains import flat_laplace_chain, metropolis
 from dpmanifold.linalg import from_vecd
 from dpmanifold.noise import (
     RiemannianGaussian,
@@ -22,6 +21,7 @@ from dpmanifold.noise import (
     WrappedLaplace,
     distance,
 )
+from dpmanifold_papers.chains import flat_laplace_chain, metropolis
 from laws.fit import assert_fits, assert_mean, rejects, tabulated_cdf
 
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}

@@ -17,7 +17,7 @@ from dpmanifold.audit.preimages import tangent_word_log_ratio
 from dpmanifold.audit.words import word_log_ratio
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds import Euclidean
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.noise.source import Rng, as_source
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, best_guess
@@ -87,6 +87,7 @@ def audit_mean(
     Examples
     --------
     >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.manifolds import Euclidean
     >>> ball = Ball(Euclidean(1), [0.0], 1.0)
     >>> found = audit_mean(10, ball, GDP(1.0), runs=800)
     >>> [finding.attack for finding in found.findings if finding.data == "generic"]
@@ -184,19 +185,19 @@ class _Target:
         """Return the difference of distances, or squares of them: for Riemannian laws the log likelihood ratio."""
         space = self.ball.space
         first, second = (space.dist(self.ball.from_frame(mean[None])[0], values) for mean in means)
-        power = 1 if "laplace" in self.mechanism.name else 2
+        power = 1 if self.mechanism.noise == "laplace" else 2
         return np.asarray(second**power - first**power)
 
     def _word_ratio(self, means: _Pair) -> Callable[[Array], FloatArray] | None:
         """Return how random words are counted behind outputs of this mechanism on this space; None where nobody can."""
         law, scale, ball = _WORDS_OF.get(self.mechanism.name), self.calibration.scale, self.ball
-        if isinstance(ball.space, Euclidean) and law and (law == "gaussian" or ball.space.dim == 1):
+        if ball.space.is_vector_space and law and (law == "gaussian" or ball.space.dim == 1):
             return lambda values: word_log_ratio(values, *means, scale, law=law, center=ball.center)
         if self.mechanism.name in _WRAPPED and ball.space.dim <= _FEW_DIMENSIONS:
             return lambda values: tangent_word_log_ratio(values, ball, *means, scale)
         return None
 
-    def _times(self, means: _Pair, points: _Pair) -> tuple[FloatArray, FloatArray]:
+    def _times(self, means: _Pair, points: tuple[UnitPoints, UnitPoints]) -> tuple[FloatArray, FloatArray]:
         """Time draws on both data sets in random order, so that a machine that slows down slows both."""
         bits = fresh_bits(self.rng, self.ball, self.arithmetic)
         sides = np.repeat([0, 1], self.each)

@@ -6,7 +6,6 @@ import math
 
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds import KendallShapes, Sphere
 
 
 def tangent_gap(ball: Ball, away: float | None = None) -> float:
@@ -22,6 +21,7 @@ def tangent_gap(ball: Ball, away: float | None = None) -> float:
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import Sphere
     >>> ball = Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5)
     >>> round(tangent_gap(ball), 4), round(tangent_gap(ball, away=0.1), 4)
     (0.0447, 0.0085)
@@ -46,17 +46,13 @@ def extrinsic_gap(ball: Ball) -> float:
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import Sphere
     >>> round(extrinsic_gap(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5)), 4)
     0.0467
     """
     require_ball(ball)
     space, r = ball.space, ball.effective_radius
-    if isinstance(space, Sphere):
-        size = float(space.origin[0])
-        turn = r / size
-        share, moved = 1 / (2 * (1 + math.cos(turn))), size * (2 * turn - math.sin(2 * turn))
-    elif isinstance(space, KendallShapes):
-        share, moved = 1 / (4 * math.cos(r) ** 2), 2 * r - math.sin(4 * r) / 2
-    else:
+    if space.extrinsic is None:
         raise InvalidArgumentError(f"ball must lie in a sphere or in the planar shapes, got one in {space!r}.")
+    share, moved = space.extrinsic.pull(r)
     return share * moved / (1 - share * (1 - space.hessian_bounds(2 * r)[0]))

@@ -13,7 +13,6 @@ from dpmanifold._check import Array, FloatArray, positive_float
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import ConvergenceError, InvalidArgumentError
 from dpmanifold.linalg import weighted_sum
-from dpmanifold.manifolds import SPD
 from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm
 
 # Numbers held by one block of points: bounds the memory of a pass whatever n is (32 MiB of doubles).
@@ -55,8 +54,7 @@ def lowest_tol(ball: Ball, n: int) -> float:
     if not lowest <= _WORST_TOL * ball.radius:
         raise InvalidArgumentError(
             f"a radius of {ball.radius:.4g} on {ball.space!r} is too large for a mean with a guarantee: points so far "
-            "apart lose too many digits in double precision. Choose a smaller ball"
-            + (', or metric="logeuclid".' if isinstance(ball.space, SPD) else ".")
+            f"apart lose too many digits in double precision. {ball.space.smaller_ball}"
         )
     return lowest
 

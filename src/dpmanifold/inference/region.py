@@ -20,7 +20,6 @@ from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
-from dpmanifold.noise.areas import farthest
 from dpmanifold.records import array_to_json, read_record
 from dpmanifold.release import Release
 
@@ -198,7 +197,7 @@ class Region(FromRelease):
             offsets = np.cos(turn)[:, None] * reach[first] + np.sin(turn)[:, None] * reach[second]
         frame = self.ball.frame
         # A region as large as the space is drawn up to where coordinates, or doubles, end.
-        longest = farthest(self.space) - float(self.space.dist(self.space.origin, self.ball.center))
+        longest = self.space.farthest - float(self.space.dist(self.space.origin, self.ball.center))
         c = shorten(center + offsets, min(0.999 * longest, 0.999 * frame.injectivity_radius))
         return self.ball.from_frame(frame.exp_coords(self._estimate.mean.base, c))
 

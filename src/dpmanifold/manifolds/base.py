@@ -16,25 +16,26 @@ and `as_points` refuses it; everything that takes a user's data calls `as_points
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.linalg.sums import weighted_sum
-
-EPS = float(np.finfo(np.float64).eps)
-
-# Sums of squares between this and its inverse have lost nothing to underflow or overflow.
-_SMALLEST_SQUARE = 1e-200
+from dpmanifold.manifolds.areas import Area, flat_area, sinh_ceiling
+from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne, StoredNumbers
+from dpmanifold.manifolds.people import ForPeople
+from dpmanifold.manifolds.vectors import EPS, shorten, sum_and_longest, unit_direction, vector_norm
 
 # How far a stored point may be from its space before it is refused rather than moved onto it. Wide
 # enough for data that went through float32 (6e-8 per entry), far too narrow for unnormalised data.
 POINT_TOLERANCE = 1e-6
 
+# Hyperbolic functions of about this many units still leave room for products of two of them.
+_FARTHEST = 290.0
 
-class Manifold(ABC):
+
+class Manifold(ForPeople):
     """A homogeneous Riemannian manifold with exact exponential and logarithm."""
 
     dim: int
@@ -56,7 +57,50 @@ class Manifold(ABC):
     origin: Array
     """A fixed point, at which the geometry is written down."""
 
-    # ---------------------------------------------------------------- facts
+    # ---------------------------------------------------------------- facts that a space may know better
+
+    diameter: float = math.inf
+    """The largest distance between two points, if it is also the injectivity radius; infinite otherwise."""
+    is_vector_space: bool = False
+    """Points add entry by entry: exp_coords(p, c) is p + c, as stored."""
+    smaller_ball: str = "Choose a smaller ball."
+    """What to do where a ball is too large for double precision, as a sentence."""
+    extrinsic: ExtrinsicBounds | None = None
+    """Bounds for extrinsic means; None where the space has none."""
+    stored: StoredNumbers | None = None
+    """How the papers' extrinsic baselines add noise to stored numbers; None where they do not."""
+    rank_one: RankOne | None = None
+    """Its radial facts, on spheres and complex projective spaces: what exact profiles and Gaussian laws need."""
+
+    @property
+    def farthest(self) -> float:
+        """The length beyond which normal coordinates at the origin cannot be represented as a point."""
+        bottom = self.curvature[0]
+        return _FARTHEST / math.sqrt(-bottom) if bottom < 0 else math.inf
+
+    def sphere_area(self) -> Area | None:
+        """Return the area of geodesic spheres, or a ceiling of it; None where no law about a point is known.
+
+        By default exact on flat spaces, and on other Hadamard spaces Bishop's ceiling (theory section 4, noise).
+        """
+        if self.is_flat:
+            return flat_area(self.dim)
+        if self.is_hadamard:
+            return sinh_ceiling(self.dim, self.dim - 1, math.sqrt(-self.curvature[0]))
+        return None
+
+    def edge_directions(self) -> list[FloatArray]:
+        """Return unit vectors of coordinates in which a ball's edge is most unlike: where worst cases are looked for.
+
+        One frame direction by default, which is enough where isometries take any direction to any other.
+        """
+        return [np.eye(self.dim)[0]]
+
+    def distance_factor(self, distance: float) -> float | None:
+        """Return what a distance means as a factor on what people measure; None where it means nothing of the kind."""
+        return None
+
+    # ---------------------------------------------------------------- facts that follow
 
     @property
     def radius_limit(self) -> float:
@@ -85,11 +129,6 @@ class Manifold(ABC):
         return low, high
 
     # ---------------------------------------------------------------- points
-
-    @property
-    def record_shapes(self) -> dict[str, tuple[int, ...]]:
-        """What one record may look like: its shape, by the kind of its numbers ("f" real, "c" complex)."""
-        return {self.dtype.kind: self.shape}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._arguments()})"
@@ -294,12 +333,14 @@ class Manifold(ABC):
         frame's coordinates. Theory section 2.
         """
 
-    @abstractmethod
     def hessian_diameter(self, distance: float) -> float:
         """Bound the Frobenius distance between two such Hessians at one point, both ends within `distance` of it.
 
-        What one record can do to a mean Hessian (theory section 7, hessian).
+        What one record can do to a mean Hessian (theory section 7, hessian): by default sqrt(d) times the width of
+        the range of their eigenvalues.
         """
+        low, high = self.hessian_bounds(distance)
+        return math.sqrt(self.dim) * (high - low)
 
     @abstractmethod
     def curvature_operator(self, second_moment: FloatArray) -> FloatArray:
@@ -309,9 +350,13 @@ class Manifold(ABC):
         vectors. What a second moment tells about the mean Hessian (theory section 7, region).
         """
 
-    @abstractmethod
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
-        """Return a cheap point near the Fréchet mean of `points` (n, *shape): where solvers start."""
+        """Return a cheap point near the Fréchet mean of `points` (n, *shape): where solvers start.
+
+        By default the exponential, at the origin, of the average logarithm there.
+        """
+        total, _ = self.weighted_log(self.origin, points, weights)
+        return self.exp_coords(self.origin, total)
 
     # ---------------------------------------------------------------- rounding
 
@@ -327,104 +372,4 @@ class Manifold(ABC):
         """Forward error bound of `log_coords(p, q)` for p, q within `radius` of the origin."""
 
 
-def sum_and_longest(vectors: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
-    """Return the weighted sum of vectors (n, d), shape (d,), and the length of the longest."""
-    return weighted_sum(vectors, weights), float(vector_norm(vectors).max())
-
-
-def vector_norm(c: Array) -> FloatArray:
-    """Euclidean norm over the last axis, safe from overflow and underflow of the squares.
-
-    >>> float(vector_norm(np.array([0.0, -4e300])))
-    4e+300
-    """
-    # Complex vectors are read as twice as many reals: plain sums of squares do not depend on the batch, while
-    # vectorised complex arithmetic may round differently at its edges.
-    real = np.ascontiguousarray(c).view(np.float64)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        squares = np.asarray((real * real).sum(axis=-1))
-        norm = np.asarray(np.sqrt(squares))
-        extreme = ~((squares > _SMALLEST_SQUARE) & (squares < 1 / _SMALLEST_SQUARE))
-        if not extreme.any():
-            return norm
-        # Scaled by a power of two, which rounds nothing: the same bits wherever both ways work.
-        far = real[extreme]
-        scale = np.ldexp(1.0, np.clip(np.frexp(np.abs(far).max(axis=-1, initial=0.0))[1], -1000, 1000))
-        scaled = far / scale[..., None]
-        # A norm beyond the largest double is infinite, and callers can tell.
-        norm[extreme] = np.sqrt((scaled * scaled).sum(axis=-1)) * scale
-    return norm
-
-
-def shorten(c: FloatArray, limit: float) -> FloatArray:
-    """Scale vectors longer than `limit` to that length, along the last axis; safe from overflow.
-
-    >>> shorten(np.array([[1e308, 1e308], [0.1, 0.0]]), 1.0).round(3)
-    array([[0.707, 0.707],
-           [0.1  , 0.   ]])
-    """
-    length = vector_norm(c)
-    outside = ~(length <= limit)
-    if not outside.any():
-        return c
-    result = c.copy()
-    far = c[outside]
-    far = far / np.abs(far).max(axis=-1, keepdims=True)  # first, so that no norm overflows
-    result[outside] = far * (limit / vector_norm(far))[..., None]
-    return result
-
-
-def unit_direction(c: Array, length: FloatArray) -> Array:
-    """Return `c / length` along the last axis, and the first basis vector where the length is 0.
-
-    >>> unit_direction(np.zeros(2), np.array(0.0))
-    array([1., 0.])
-    """
-    first = np.zeros(c.shape[-1], dtype=c.dtype)
-    first[0] = 1.0
-    zero = length == 0
-    # Complex vectors are divided as twice as many reals, as in vector_norm. At the smallest lengths numpy 1.26 warns of
-    # numbers that it fills a block up with.
-    with np.errstate(over="ignore"):
-        real = np.ascontiguousarray(c).view(np.float64) / np.where(zero, 1.0, length)[..., None]
-    return np.where(zero[..., None], first, real.view(c.dtype))
-
-
-def complete_basis(u: Array) -> Array:
-    """Return an orthogonal (or unitary) matrix whose first column is the unit vector `u`; (..., d) -> (..., d, d).
-
-    >>> complete_basis(np.array([0.0, 1.0])).round(12) + 0.0
-    array([[0., 1.],
-           [1., 0.]])
-    """
-    d = u.shape[-1]
-    # A Householder reflection takes the first basis vector to -phase * u without cancellation.
-    head = u[..., :1]
-    size = np.abs(head)
-    phase = np.where(size > 0, head / np.where(size > 0, size, 1.0), 1.0)
-    w = u.copy()
-    w[..., :1] += phase
-    outer = w[..., :, None] * np.conj(w)[..., None, :] / (1 + size)[..., None]
-    basis = (np.eye(d, dtype=u.dtype) - outer) * -np.conj(phase)[..., None]
-    basis[..., :, 0] = u
-    return np.asarray(basis)
-
-
-def constant_curvature_operator(curvature: float, second_moment: FloatArray) -> FloatArray:
-    """Return the mean of w -> R(w, v)v on a space of constant curvature.
-
-    >>> constant_curvature_operator(2.0, np.diag([1.0, 0.0]))
-    array([[0., 0.],
-           [0., 2.]])
-    """
-    moment = np.asarray(second_moment, dtype=np.float64)
-    return np.asarray(curvature * (np.trace(moment) * np.eye(len(moment)) - moment))
-
-
-def rank_one_diameter(dim: int) -> float:
-    """Return the factor m of theory section 7 (hessian) on spaces of constant curvature.
-
-    >>> rank_one_diameter(1), rank_one_diameter(10)
-    (0.0, 3.0)
-    """
-    return 0.0 if dim == 1 else math.sqrt(max(2, dim - 1))
+__all__ = ["EPS", "POINT_TOLERANCE", "Manifold", "shorten", "unit_direction", "vector_norm"]

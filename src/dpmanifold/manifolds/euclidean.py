@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int
-from dpmanifold.manifolds.base import EPS, Manifold, vector_norm
+from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.vectors import EPS, vector_norm
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -29,6 +30,7 @@ class Euclidean(Manifold):
     injectivity_radius = math.inf
     is_flat = True
     is_hadamard = True
+    is_vector_space = True
 
     def __init__(self, d: int) -> None:
         self.dim = positive_int(d, "d")
@@ -37,6 +39,14 @@ class Euclidean(Manifold):
 
     def _arguments(self) -> str:
         return str(self.dim)
+
+    # ---------------------------------------------------------------- for people
+
+    def describe(self) -> str:
+        """Vectors of so many numbers."""
+        return f"vectors of {self.dim} number{'' if self.dim == 1 else 's'}"
+
+    # ---------------------------------------------------------------- points
 
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         return []

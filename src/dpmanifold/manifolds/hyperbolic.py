@@ -7,24 +7,29 @@ spatial entries decide the point; x_0 is recomputed from them, so that no point 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds.base import (
+from dpmanifold.manifolds.areas import Area, sinh_area
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.coordinates import POINCARE, Coordinates
+from dpmanifold.manifolds.vectors import (
     EPS,
-    POINT_TOLERANCE,
-    Manifold,
     complete_basis,
     constant_curvature_operator,
+    log_sinhc,
     rank_one_diameter,
+    u_coth_u,
     unit_direction,
     vector_norm,
 )
 
-# Beyond this many curvature radii from the origin products of two points' entries would overflow.
-_FARTHEST = 300.0
+# Beyond this many curvature radii from the origin products of two points' entries would overflow. Noise stays below.
+_FARTHEST, _NOISE_TO = 300.0, 290.0
 
 
 class Hyperbolic(Manifold):
@@ -62,6 +67,22 @@ class Hyperbolic(Manifold):
     def _arguments(self) -> str:
         return str(self.dim) if self._kappa == -1 else f"{self.dim}, curvature={self._kappa!r}"
 
+    # ---------------------------------------------------------------- for people
+
+    example = (2,)
+    coordinates: ClassVar[Mapping[str, Coordinates]] = {"poincare": POINCARE}
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """One less than the number of entries."""
+        return (shape[0] - 1,) if shape else None
+
+    def describe(self) -> str:
+        """Points of hyperbolic space."""
+        return f"points of hyperbolic space of dimension {self.dim}"
+
+    # ---------------------------------------------------------------- points
+
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         with np.errstate(over="ignore", invalid="ignore"):
             x = array / self._radius
@@ -86,6 +107,15 @@ class Hyperbolic(Manifold):
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.exp_coords(self.origin, self._radius * rng.standard_normal((*batch, self.dim)))
+
+    @property
+    def farthest(self) -> float:
+        """Some curvature radii before entries overflow, whatever the dimension."""
+        return _NOISE_TO * self._radius
+
+    def sphere_area(self) -> Area | None:
+        """(R sinh(t/R))^(d-1), in logs; a line is flat."""
+        return super().sphere_area() if self.is_flat else sinh_area(self.dim, self.dim - 1, 1 / self._radius)
 
     def _spatial(self, p: object, name: str = "p") -> Array:
         return self._array(p, name)[..., 1:] / self._radius
@@ -191,26 +221,3 @@ class Hyperbolic(Manifold):
 def _time(spatial: Array) -> Array:
     """Return x_0 of unit-hyperboloid points from their spatial entries, keeping the last axis."""
     return np.hypot(1.0, vector_norm(spatial))[..., None]
-
-
-def log_sinhc(u: FloatArray) -> FloatArray:
-    """Log of sinh(u)/u for u >= 0 without overflow; 0 at 0.
-
-    >>> float(log_sinhc(np.array(0.0))), round(float(log_sinhc(np.array(1000.0))), 3)
-    (0.0, 992.399)
-    """
-    small = u < 1e-2
-    large = np.where(small, 1.0, u)
-    square = np.where(small, u * u, 0.0)
-    series = square / 6 * (1 - square / 30 + square * square / 472.5)
-    return np.where(small, series, large + np.log(-np.expm1(-2 * large)) - np.log(2 * large))
-
-
-def u_coth_u(u: FloatArray) -> FloatArray:
-    """Return u coth(u), 1 at 0.
-
-    >>> float(u_coth_u(np.array(0.0)))
-    1.0
-    """
-    safe = np.where(u == 0, 1.0, u)
-    return np.where(u == 0, 1.0, safe / np.tanh(safe))

@@ -12,21 +12,26 @@ loops round in one of two ways, by where an entry lies in memory, and a record's
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
 from dpmanifold.errors import InvalidDataError
-from dpmanifold.manifolds.base import (
+from dpmanifold.manifolds.areas import Area, projective_area
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne
+from dpmanifold.manifolds.layouts import Layout, plain_layouts
+from dpmanifold.manifolds.vectors import (
     EPS,
-    POINT_TOLERANCE,
-    Manifold,
     complete_basis,
     constant_curvature_operator,
+    log_sinc,
+    u_cot_u,
     unit_direction,
     vector_norm,
 )
-from dpmanifold.manifolds.sphere import log_sinc, u_cot_u
 
 # A configuration whose centred norm is below this share of its entries is one point to working precision.
 _COINCIDENT = 64 * EPS
@@ -53,7 +58,7 @@ class KendallShapes(Manifold):
     """
 
     dtype = np.dtype(np.complex128)
-    injectivity_radius = math.pi / 2
+    injectivity_radius = diameter = math.pi / 2
     is_flat = False
     is_hadamard = False
 
@@ -68,14 +73,45 @@ class KendallShapes(Manifold):
         # A unitary map that takes the origin's Helmert coordinates to the first basis vector: the shapes
         # are then projective space with its usual base point.
         self._turn = np.conj(complete_basis(self._helmert @ self.origin).T) @ self._helmert
+        self.rank_one = RankOne(1.0, self.dim - 2, 1)
+        self.extrinsic = _ExtrinsicBounds(self)
+
+    def _arguments(self) -> str:
+        return str(self.landmarks)
+
+    # ---------------------------------------------------------------- for people
+
+    example = (8,)
+    picture = "shape"
+    table_reader = "landmarks"
+    natural_center = None  # no shape is the middle of all
+
+    @classmethod
+    def spellings(cls) -> dict[str, dict[str, Any]]:
+        """By the name of the man."""
+        return {"kendall": {}}
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The first of two axes, or half the number of columns x1, y1, x2, y2, ..."""
+        return (shape[0] if len(shape) == 2 else shape[0] // 2,) if shape else None
+
+    def describe(self) -> str:
+        """Shapes of so many landmarks."""
+        return f"shapes of {self.landmarks} landmarks in the plane"
 
     @property
     def record_shapes(self) -> dict[str, tuple[int, ...]]:
         """Real landmarks (k, 2), or a complex pre-shape (k,)."""
         return {"f": (self.landmarks, 2), "c": self.shape}
 
-    def _arguments(self) -> str:
-        return str(self.landmarks)
+    def layouts(self) -> list[Layout]:
+        """Landmarks or pre-shapes as they are, or 2k columns."""
+        k = self.landmarks
+        real, flat, preshapes = plain_layouts(self.record_shapes)
+        return [real, replace(flat, words=f"{2 * k} columns x1, y1, x2, y2, ..."), preshapes]
+
+    # ---------------------------------------------------------------- points
 
     def _array(self, p: object, name: str = "p") -> Array:
         """Return pre-shapes: landmarks are centred and scaled, complex arrays are taken as they are."""
@@ -227,6 +263,10 @@ class KendallShapes(Manifold):
         """Return the horizontal vector with coordinates `c`."""
         return self._unturned(_from_frame(self._turned(p), _as_pairs(self._coordinates(c))))
 
+    def sphere_area(self) -> Area:
+        """sin^(d-1)(t) cos(t), in logs."""
+        return projective_area(self.dim)
+
     def log_volume_density(self, c: FloatArray) -> FloatArray:
         """(sin t / t)^(d-2) sin(2t)/(2t), in logs; minus infinity from pi/2 on."""
         t = vector_norm(self._coordinates(c))
@@ -270,6 +310,27 @@ class KendallShapes(Manifold):
     def log_error(self, radius: float) -> float:
         """Rounding of the unitary maps and of the angle."""
         return (32 * self.landmarks + 128) * EPS
+
+
+class _ExtrinsicBounds(ExtrinsicBounds):
+    """Averages of z z* in the Frobenius norm."""
+
+    def __init__(self, space: KendallShapes) -> None:
+        self._space, self._rows = space, space.landmarks - 1
+        self._one = (4 * self._rows + 40) * EPS  # what rounding does to one record's matrix
+
+    def diameter(self, radius: float) -> float:
+        """Sqrt 2 sin 2r."""
+        return math.sqrt(2) * math.sin(min(2 * radius, math.pi / 2)) + 2 * self._one
+
+    def rounding(self, radius: float, terms: float) -> float:
+        """Rounding of one record's matrix, of its logarithm, and of the matrix product that averages them."""
+        product = (2 * terms + 8 * math.pow(self._rows, 1.5)) * EPS
+        return product + self._one + 2 * self._space.log_error(radius)
+
+    def pull(self, radius: float) -> tuple[float, float]:
+        """1/(4 cos^2 r) and 2r - sin(4r)/2."""
+        return 1 / (4 * math.cos(radius) ** 2), 2 * radius - math.sin(4 * radius) / 2
 
 
 def _unit_sized(z: Array) -> Array:

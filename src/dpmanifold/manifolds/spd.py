@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.linalg import inspect, log_euclidean_mean, symmetrize, symmetrize_batch
-from dpmanifold.manifolds.base import EPS, POINT_TOLERANCE, Manifold, vector_norm
+from dpmanifold.linalg import from_vecd, inspect, log_euclidean_mean, symmetrize, symmetrize_batch, to_vecd
+from dpmanifold.manifolds.areas import Area, sinh_ceiling
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.facts import StoredNumbers
+from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
+from dpmanifold.manifolds.triangles import ORDERS, from_triangles
+from dpmanifold.manifolds.vectors import EPS, vector_norm
 
 _METRICS: dict[str, type[SPDMetric]] = {"logeuclid": LogEuclideanMetric, "riemann": AffineInvariantMetric}
 
 # A normal coordinate beyond this would overflow the exponential of some matrix it belongs to.
 _LONGEST = 300.0
+# Factors above this are not worth telling apart, and the next ones overflow.
+_LARGEST_FACTOR_LOG = 700.0
 
 
 class SPD(Manifold):
@@ -40,6 +48,8 @@ class SPD(Manifold):
 
     injectivity_radius = math.inf
     is_hadamard = True
+    farthest = 290.0  # a little before exponentials overflow
+    smaller_ball = 'Choose a smaller ball, or metric="logeuclid".'
 
     def __init__(self, k: int, metric: str = "logeuclid") -> None:
         self.size = positive_int(k, "k")
@@ -54,9 +64,57 @@ class SPD(Manifold):
         self.is_flat = metric == "logeuclid" or self.size == 1
         self.curvature = (0.0, 0.0) if self.is_flat else (-0.5, 0.0)
         self.origin = np.eye(self.size)
+        self.stored = _StoredMatrix(self)
 
     def _arguments(self) -> str:
         return str(self.size) if self.metric == "logeuclid" else f'{self.size}, metric="{self.metric}"'
+
+    # ---------------------------------------------------------------- for people
+
+    factor_of = "eigenvalue"
+
+    @classmethod
+    def spellings(cls) -> dict[str, dict[str, Any]]:
+        """One name for each metric."""
+        return {"spd": {}, "spd-riemann": {"metric": "riemann"}}
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The side of a matrix; of a row of numbers, of a whole one if they are a square, of a triangle if not."""
+        if len(shape) != 1:
+            return shape[:1] or None
+        side = math.isqrt(shape[0])
+        return (side if side * side == shape[0] else (math.isqrt(8 * shape[0] + 1) - 1) // 2,)
+
+    def describe(self) -> str:
+        """Matrices, and how they are compared."""
+        metric = "log-Euclidean" if self.is_flat else "affine-invariant"
+        return f"{self.size} × {self.size} symmetric positive definite matrices with the {metric} distance"
+
+    @property
+    def picture(self) -> str:
+        """Ellipsoids where there are some."""
+        return "tensors" if self.size in (2, 3) else "matrix"
+
+    def layouts(self) -> list[Layout]:
+        """Whole matrices as they are or row by row, or one triangle in one of several orders."""
+        width = self.size * (self.size + 1) // 2
+        triangle = Layout(
+            (width,),
+            f"{width} for the upper triangle",
+            self.shape,
+            read=lambda values, order: from_triangles(values, self, order),
+            orders=tuple(ORDERS),
+        )
+        # Found by shape: one number is the triangle of a matrix of size 1, in any order.
+        plain = plain_layouts(self.record_shapes)
+        return [*plain, triangle] if self.size > 1 else [triangle, *plain]
+
+    def read_point(self, numbers: Array) -> Array:
+        """Take a single number for that multiple of the identity."""
+        return float(numbers[0]) * np.eye(self.size) if numbers.shape == (1,) else super().read_point(numbers)
+
+    # ---------------------------------------------------------------- points
 
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         uneven, doubtful = inspect(array, POINT_TOLERANCE)
@@ -87,6 +145,27 @@ class SPD(Manifold):
     def project(self, p: object) -> Array:
         """Return the symmetric part."""
         return symmetrize_batch(self._array(p))
+
+    def sphere_area(self) -> Area | None:
+        """Ceiling t^(k-1) (sinh(at)/a)^N, N = k(k-1)/2, a = 1/sqrt(2(k-1)), of the affine metric (theory section 4)."""
+        if self.is_flat:
+            return super().sphere_area()
+        return sinh_ceiling(self.dim, self.size * (self.size - 1) // 2, 1 / math.sqrt(2 * (self.size - 1)))
+
+    def edge_directions(self) -> list[FloatArray]:
+        """Return one eigenvalue alone, all alike, and two opposed: directions differ in how curved their planes are."""
+        k = self.size
+        first, isotropic, opposed = np.zeros((3, self.dim))
+        first[0] = 1.0
+        isotropic[:k] = 1 / math.sqrt(k)
+        if k == 1:
+            return [first]
+        opposed[:2] = math.sqrt(0.5), -math.sqrt(0.5)
+        return [first, isotropic, opposed]
+
+    def distance_factor(self, distance: float) -> float:
+        """Return exp(distance): by how much an eigenvalue may be off."""
+        return math.exp(min(distance, _LARGEST_FACTOR_LOG))
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.exp_coords(self.origin, rng.standard_normal((*batch, self.dim)))
@@ -156,6 +235,43 @@ class SPD(Manifold):
     def log_error(self, radius: float) -> float:
         """Rounding of logarithms of matrices in the ball about the identity."""
         return self._geometry.log_error(radius)
+
+
+class _StoredMatrix(StoredNumbers):
+    """The entries of a symmetric matrix, flattened by vecd."""
+
+    def __init__(self, space: SPD) -> None:
+        self._space = space
+        self.size = space.dim
+
+    def refusal(self, center: Array) -> str | None:
+        """Return why not: congruences move log-Euclidean matrices only from multiples of the identity."""
+        if self._space.is_flat and not np.allclose(center, center[0, 0] * np.eye(self._space.size)):
+            return "on log-Euclidean matrices the baselines need a centre that is a multiple of the identity"
+        return None
+
+    def stretch(self, radius: float) -> float:
+        """Return e^r: |V|_F is at most the largest eigenvalue times |V|_P, in the ball about the identity."""
+        return math.exp(radius)
+
+    def from_frame(self, point: Array) -> Array:
+        """Return the matrix; of normal coordinates, where the space is flat."""
+        return self._space.exp_coords(self._space.origin, point) if self._space.is_flat else point
+
+    def with_noise(self, stored: Array, noise: FloatArray) -> Array:
+        """Return symmetric matrices, (n, k, k): with eigenvalues of any sign."""
+        return from_vecd(to_vecd(stored) + noise)
+
+    def carried(self, center: Array, stored: Array) -> Array:
+        """Apply the congruence with the centre's Cholesky factor."""
+        factor = np.linalg.cholesky(center)
+        return np.asarray(factor @ stored @ factor.T)
+
+    def away(self, center: Array, stored: Array, radius: float) -> tuple[float, float, float]:
+        """Frobenius norms after the congruence is undone: matrices of the ball are within exp(r) - 1."""
+        undo = np.linalg.inv(np.linalg.cholesky(center))
+        apart = float(np.linalg.norm(undo @ (stored - center) @ undo.T))
+        return apart, math.expm1(radius), 16 * EPS * float(np.linalg.cond(center)) * apart
 
 
 def _largest_entry(matrices: FloatArray) -> FloatArray:

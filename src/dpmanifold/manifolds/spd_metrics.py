@@ -24,8 +24,7 @@ from dpmanifold.linalg import (
     whitened_log_sum,
 )
 from dpmanifold.linalg.symmetric import positive_eigenvalues
-from dpmanifold.manifolds.base import EPS, sum_and_longest, vector_norm
-from dpmanifold.manifolds.hyperbolic import log_sinhc, u_coth_u
+from dpmanifold.manifolds.vectors import EPS, log_sinhc, sum_and_longest, u_coth_u, vector_norm
 
 
 class SPDMetric(ABC):

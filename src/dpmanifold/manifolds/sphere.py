@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
-from dpmanifold.manifolds.base import (
+from dpmanifold.manifolds.areas import Area, sphere_area
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.coordinates import DECINC, LONLAT, Coordinates
+from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne, StoredNumbers
+from dpmanifold.manifolds.vectors import (
     EPS,
-    POINT_TOLERANCE,
-    Manifold,
     complete_basis,
     constant_curvature_operator,
+    log_sinc,
     rank_one_diameter,
+    u_cot_u,
     unit_direction,
     vector_norm,
 )
@@ -47,11 +53,36 @@ class Sphere(Manifold):
         self.shape = (self.dim + 1,)
         # A circle has no sectional curvature: only its injectivity radius limits a ball on it.
         self.curvature = (self._kappa, self._kappa) if self.dim > 1 else (0.0, 0.0)
-        self.injectivity_radius = math.pi * self._radius
+        self.injectivity_radius = self.diameter = math.pi * self._radius
         self.origin = self._radius * np.eye(self.dim + 1)[0]
+        self.rank_one = RankOne(self._radius, self.dim - 1, 0)
+        self.extrinsic = _ExtrinsicBounds(self)
+        self.stored = _StoredVector(self)
 
     def _arguments(self) -> str:
         return str(self.dim) if self._kappa == 1 else f"{self.dim}, curvature={self._kappa!r}"
+
+    # ---------------------------------------------------------------- for people
+
+    example = (2,)
+    coordinates: ClassVar[Mapping[str, Coordinates]] = {"lonlat": LONLAT, "decinc": DECINC}
+    natural_center = None  # no direction is the middle of all
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """One less than the number of entries."""
+        return (shape[0] - 1,) if shape else None
+
+    def describe(self) -> str:
+        """Directions."""
+        return f"directions, unit vectors of {self.shape[0]} numbers"
+
+    @property
+    def picture(self) -> str:
+        """A globe where there is one."""
+        return "sphere" if self.dim == 2 else "tangent"
+
+    # ---------------------------------------------------------------- points
 
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         length = vector_norm(array) / self._radius
@@ -72,6 +103,10 @@ class Sphere(Manifold):
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.project(rng.standard_normal((*batch, self.dim + 1)))
+
+    def sphere_area(self) -> Area:
+        """(R sin(t/R))^(d-1), in logs."""
+        return sphere_area(self.dim, self.injectivity_radius / math.pi)
 
     def _unit(self, p: object, name: str = "p") -> Array:
         return self._array(p, name) / self._radius
@@ -149,6 +184,75 @@ class Sphere(Manifold):
         return (8 * self.dim + 64) * EPS * self._radius
 
 
+class _ExtrinsicBounds(ExtrinsicBounds):
+    """Averages of vectors in R^(d+1), shortened into the Euclidean ball about a cap."""
+
+    def __init__(self, space: Sphere) -> None:
+        self._space = space
+        # What the computed lengths of shortened vectors may miss, as a share of them.
+        self._missed = (space.dim + 9) * EPS
+
+    def diameter(self, radius: float) -> float:
+        """2 R sin(r/R)."""
+        return 2 * cap_ball(float(self._space.origin[0]), radius)[1] * (1 + self._missed)
+
+    def rounding(self, radius: float, terms: float) -> float:
+        """Rounding of a difference and of a length."""
+        return float(self._space.origin[0]) * self._missed
+
+    def pull(self, radius: float) -> tuple[float, float]:
+        """1/(2(1 + cos r)) and 2r - sin 2r, on the unit sphere."""
+        size = float(self._space.origin[0])
+        turn = radius / size
+        return 1 / (2 * (1 + math.cos(turn))), size * (2 * turn - math.sin(2 * turn))
+
+
+class _StoredVector(StoredNumbers):
+    """The entries of a vector of R^(d+1)."""
+
+    def __init__(self, space: Sphere) -> None:
+        self._space = space
+        self.size = space.dim + 1
+
+    def refusal(self, center: Array) -> str | None:
+        """Return None: any centre will do."""
+        return None
+
+    def stretch(self, radius: float) -> float:
+        """Return 1: a chord is at most its arc."""
+        return 1.0
+
+    def from_frame(self, point: Array) -> Array:
+        """Return the vector."""
+        return point
+
+    def with_noise(self, stored: Array, noise: FloatArray) -> Array:
+        """Return sums, (n, d+1): of any length."""
+        return stored + noise
+
+    def carried(self, center: Array, stored: Array) -> Array:
+        """Apply the orthogonal map that takes the origin to the centre."""
+        return self._space.from_origin(center, stored)
+
+    def away(self, center: Array, stored: Array, radius: float) -> tuple[float, float, float]:
+        """Euclidean distances, which orthogonal maps leave alone."""
+        return float(np.linalg.norm(stored - center)), radius, 0.0
+
+
+def cap_ball(size: float, radius: float) -> tuple[float, float]:
+    """Return the Euclidean ball about a cap of the sphere of radius `size`: its centre's height, and its radius.
+
+    Examples
+    --------
+    >>> [round(x, 4) for x in cap_ball(1.0, 0.6)], cap_ball(1.0, math.pi)
+    ([0.8253, 0.5646], (0.0, 1.0))
+    """
+    angle = radius / size
+    if angle >= math.pi / 2:
+        return 0.0, size
+    return size * math.cos(angle), size * math.sin(angle)
+
+
 def _to_frame(p: Array, v: Array) -> Array:
     """Coordinates of v in the frame b_j = e_j - w p_j / (1 + |p_0|), w = p + sign(p_0) e_0, at unit p."""
     sign = np.where(p[..., :1] >= 0, 1.0, -1.0)
@@ -162,25 +266,3 @@ def _from_frame(p: Array, c: Array) -> Array:
     weight = (p[..., 1:] * c).sum(axis=-1, keepdims=True) / (1 + np.abs(p[..., :1]))
     head = -(p[..., :1] + sign) * weight
     return np.concatenate([head, c - p[..., 1:] * weight], axis=-1)
-
-
-def log_sinc(u: FloatArray) -> FloatArray:
-    """Log of sin(u)/u, 0 at 0 and minus infinity from pi on.
-
-    >>> float(log_sinc(np.array(0.0))), float(log_sinc(np.array(np.pi)))
-    (0.0, -inf)
-    """
-    inside = u < np.pi
-    ratio = np.sinc(np.where(inside, u, 0.0) / np.pi)
-    with np.errstate(divide="ignore"):
-        return np.where(inside, np.log(ratio), -np.inf)
-
-
-def u_cot_u(u: FloatArray) -> FloatArray:
-    """Return u cot(u), 1 at 0.
-
-    >>> float(u_cot_u(np.array(0.0)))
-    1.0
-    """
-    safe = np.where(u == 0, 1.0, u)
-    return np.where(u == 0, 1.0, safe / np.tan(safe))

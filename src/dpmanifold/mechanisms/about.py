@@ -5,40 +5,37 @@ On flat spaces the law is a vector plus noise; on curved ones it depends on the 
 
 from __future__ import annotations
 
-from typing import Protocol
-
-import numpy as np
-
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.manifolds import Manifold
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms.base import Calibration, Mechanism
-from dpmanifold.noise import exact_curved, exact_hadamard
 from dpmanifold.noise.exact import grid_of, noisy_vector
+from dpmanifold.noise.exact_samplers import ExactSampler, exact_sampler
 from dpmanifold.noise.source import RandomSource
 
 
 class AboutMean(Mechanism):
     """A Riemannian law about the mean; its draws are exact on spaces that the exact samplers know."""
 
-    noise: str
-    """"gaussian" or "laplace"."""
-
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether the space is known and draws there are accepted often enough."""
-        return ball.space.is_flat or _sampler(ball).usable(ball.frame, self.noise, calibration.scale)
+        if ball.space.is_flat:
+            return True
+        sampler = exact_sampler(ball.space)
+        return sampler is not None and sampler.usable(ball.frame, self.noise, calibration.scale)
 
     def grid(self, ball: Ball, calibration: Calibration) -> int:
         """Return the exponent of the grid: of a chart about the origin, or of the surrounding space's coordinates."""
-        largest = ball.effective_radius if ball.space.is_hadamard else float(np.abs(ball.frame.origin).max())
-        return grid_of(calibration.scale, largest)
+        if ball.space.is_flat:
+            return grid_of(calibration.scale, ball.effective_radius)
+        return grid_of(calibration.scale, _sampler(ball).largest(ball.frame, ball.effective_radius))
 
     def size(self, ball: Ball) -> int:
         """Return the number of coordinates of the chart, or of the surrounding space."""
-        return ball.space.dim if ball.space.is_hadamard else ball.frame.origin.view(np.float64).size
+        return ball.space.dim if ball.space.is_flat else _sampler(ball).size(ball.frame)
 
     def numbers(
-        self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
+        self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
     ) -> FloatArray:
         """Return the coordinates of a drawn point, rounded to the grid."""
         grid = self.grid(ball, calibration)
@@ -51,21 +48,8 @@ class AboutMean(Mechanism):
         return numbers if ball.space.is_flat else _sampler(ball).place_point(ball.frame, numbers)
 
 
-class _Sampler(Protocol):
-    """What a module that draws exactly about a point offers."""
-
-    def usable(self, space: Manifold, law: str, scale: float) -> bool:
-        """Return whether the law can be drawn there."""
-
-    def riemannian_point(
-        self, space: Manifold, footpoint: Array, law: str, scale: float, grid: int, source: RandomSource
-    ) -> FloatArray:
-        """Draw numbers about a footpoint."""
-
-    def place_point(self, space: Manifold, numbers: FloatArray) -> Array:
-        """Make a point of them."""
-
-
-def _sampler(ball: Ball) -> _Sampler:
-    """Return the module that knows such spaces."""
-    return exact_hadamard if ball.space.is_hadamard else exact_curved
+def _sampler(ball: Ball) -> ExactSampler:
+    """Return what knows such spaces; asked for only where :meth:`AboutMean.offers_exact` says so."""
+    found = exact_sampler(ball.space)
+    assert found is not None
+    return found

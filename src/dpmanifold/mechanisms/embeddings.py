@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 
 import numpy as np
 
-from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.frechet.solver import blocks
-from dpmanifold.linalg import weighted_sum
-from dpmanifold.manifolds import KendallShapes, Sphere
-from dpmanifold.manifolds.base import EPS, shorten, unit_direction, vector_norm
+from dpmanifold.frechet import UnitPoints, outer_products
+from dpmanifold.linalg import from_vecd
+from dpmanifold.manifolds import KendallShapes, Manifold, Sphere
+from dpmanifold.manifolds.sphere import cap_ball
+from dpmanifold.manifolds.vectors import EPS, shorten, unit_direction, vector_norm
 from dpmanifold.mechanisms.base import Forecast
 from dpmanifold.mechanisms.forecasts import carried_over, turned_direction, turned_eigenvector
 from dpmanifold.noise import RadialLaw
-from dpmanifold.noise.areas import farthest
-from dpmanifold.sensitivity import Sensitivity, cap_ball, of_extrinsic_mean, of_tangent_mean
+from dpmanifold.sensitivity import Sensitivity, of_extrinsic_mean, of_tangent_mean
 
 
 class Embedding(ABC):
@@ -42,8 +40,8 @@ class Embedding(ABC):
         self.ball, self.frame = ball, ball.frame
 
     @abstractmethod
-    def average(self, points: Array) -> FloatArray:
-        """Return the average image of points (n, *frame.shape), shape (size,)."""
+    def average(self, points: UnitPoints) -> FloatArray:
+        """Return the average image of the units' points, shape (size,)."""
 
     @abstractmethod
     def place(self, vectors: FloatArray) -> Array:
@@ -56,11 +54,6 @@ class Embedding(ABC):
     @abstractmethod
     def forecast(self, radius: RadialLaw) -> Forecast:
         """Bound how far noise on the average carries the point, its length having this law."""
-
-    def _average(self, images: Iterable[FloatArray], n: int) -> FloatArray:
-        """Average blocks of images: pairwise in blocks and over blocks, within what the sensitivity allows for."""
-        sums = [weighted_sum(block, np.full(len(block), 1 / n)) for block in images]
-        return weighted_sum(np.array(sums), np.ones(len(sums)))
 
     def _logarithms(self, points: Array) -> FloatArray:
         """Normal coordinates at the frame's origin, no longer than the radius."""
@@ -76,14 +69,13 @@ class TangentEmbedding(Embedding):
         super().__init__(ball)
         self.size, self.longest = ball.space.dim, ball.effective_radius
 
-    def average(self, points: Array) -> FloatArray:
+    def average(self, points: UnitPoints) -> FloatArray:
         """Return the average logarithm."""
-        parts = blocks(len(points), self.frame)
-        return self._average((self._logarithms(points[part]) for part in parts), len(points))
+        return points.mean_of(self._logarithms, self.ball.radius)
 
     def place(self, vectors: FloatArray) -> Array:
         """Return the exponential, of vectors shortened to where it is one to one and can be computed."""
-        reach = min(self.frame.injectivity_radius * (1 - 4 * EPS), farthest(self.frame))
+        reach = min(self.frame.injectivity_radius * (1 - 4 * EPS), self.frame.farthest)
         return self.frame.exp_coords(self.frame.origin, shorten(vectors, reach))
 
     def sensitivity(self, n: int) -> Sensitivity:
@@ -101,14 +93,13 @@ class SphereEmbedding(Embedding):
     def __init__(self, ball: Ball) -> None:
         super().__init__(ball)
         self.size = ball.space.dim + 1
-        self.height, self.longest = cap_ball(ball)
+        self.height, self.longest = cap_ball(float(self.frame.origin[0]), ball.effective_radius)
         self._shift = np.zeros(self.size)
         self._shift[0] = self.height
 
-    def average(self, points: Array) -> FloatArray:
+    def average(self, points: UnitPoints) -> FloatArray:
         """Return the average vector, less the centre of the Euclidean ball."""
-        parts = blocks(len(points), self.frame)
-        return self._average((shorten(points[part] - self._shift, self.longest) for part in parts), len(points))
+        return points.mean_of(lambda block: shorten(block - self._shift, self.longest), self.longest)
 
     def place(self, vectors: FloatArray) -> Array:
         """Return the direction, as a point; the origin where there is none."""
@@ -141,15 +132,17 @@ class ShapeEmbedding(Embedding):
         self._contrasts = contrasts / np.sqrt(steps * (steps + 1))[:, None]
         self._above = np.triu_indices(self.rows, 1)
 
-    def average(self, points: Array) -> FloatArray:
-        """Return the average matrix in coordinates."""
+    def _parts(self, points: Array) -> FloatArray:
+        """Return real and imaginary parts, unit vectors by construction: the origin's coordinate, real, then others."""
         c = self._logarithms(points)
         t = vector_norm(c)[:, None]
-        # Unit vectors by construction: the origin's coordinate, real, and then the others.
         across = np.sinc(t / np.pi) * c
         half = self.rows - 1
-        parts = np.hstack([np.cos(t), across[:, :half], across[:, half:]])
-        moment = frechet.second_moment(parts)
+        return np.hstack([np.cos(t), across[:, :half], across[:, half:]])
+
+    def average(self, points: UnitPoints) -> FloatArray:
+        """Return the average matrix in coordinates."""
+        moment = from_vecd(points.mean_of(lambda block: outer_products(self._parts(block)), 1.0))
         zeros = np.zeros((self.rows, self.rows))
         real, skew = moment[: self.rows, : self.rows].copy(), zeros
         # z = x + iy with y_0 = 0: the real part of z z* is xx' + yy', the imaginary part yx' - xy'.
@@ -192,8 +185,12 @@ class ShapeEmbedding(Embedding):
         return turned_eigenvector(radius, self.rows, gap)
 
 
+EXTRINSIC: dict[type[Manifold], type[Embedding]] = {Sphere: SphereEmbedding, KendallShapes: ShapeEmbedding}
+"""The surrounding space of each class of spaces that has one; such a space also has bounds for it (`extrinsic`)."""
+
+
 def extrinsic_embedding(ball: Ball) -> Embedding | None:
-    """Return the embedding of a sphere or of planar shapes; None elsewhere.
+    """Return the embedding that is registered for the ball's space, as for spheres and planar shapes; None elsewhere.
 
     Examples
     --------
@@ -203,6 +200,5 @@ def extrinsic_embedding(ball: Ball) -> Embedding | None:
     >>> extrinsic_embedding(Ball(SPD(2), np.eye(2), 1.0)) is None
     True
     """
-    if isinstance(ball.space, Sphere):
-        return SphereEmbedding(ball)
-    return ShapeEmbedding(ball) if isinstance(ball.space, KendallShapes) else None
+    kind = EXTRINSIC.get(type(ball.space))
+    return None if kind is None else kind(ball)

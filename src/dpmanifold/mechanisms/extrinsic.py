@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 
-import numpy as np
-
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.linalg import from_vecd, to_vecd
-from dpmanifold.manifolds import SPD, Euclidean, Sphere
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.manifolds import Euclidean
+from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.mechanisms.base import ROUND_UP, Calibration, Forecast, Law, Mechanism, pure_epsilon
 from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
 from dpmanifold.noise.distance import DistanceLaw
@@ -31,53 +30,52 @@ class ExtrinsicMechanism(Mechanism):
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: it is written for spheres and matrices."""
-        if not isinstance(ball.space, (Sphere, SPD)):
+        if ball.space.stored is None:
             return "the extrinsic baselines are for spheres and SPD matrices"
-        if ball.space.is_flat and not np.allclose(ball.center, ball.center[0, 0] * np.eye(ball.space.shape[0])):
-            return "on log-Euclidean matrices the baselines need a centre that is a multiple of the identity"
-        return None
+        return ball.space.stored.refusal(ball.center)
 
-    def _sensitivity(self, ball: Ball, n: int) -> Sensitivity:
-        """Bound the change of the stored numbers.
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """Bound the change of the mean's stored numbers."""
+        return self.bound(ball, n, of_mean(ball, n))
 
-        A chord is at most its arc; for matrices |V|_F is at most the largest eigenvalue times |V|_P, and that is at
-        most e^r in the ball about the identity.
-        """
-        intrinsic = of_mean(ball, n)
-        factor = math.exp(ball.effective_radius) if isinstance(ball.space, SPD) else 1.0
-        return Sensitivity(intrinsic.value * factor * ROUND_UP, "mean, extrinsic", "tight", intrinsic.proof)
+    def bound(self, ball: Ball, n: int, given: Sensitivity | None) -> Sensitivity:
+        """Bound the change of a point's stored numbers: what a distance can be in them."""
+        intrinsic = of_mean(ball, n) if given is None else given
+        factor = _stored(ball).stretch(ball.effective_radius)
+        return Sensitivity(
+            intrinsic.value * factor * ROUND_UP, f"{intrinsic.statistic}, extrinsic", "tight", intrinsic.proof
+        )
 
     @abstractmethod
     def _law(self, dim: int, scale: float) -> DistanceLaw:
         """Return the noise on R^dim."""
 
-    def _ambient(self, ball: Ball) -> int:
-        return ball.space.dim if isinstance(ball.space, SPD) else ball.space.dim + 1
-
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
         """Return the law of the noise's length in the surrounding space (not a distance on the space)."""
-        return Forecast(self._law(self._ambient(ball), calibration.scale).radius, exact=True)
+        return Forecast(self._law(_stored(ball).size, calibration.scale).radius, exact=True)
 
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the noisy numbers' law, in the surrounding space of the frame."""
-        return _StoredLaw(ball, mean, self._law(self._ambient(ball), calibration.scale))
+        return _StoredLaw(_stored(ball), mean, self._law(_stored(ball).size, calibration.scale))
+
+
+def _stored(ball: Ball) -> StoredNumbers:
+    assert ball.space.stored is not None  # or the mechanism had refused
+    return ball.space.stored
 
 
 class _StoredLaw:
     """The numbers a point of the frame is stored as, plus noise."""
 
-    def __init__(self, ball: Ball, mean: Array, noise: DistanceLaw) -> None:
-        self._noise = noise
-        flat_matrix = isinstance(ball.space, SPD) and ball.space.is_flat
-        self._matrix = isinstance(ball.space, SPD)
-        self._stored: Array = ball.space.exp_coords(ball.space.origin, mean) if flat_matrix else mean
+    def __init__(self, numbers: StoredNumbers, mean: Array, noise: DistanceLaw) -> None:
+        self._numbers, self._noise = numbers, noise
+        self._stored = numbers.from_frame(mean)
 
     def sample(self, size: Size | None = None, rng: Rng = None) -> Array:
         """Draw arrays of stored numbers; they need not be points."""
         shape = () if size is None else as_shape(size)
         noise, _ = self._noise.sample_coords(math.prod(shape), as_source(rng))
-        drawn = from_vecd(to_vecd(self._stored) + noise) if self._matrix else self._stored + noise
-        return np.asarray(drawn).reshape(*shape, *self._stored.shape)
+        return self._numbers.with_noise(self._stored, noise).reshape(*shape, *self._stored.shape)
 
 
 class ExtrinsicLaplaceMechanism(ExtrinsicMechanism):
@@ -86,9 +84,9 @@ class ExtrinsicLaplaceMechanism(ExtrinsicMechanism):
     name = "extrinsic-laplace"
     title = "BASELINE: Laplace on the stored numbers"
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/epsilon with the extrinsic sensitivity."""
-        sensitivity = self._sensitivity(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
         return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")
 
@@ -109,9 +107,9 @@ class ExtrinsicGaussianMechanism(ExtrinsicMechanism):
             return "Gaussian noise keeps no pure promise"
         return super().refusal(ball, privacy)
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/mu with the extrinsic sensitivity."""
-        sensitivity = self._sensitivity(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         return Calibration(self.name, privacy, gaussian_scale(sensitivity.value, privacy), sensitivity, "Delta/mu")
 
     def _law(self, dim: int, scale: float) -> DistanceLaw:

@@ -12,7 +12,7 @@ from scipy import special
 
 from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.manifolds.hyperbolic import log_sinhc
+from dpmanifold.manifolds.vectors import log_sinhc
 from dpmanifold.mechanisms.base import Forecast
 from dpmanifold.noise import RadialLaw
 
@@ -43,7 +43,7 @@ def carried_over(ball: Ball, radius: RadialLaw) -> Forecast:
         return Forecast(radius, exact=True)
     lowest = space.curvature[0]
     if lowest >= 0:
-        return Forecast(radius, exact=False, stretch=lambda t: np.minimum(t, space.injectivity_radius))
+        return Forecast(radius, exact=False, stretch=lambda t: np.minimum(t, space.diameter))
     b = math.sqrt(-lowest)
 
     def stretch(t: FloatArray) -> FloatArray:

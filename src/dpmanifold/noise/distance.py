@@ -18,8 +18,8 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, SamplerError
 from dpmanifold.manifolds import Manifold
-from dpmanifold.manifolds.base import shorten
-from dpmanifold.noise.areas import Area, area_of, checked_scale, farthest
+from dpmanifold.manifolds.vectors import shorten
+from dpmanifold.noise.areas import Area, area_of, checked_scale
 from dpmanifold.noise.radial import RadialLaw
 from dpmanifold.noise.source import (
     MAX_ROUNDS,
@@ -81,7 +81,7 @@ class DistanceLaw(ABC):
         self.scale = checked_scale(scale)
         self.footpoint = space.as_points(footpoint, "footpoint", batch=False)
         self.ball = ball
-        if float(space.dist(space.origin, self.footpoint)) > farthest(space):
+        if float(space.dist(space.origin, self.footpoint)) > space.farthest:
             raise InvalidArgumentError("footpoint is too far from the origin for double precision. Rescale the data.")
         self._area = area_of(space)
         if ball is None:
@@ -188,7 +188,7 @@ class DistanceLaw(ABC):
         # On flat spaces one addition, and what cannot be represented is cut off afterwards: post-processing.
         origin = self.space.origin
         total = self.space.log_coords(origin, self.footpoint) + c
-        return self.space.exp_coords(origin, shorten(total, farthest(self.space)))
+        return self.space.exp_coords(origin, shorten(total, self.space.farthest))
 
     def _sample_truncated(self, ball: Ball, n: int, source: RandomSource) -> tuple[Array, int]:
         points = np.empty((n, *self.space.shape), dtype=self.space.dtype)
@@ -232,7 +232,7 @@ class DistanceLaw(ABC):
         """Refuse a law that would put draws where an exponential overflows."""
         if self.space.is_flat or math.isfinite(self._area.end):
             return
-        if float(self.radius.sf(farthest(self.space))) > _LOST:
+        if float(self.radius.sf(self.space.farthest)) > _LOST:
             raise InvalidArgumentError(
                 f"scale = {self.scale:.4g} is too large on {self.space!r}: draws would leave what double precision can "
                 "represent. Use more records, a weaker promise or a smaller ball."
@@ -290,7 +290,7 @@ def _inside_from_edge(kind: type[DistanceLaw], space: Manifold, scale: float, en
     draws = max(_EDGE_DRAWS // 10, min(_EDGE_DRAWS, 30_000 // space.dim))  # a plan must not take long
     c, _ = draw_coords(space, area_of(space), law, draws, SimulationSource(0))
     worst = 1.0
-    for direction in _edge_directions(space):
+    for direction in space.edge_directions():
         edge = space.exp_coords(space.origin, radius * direction)
         share = float((space.dist(space.origin, space.exp_coords(edge, c)) <= radius).mean())
         worst = min(worst, share - 4 * math.sqrt(share * (1 - share) / draws))
@@ -328,19 +328,3 @@ def require_below_one(log_ratio: FloatArray) -> None:
     """Stop if an acceptance probability exceeds 1 by more than rounding (NaN included): a proof would be wrong."""
     if not (log_ratio <= _EXCESS).all():
         raise SamplerError("an acceptance probability rose above 1. Please report this.")
-
-
-def _edge_directions(space: Manifold) -> list[FloatArray]:
-    """Directions in which the edge is looked at: the first frame direction and, for matrices, extreme ones."""
-    first = np.zeros(space.dim)
-    first[0] = 1.0
-    if len(space.shape) == 1:
-        return [first]
-    k = space.shape[0]
-    isotropic = np.zeros(space.dim)
-    isotropic[:k] = 1 / math.sqrt(k)
-    if k == 1:
-        return [first]
-    opposed = np.zeros(space.dim)
-    opposed[:2] = math.sqrt(0.5), -math.sqrt(0.5)
-    return [first, isotropic, opposed]

@@ -13,6 +13,7 @@ is a function of public numbers and of random bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
@@ -25,7 +26,7 @@ from scipy import integrate
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import KendallShapes, Manifold, Sphere
-from dpmanifold.manifolds.sphere import log_sinc
+from dpmanifold.manifolds.vectors import log_sinc
 from dpmanifold.noise.areas import checked_scale
 from dpmanifold.noise.exact import checked_grid, checked_law
 from dpmanifold.noise.lazy import (
@@ -100,7 +101,7 @@ def riemannian_point(
     point = _checked_footpoint(space, footpoint)
     source = checked_source(source)
     bits = first_bits(float(np.abs(space.origin).max()), grid)
-    draw = _sphere_numbers if isinstance(space, Sphere) else _shape_numbers
+    draw = _NUMBERS[type(space)]
     with precision_kept():
         uniforms = Uniforms(radial.needs, bits, source)
         while not settled(uniforms, partial(radial.accepted, uniforms)):
@@ -142,19 +143,40 @@ def place_point(space: Manifold, numbers: npt.ArrayLike) -> Array:
     """
     _refuse_other(space)
     array = numeric_array(numbers, "numbers")
-    flat = space.shape[0] * (2 if isinstance(space, KendallShapes) else 1)
+    flat = size(space)
     if array.shape != (flat,) or array.dtype.kind != "f":
         raise InvalidArgumentError(f"numbers must be real and of shape ({flat},) on {space!r}, got {shown(array)}.")
-    largest = np.abs(array).max()
-    if not 0 < largest < math.inf:
+    most = np.abs(array).max()
+    if not 0 < most < math.inf:
         return space.origin.copy()
     # By a power of two, exactly: the squares of huge or tiny numbers leave the doubles.
-    array = np.ldexp(array, -int(np.frexp(largest)[1]))
-    if isinstance(space, KendallShapes):
-        array = array.view(np.complex128)
-        if space.degenerate(array):
-            return space.origin.copy()
+    array = np.ldexp(array.astype(np.float64, copy=False), -int(np.frexp(most)[1]))
+    array = array.view(space.dtype)
+    if space.degenerate(array):
+        return space.origin.copy()
     return space.project(array)
+
+
+def size(space: Manifold) -> int:
+    """Return how many numbers are drawn: the coordinates of the surrounding space.
+
+    Examples
+    --------
+    >>> size(Sphere(2)), size(KendallShapes(5))
+    (3, 10)
+    """
+    return int(space.origin.view(np.float64).size)
+
+
+def largest(space: Manifold, radius: float) -> float:
+    """Return a bound on the coordinates of a point within `radius` of the origin, for the choice of a grid.
+
+    Examples
+    --------
+    >>> largest(Sphere(2), 0.5)
+    1.0
+    """
+    return float(np.abs(space.origin).max())
 
 
 def acceptance(space: Manifold, law: str, scale: float) -> float:
@@ -185,7 +207,7 @@ def usable(space: Manifold, law: str, scale: float) -> bool:
     >>> usable(Sphere(45), "laplace", 1.0), usable(Sphere(1), "laplace", 1e5), usable(Hyperbolic(2), "laplace", 0.1)
     (True, True, False)
     """
-    return isinstance(space, (Sphere, KendallShapes)) and acceptance(space, law, scale) >= _LEAST_ACCEPTED
+    return type(space) in _NUMBERS and acceptance(space, law, scale) >= _LEAST_ACCEPTED
 
 
 @dataclass(frozen=True)
@@ -326,10 +348,9 @@ class _WideCircle(_Radial):
 
 def _radial_of(space: Manifold, law: str, scale: float) -> _Radial:
     _refuse_other(space)
-    law, scale = checked_law(law), checked_scale(scale)
-    if isinstance(space, Sphere):
-        return _radial(law, space.dim, space.dim - 1, 0, float(space.origin[0]), scale)
-    return _radial(law, space.dim, space.dim - 2, 1, 1.0, scale)
+    law, scale, facts = checked_law(law), checked_scale(scale), space.rank_one
+    assert facts is not None  # as every space has that is registered below
+    return _radial(law, space.dim, facts.single, facts.double, facts.radius, scale)
 
 
 @lru_cache(maxsize=256)
@@ -382,6 +403,11 @@ def _shape_numbers(space: Manifold, footpoint: Array, angle: arb, gaussian: list
     return [part for z in drawn for part in (z.real, z.imag)]
 
 
+_Numbers = Callable[[Manifold, Array, arb, list[arb]], list[arb]]
+_NUMBERS: dict[type[Manifold], _Numbers] = {Sphere: _sphere_numbers, KendallShapes: _shape_numbers}
+"""How a point is moved by an angle in a random direction, on each class of spaces that is drawn on here."""
+
+
 def _aligned(z: list[acb], origin: Array) -> list[acb]:
     """Turn a pre-shape so that its inner product with the origin is real and above 0 (it is 0 with probability 0)."""
     overlap = _inner([acb(entry.real, entry.imag) for entry in origin.tolist()], z)
@@ -407,7 +433,7 @@ def _size(z: list[acb]) -> arb:
 
 
 def _refuse_other(space: object) -> None:
-    if not isinstance(space, (Sphere, KendallShapes)):
+    if type(space) not in _NUMBERS:
         raise InvalidArgumentError(
             f"exact draws about a point are known on Sphere and KendallShapes, got {type(space).__name__}. "
             "Add noise in the tangent space of a public centre instead (dpmanifold.noise.noisy_vector)."
@@ -417,7 +443,7 @@ def _refuse_other(space: object) -> None:
 def _checked_footpoint(space: Manifold, footpoint: object) -> Array:
     """Return the footpoint's entries. The messages say nothing of them."""
     array = numeric_array(footpoint, "footpoint")
-    kind = "c" if isinstance(space, KendallShapes) else "f"
+    kind = space.dtype.kind
     usable_entries = array.shape == space.shape and array.dtype.kind == kind and bool(np.isfinite(array).all())
     if not usable_entries or not (np.abs(array) > 0).any() or (kind == "c" and bool(space.degenerate(array))):
         raise InvalidArgumentError(f"footpoint must be a point of {space!r}: finite numbers of shape {space.shape}.")

@@ -13,7 +13,9 @@ Matrices are drawn in :mod:`dpmanifold.noise.exact_matrices`; here are hyperboli
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +24,9 @@ from flint import arb
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD, Hyperbolic, Manifold
-from dpmanifold.manifolds.base import shorten
+from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.noise import exact_matrices
-from dpmanifold.noise.areas import checked_scale, farthest
+from dpmanifold.noise.areas import checked_scale
 from dpmanifold.noise.exact import checked_grid, checked_law
 from dpmanifold.noise.lazy import (
     Uniforms,
@@ -86,10 +88,7 @@ def riemannian_point(
         raise InvalidArgumentError(_why_not(space, law, scale))
     point = _checked_footpoint(space, footpoint)
     with precision_kept():
-        if isinstance(space, SPD):
-            multiples = exact_matrices.drawn(point, scale, grid, source)
-        else:
-            multiples = _hyperbolic(float(space.origin[0]), point[1:].tolist(), scale, grid, source)
+        multiples = _CHARTS[type(space)].drawn(space, point, scale, grid, source)
     return as_doubles(multiples, grid)
 
 
@@ -116,16 +115,36 @@ def place_point(space: Manifold, numbers: npt.ArrayLike) -> Array:
     >>> place_point(Hyperbolic(2), [0.0, 0.0])
     array([1., 0., 0.])
     """
-    if not isinstance(space, Hyperbolic) and not _is_affine(space):
+    if not _known(space):
         raise InvalidArgumentError(_why_not(space, "laplace", 1.0))
     array = numeric_array(numbers, "numbers")
     if array.shape != (space.dim,) or array.dtype.kind != "f":
         raise InvalidArgumentError(f"numbers must be real, of shape ({space.dim},) on {space!r}, got {shown(array)}.")
     if not np.isfinite(array).all():
         return space.origin.copy()
-    if isinstance(space, SPD):
-        return exact_matrices.placed(space, array)
-    return space.exp_coords(space.origin, shorten(array, farthest(space)))
+    return _CHARTS[type(space)].placed(space, array)
+
+
+def size(space: Manifold) -> int:
+    """Return how many numbers are drawn: the coordinates of the chart.
+
+    Examples
+    --------
+    >>> size(Hyperbolic(2))
+    2
+    """
+    return space.dim
+
+
+def largest(space: Manifold, radius: float) -> float:
+    """Return a bound on the coordinates of a point within `radius` of the origin, for the choice of a grid.
+
+    Examples
+    --------
+    >>> largest(Hyperbolic(2), 0.5)
+    0.5
+    """
+    return radius
 
 
 def usable(space: Manifold, law: str, scale: float) -> bool:
@@ -142,15 +161,12 @@ def usable(space: Manifold, law: str, scale: float) -> bool:
     (True, False)
     """
     scale = checked_scale(scale)
-    if checked_law(law) != "laplace":
-        return False
-    if isinstance(space, Hyperbolic):
-        return Fraction(float(space.origin[0])) > (space.dim - 1) * Fraction(scale)
-    return isinstance(space, SPD) and _is_affine(space) and exact_matrices.usable(space, scale)
+    return checked_law(law) == "laplace" and _known(space) and _CHARTS[type(space)].usable(space, scale)
 
 
-def _hyperbolic(radius: float, spatial: list[float], scale: float, grid: int, source: RandomSource) -> list[int]:
+def _hyperbolic(space: Manifold, point: FloatArray, scale: float, grid: int, source: RandomSource) -> list[int]:
     """Draw normal coordinates at the origin, as multiples of 2^grid."""
+    radius, spatial = float(space.origin[0]), point[1:].tolist()
     d = len(spatial)
     uniforms = Uniforms(d + d + d % 2, first_bits(scale, grid - _bits_lost(radius / scale, d)), source)
 
@@ -192,12 +208,38 @@ def _bits_lost(inverse: float, d: int) -> int:
     return math.ceil(2 * min(reach, _FARTHEST) / math.log(2))
 
 
-def _is_affine(space: Manifold) -> bool:
-    return isinstance(space, SPD) and not space.is_flat
+class _Chart(NamedTuple):
+    """How one class of spaces is drawn on: the draw, the point that its numbers stand for, and where that works."""
+
+    drawn: Callable[[Manifold, FloatArray, float, int, RandomSource], list[int]]
+    placed: Callable[[Manifold, FloatArray], Array]
+    usable: Callable[[Manifold, float], bool]
+    on_flat: bool
+
+
+_CHARTS: dict[type[Manifold], _Chart] = {
+    Hyperbolic: _Chart(
+        _hyperbolic,
+        lambda space, numbers: space.exp_coords(space.origin, shorten(numbers, space.farthest)),
+        lambda space, scale: Fraction(float(space.origin[0])) > (space.dim - 1) * Fraction(scale),
+        on_flat=True,
+    ),
+    SPD: _Chart(
+        lambda space, point, scale, grid, source: exact_matrices.drawn(point, scale, grid, source),
+        exact_matrices.placed,
+        exact_matrices.usable,
+        on_flat=False,
+    ),
+}
+
+
+def _known(space: Manifold) -> bool:
+    chart = _CHARTS.get(type(space))
+    return chart is not None and (chart.on_flat or not space.is_flat)
 
 
 def _why_not(space: Manifold, law: str, scale: float) -> str:
-    if not isinstance(space, Hyperbolic) and not _is_affine(space):
+    if not _known(space):
         return (
             'these draws are known on Hyperbolic and SPD(k, metric="riemann"), k at least 2, got '
             f"{shown(space)}. On flat spaces add noise to coordinates (dpmanifold.noise.exact.noisy_vector)."

@@ -26,7 +26,7 @@ from scipy import special
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError, SamplerError
 from dpmanifold.linalg import symmetrize
-from dpmanifold.manifolds import SPD
+from dpmanifold.manifolds import Manifold
 from dpmanifold.noise.laplace import RiemannianLaplace
 from dpmanifold.noise.lazy import Uniforms, chi_square, first_bits, normals, precision_kept, rounded, settled
 from dpmanifold.noise.source import RandomSource
@@ -177,16 +177,17 @@ def _accepted(plan: Proposal, bits: int, source: RandomSource) -> Uniforms:
             return uniforms
 
 
-def placed(space: SPD, numbers: FloatArray) -> Array:
+def placed(space: Manifold, numbers: FloatArray) -> Array:
     """Return T T' for the factor T that finite numbers stand for; a matrix of the space whatever they are.
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import SPD
     >>> placed(SPD(2, metric="riemann"), np.array([0.0, 0.0, 2.0]))
     array([[1., 2.],
            [2., 5.]])
     """
-    k = space.size
+    k = len(space.origin)
     diagonal = np.exp(np.clip(numbers[:k], -_LONGEST_LOG, _LONGEST_LOG))
     largest = math.exp(_LONGEST_LOG)
     factor = np.eye(k)
@@ -201,11 +202,12 @@ def placed(space: SPD, numbers: FloatArray) -> Array:
     return np.asarray(symmetrize((vectors * lifted) @ vectors.T) * size)
 
 
-def usable(space: SPD, scale: float) -> bool:
+def usable(space: Manifold, scale: float) -> bool:
     """Return whether the law exists and enough proposals are accepted; judged with public numbers.
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import SPD
     >>> usable(SPD(3, metric="riemann"), 0.3), usable(SPD(3, metric="riemann"), 0.5)
     (True, False)
     """
@@ -213,12 +215,12 @@ def usable(space: SPD, scale: float) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _usable(space: SPD, scale: float) -> bool:
+def _usable(space: Manifold, scale: float) -> bool:
     try:
         law = RiemannianLaplace(space, space.origin, scale)
     except InvalidArgumentError:
         return False
-    return radius_acceptance(law, proposal(space.size, scale)) >= _LEAST_ACCEPTED
+    return radius_acceptance(law, proposal(len(space.origin), scale)) >= _LEAST_ACCEPTED
 
 
 def radius_acceptance(law: RiemannianLaplace, plan: Proposal) -> float:
@@ -226,6 +228,7 @@ def radius_acceptance(law: RiemannianLaplace, plan: Proposal) -> float:
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import SPD
     >>> matrices = SPD(9, metric="riemann")
     >>> law = RiemannianLaplace(matrices, matrices.origin, 0.05)
     >>> 0.7 < radius_acceptance(law, proposal(9, 0.05)) < 1

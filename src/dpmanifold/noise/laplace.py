@@ -6,12 +6,11 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds import SPD
 from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.source import RandomSource
 
-# The exact sampler on affine-invariant matrices accepts too rarely below this multiple of its rate.
-SPD_LIMIT = 1.5
+# Where the volume density is only known by a ceiling, draws are accepted too rarely below this multiple of its rate.
+_CEILING_LIMIT = 1.5
 
 
 class RiemannianLaplace(DistanceLaw):
@@ -53,9 +52,10 @@ class RiemannianLaplace(DistanceLaw):
         rate = self._area.rate
         if rate == 0:
             return
-        needed = rate * (SPD_LIMIT if isinstance(self.space, SPD) else 1.0)
+        bounded = self._area.log_ceiling is not None
+        needed = rate * (_CEILING_LIMIT if bounded else 1.0)
         if 1 / self.scale <= needed:
-            why = "exact draws become too rare" if isinstance(self.space, SPD) else "the law has infinite mass"
+            why = "exact draws become too rare" if bounded else "the law has infinite mass"
             raise InvalidArgumentError(
                 f"scale must be below {1 / needed:.6g} for the Laplace law on {self.space!r}, got {self.scale:.6g}: "
                 f"beyond it {why}. Use the wrapped Laplace law, which exists for every scale, or truncate to the ball."

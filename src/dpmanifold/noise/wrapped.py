@@ -16,8 +16,8 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Euclidean, Manifold
-from dpmanifold.manifolds.base import shorten
-from dpmanifold.noise.areas import checked_scale, farthest
+from dpmanifold.manifolds.vectors import shorten
+from dpmanifold.noise.areas import checked_scale
 from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.gaussian import RiemannianGaussian
 from dpmanifold.noise.laplace import RiemannianLaplace
@@ -58,7 +58,7 @@ class WrappedLaw(ABC):
         self.normalized = True
         self.radius_is_exact = space.is_flat
         self._shift = space.log_coords(self.center, self.value)
-        self._longest = farthest(space) - float(space.dist(space.origin, self.center))
+        self._longest = space.farthest - float(space.dist(space.origin, self.center))
         if not self._longest > 0:
             raise InvalidArgumentError("center is too far from the origin for double precision. Rescale the data.")
 

@@ -17,7 +17,6 @@ from dpmanifold.inference import Parts, Region
 from dpmanifold.inference.estimate import Estimate
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import get
-from dpmanifold.noise.areas import farthest
 from dpmanifold.release import Release
 
 # Of a mean without a region: the probability with which its noise stays inside what is drawn.
@@ -129,7 +128,7 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
     center = np.asarray(release.value)
     if isinstance(result, Region):
         estimate, frame = Estimate(result.release), ball.frame
-        at, most = estimate.mean.at, min(farthest(frame) / 2, 0.999 * frame.injectivity_radius)
+        at, most = estimate.mean.at, min(frame.farthest / 2, 0.999 * frame.injectivity_radius)
         level = f"{100 * result.level:g} % confidence region"
         said = f"{level}, longest half axis {result.axes()[0][0]:.3g}; error to expect {result.expected_error:.3g}"
         if result.covers_ball:
@@ -145,7 +144,7 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
             level,
             said,
         )
-    most = min(farthest(space) / 2, 0.999 * space.injectivity_radius)
+    most = min(space.farthest / 2, 0.999 * space.injectivity_radius)
     radius, label = 0.0, ""
     said = "without a ball no error can be stated: it depends on how closely the records agree"
     if not ball.is_whole:

@@ -20,8 +20,9 @@ from scipy import special
 
 from dpmanifold._check import FloatArray, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds import Hyperbolic, KendallShapes, Manifold, Sphere
-from dpmanifold.manifolds.base import EPS
+from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.facts import RankOne
+from dpmanifold.manifolds.vectors import EPS
 from dpmanifold.privacy.convert import gdp_sufficient_for, to_gdp
 from dpmanifold.privacy.promises import GDP, ApproxDP, Promise, PureDP
 
@@ -269,6 +270,7 @@ def loss_profile(space: Manifold, law: Law, scale: float, distance: float) -> Pr
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import Sphere
     >>> profile = loss_profile(Sphere(2), "gaussian", scale=0.3, distance=0.3)
     >>> profile.delta([0.0, 1.0]).round(6).tolist(), bool(profile.error(1.0) < 1e-11)
     ([0.377613, 0.121649], True)
@@ -276,14 +278,14 @@ def loss_profile(space: Manifold, law: Law, scale: float, distance: float) -> Pr
     if law not in ("gaussian", "laplace"):
         raise InvalidArgumentError(f"law must be 'gaussian' or 'laplace', got {shown(law)}.")
     scale, distance = positive_float(scale, "scale"), positive_float(distance, "distance")
-    _require_space(space)
+    facts = _rank_one(space)
     if distance >= space.injectivity_radius:
         raise InvalidArgumentError(
             f"distance must be below {space.injectivity_radius:.6g} on {space!r}, got {distance!r}: no two points are "
             "farther apart. Take the sensitivity of the statistic."
         )
     # Shapes of triangles are a sphere of curvature 4; a sphere of any curvature is a unit sphere in other units.
-    shapes = isinstance(space, KendallShapes) and space.dim > 2
+    shapes = facts.double == 1 and space.dim > 2
     unit, end = (1.0, math.pi / 2) if shapes else (space.injectivity_radius / math.pi, math.pi)
     s, d = scale / unit, distance / unit
     largest = d / s if law == "laplace" else d / s * ((2 * end - d) / s) / 2
@@ -300,6 +302,7 @@ def tightest_mu(space: Manifold, law: Law, scale: float, distance: float) -> flo
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import Sphere
     >>> round(tightest_mu(Sphere(10), "gaussian", scale=1.0, distance=0.1) / 0.1, 4)
     0.4629
     """
@@ -318,6 +321,7 @@ def calibrate_gaussian(space: Manifold, distance: float, promise: Promise) -> fl
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import Sphere
     >>> round(calibrate_gaussian(Sphere(10), 0.1, GDP(0.2)), 4), 0.1 / 0.2
     (0.4036, 0.5)
     """
@@ -388,12 +392,13 @@ def _certified_mu(profile: Profile, target: float | None) -> float:
         more = np.concatenate([np.linspace(a, b, n + 1)[1:-1] for a, b, n in splits])
 
 
-def _require_space(space: object) -> None:
-    if isinstance(space, (Sphere, KendallShapes)):
-        return
+def _rank_one(space: Manifold) -> RankOne:
+    """Return the radial facts that the profiles are made of, or say why there are none."""
+    if isinstance(space, Manifold) and space.rank_one is not None:
+        return space.rank_one
     reason, remedy = "its law of direction is not known in closed form", "Use the wrapped laws"
-    if isinstance(space, Hyperbolic):
-        reason = "volume grows so fast that distance/mu is too small a scale and small mu out of reach at any scale"
-    elif isinstance(space, Manifold) and space.is_flat:
+    if isinstance(space, Manifold) and space.is_flat:
         reason, remedy = "the profile is that of a normal law", "Use dpmanifold.privacy.gaussian_scale"
+    elif isinstance(space, Manifold) and space.curvature[0] == space.curvature[1] < 0:
+        reason = "volume grows so fast that distance/mu is too small a scale and small mu out of reach at any scale"
     raise InvalidArgumentError(f"space must be a Sphere or KendallShapes, got {space!r}: {reason}. {remedy}.")

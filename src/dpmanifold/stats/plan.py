@@ -15,7 +15,6 @@ from dpmanifold import frechet
 from dpmanifold._check import fraction, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds import SPD
 from dpmanifold.mechanisms import attempt, candidates, checked_estimand, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.release import EXACT, FLOAT, NO_ERROR
@@ -178,7 +177,7 @@ class Plan:
         # On a narrow terminal a long name goes on in the next line; no number is ever cut.
         table.add_column("mechanism", overflow="fold")
         headings = ["scale", "error", "95 %", "/radius"]
-        if isinstance(self.ball.space, SPD):
+        if self.ball.space.distance_factor(0.0) is not None:
             headings.append("factor")
         for heading in headings:
             table.add_column(heading, justify="right", no_wrap=True)
@@ -251,7 +250,7 @@ def plan_mean(
             high,
             forecast.exact,
             error / ball.radius,
-            math.exp(min(error, 700.0)) if isinstance(ball.space, SPD) else None,
+            ball.space.distance_factor(error),
             mechanism.covers_timing,
             "exact" if mechanism.offers_exact(ball, calibration) else "float",
         )

@@ -78,13 +78,14 @@ def baseline_faults(ball: Ball, value: Array, noise: float) -> list[str]:
 
     On a sphere numbers differ by no more than the distance; matrices, seen from the centre, by no more than exp(r) - 1.
     """
-    apart, far, slack = value - ball.center, ball.radius, 0.0
-    if len(ball.space.shape) == 2:
-        undo = np.linalg.inv(np.linalg.cholesky(ball.center))
-        apart, far = undo @ apart @ undo.T, math.expm1(ball.radius)
-        slack = 16 * EPS * float(np.linalg.cond(ball.center)) * float(np.linalg.norm(apart))
-    fits = within(float(np.linalg.norm(apart)), 0.0, far, noise + slack)
-    return [] if fits else ["value: no noise of that scale carries stored numbers so far"]
+    if ball.space.stored is None:
+        return [f"mechanism: no baseline is known on {ball.space!r}"]
+    apart, far, slack = ball.space.stored.away(ball.center, value, ball.radius)
+    return (
+        []
+        if within(apart, 0.0, far, noise + slack)
+        else ["value: no noise of that scale carries stored numbers so far"]
+    )
 
 
 def rounding_of(ball: Ball, point: Array) -> float:

@@ -1,0 +1,1 @@
+"""The experiments of four papers, with the papers' own methods as baselines. What they return is not private."""
