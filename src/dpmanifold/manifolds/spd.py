@@ -9,7 +9,19 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.linalg import from_vecd, inspect, log_euclidean_mean, symmetrize, symmetrize_batch, to_vecd
+from dpmanifold.linalg import (
+    affine_factor,
+    affine_factors,
+    from_vecd,
+    gradient_sums,
+    inspect,
+    log_euclidean_mean,
+    pack_triangles,
+    symmetrize,
+    symmetrize_batch,
+    to_vecd,
+    unpack_triangles,
+)
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
 from dpmanifold.manifolds.facts import StoredNumbers
@@ -199,6 +211,33 @@ class SPD(Manifold):
     ) -> tuple[FloatArray, float]:
         """Weighted sum of matrix logarithms, flattened by vecd, without storing them; and the longest."""
         return self._geometry.weighted_log(self._array(p), self._array(q, "q"), weights, reach)
+
+    def pack(self, points: Array) -> Array:
+        """Return lower triangles, packed by rows."""
+        return pack_triangles(points)
+
+    def unpack(self, stored: Array) -> Array:
+        """Return whole matrices."""
+        return unpack_triangles(stored)
+
+    def log_sums(
+        self,
+        p: Array,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Exact sums of matrix logarithms, in one pass of the kernels where nothing is weighted."""
+        if weights is not None or self.is_flat:
+            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
+        if group is None:
+            inverse, power = affine_factor(p[0])
+            return gradient_sums(stored, inverse, power, bound, rows=rows)
+        inverses, powers = affine_factors(p)
+        return gradient_sums(stored, inverses, powers, bound, group=group, rows=rows)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Return the matrix with normal coordinates `c` at p."""
