@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,21 @@ POINT_TOLERANCE = 1e-6
 
 # Hyperbolic functions of about this many units still leave room for products of two of them.
 _FARTHEST = 290.0
+
+
+class RawPoints(NamedTuple):
+    """What one pass over raw records made of them. Data: not private.
+
+    Attributes
+    ----------
+    stored : packed points in the ball's frame, a row each; rows of odd records mean nothing
+    total : (1, dim), the exact sum of the logarithms, at the frame's origin, of all that are not odd
+    odd : which records were left to others, a boolean each: no points, or on the edge of the ball or beyond it
+    """
+
+    stored: Array
+    total: FloatArray
+    odd: Array
 
 
 class Manifold(ForPeople):
@@ -297,7 +313,24 @@ class Manifold(ForPeople):
         """
         return sum_and_longest(self.log_coords(p, q), weights)
 
-    # ---------------------------------------------------------------- passes over many trusted points
+    # ---------------------------------------------------------------- passes over many points
+
+    def clipped_points(
+        self, records: Array, center: Array, radius: float, *, out: Array | None = None, places: Array | None = None
+    ) -> RawPoints | None:
+        """Check raw records and move those inside a ball to its frame, packed: in one pass.
+
+        None on spaces without such a pass, or where it cannot read this array. What becomes of a record depends on
+        that record alone.
+
+        Parameters
+        ----------
+        records : (n, *shape), as a user gave them
+        center, radius : of the ball
+        out : where to write packed points; a new array, if none is given
+        places : (n,), the row of `out` for each record; its own by default
+        """
+        return None
 
     def pack(self, points: Array) -> Array:
         """Return points (n, *shape) as passes over many of them keep them: as they are, on most spaces."""

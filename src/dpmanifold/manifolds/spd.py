@@ -21,9 +21,10 @@ from dpmanifold.linalg import (
     symmetrize_batch,
     to_vecd,
     unpack_triangles,
+    whitened_triangles,
 )
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
-from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawPoints
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
@@ -211,6 +212,18 @@ class SPD(Manifold):
     ) -> tuple[FloatArray, float]:
         """Weighted sum of matrix logarithms, flattened by vecd, without storing them; and the longest."""
         return self._geometry.weighted_log(self._array(p), self._array(q, "q"), weights, reach)
+
+    def clipped_points(
+        self, records: Array, center: Array, radius: float, *, out: Array | None = None, places: Array | None = None
+    ) -> RawPoints | None:
+        """Whiten raw matrices by the centre, under the affine-invariant metric: they are read where they are."""
+        if self.is_flat or records.dtype.kind not in "fiu" or records.shape[1:] != self.shape:
+            return None
+        inverse, power = affine_factor(self._array(center))
+        stored, found = whitened_triangles(
+            records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out, places=places
+        )
+        return RawPoints(stored, found.totals(), np.asarray(found.status != 0))
 
     def pack(self, points: Array) -> Array:
         """Return lower triangles, packed by rows."""
