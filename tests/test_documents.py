@@ -1,5 +1,6 @@
 """What the documents show must run, and the bare package must not need more than it says."""
 
+import importlib.util
 import pathlib
 import re
 import subprocess
@@ -28,10 +29,41 @@ def test_every_bound_names_a_page_that_exists():
         assert (ROOT / function(ball, 10).proof).is_file()
 
 
+def pages():
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+
+
 def test_links_between_documents_lead_somewhere():
-    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+\.md)\)", page.read_text()):
+    for page in pages():
+        for target in re.findall(r"\]\(([^)#:]+\.(?:md|png|svg))(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).is_file(), f"{page.name}: {target}"
+
+
+def test_a_page_that_loads_from_elsewhere_is_found():
+    """The site's check sees scripts, styles, fonts and pictures of other machines, and lets links alone."""
+    spec = importlib.util.spec_from_file_location("offline", ROOT / "tools" / "pages" / "offline.py")
+    offline = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(offline)
+    inside = '<link href="a.css"><script src="b.js"></script><img src="c.png"><a href="https://example.org">there</a>'
+    assert offline.loads_from_elsewhere(inside, "html") == []
+    for outside in (
+        '<script src="https://example.org/x.js"></script>',
+        '<link rel="stylesheet" href="//example.org/x.css">',
+        '<img src="http://example.org/x.png">',
+        '<img srcset="a.png 1x, https://example.org/x.png 2x">',
+        '<style>@import "https://example.org/x.css";</style>',
+        '<p style="background: url(https://example.org/x.png)"></p>',
+    ):
+        assert len(offline.loads_from_elsewhere(inside + outside, "html")) == 1, outside
+    assert offline.loads_from_elsewhere("@font-face { src: url('https://example.org/x.woff2') }", "css")
+    assert not offline.loads_from_elsewhere("@font-face { src: url(fonts/x.woff2) }", "css")
+
+
+def test_the_theme_loads_nothing_from_elsewhere():
+    theme = ROOT / "tools" / "pages" / "theme"
+    for path in theme.rglob("*.*"):
+        text = path.read_text().replace("http://www.w3.org/2000/svg", "")  # the name of a format, never fetched
+        assert not re.search(r"https?://", text), path.name
 
 
 def test_bare_import_needs_base_dependencies_only():

@@ -6,7 +6,6 @@ number belongs: each is refused with its place in the record, so that nothing ri
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import json
 import math
@@ -17,20 +16,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpmanifold import manifolds
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError, InvalidDataError
 from dpmanifold.files import whole_file
-from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds import Manifold, space_from_text
 from dpmanifold.sensitivity import Sensitivity
 
-# A file that names a larger space, or one of another name, is not one of ours.
-_LARGEST_SPACE = 2_000
 _LONGEST_NAME = 200
 # More numbers than any release holds.
 _LONGEST_VECTOR = 1_000_000
-_SPACES = {"Euclidean", "Hyperbolic", "KendallShapes", "SPD", "Sphere"}
 # Answers are written for people who do not compute; computed again on another machine they differ by rounding.
 _ANSWER_ROUNDING = 1e-9
 
@@ -174,32 +169,6 @@ def _numbers(value: Any, name: str, shape: tuple[int, ...]) -> FloatArray:
 
 
 # -------------------------------------------------------------------- spaces, balls, bounds and values
-
-
-def space_from_text(text: Any) -> Manifold:
-    """Rebuild a space from its repr, by its name and literal arguments alone: nothing is evaluated.
-
-    Examples
-    --------
-    >>> space_from_text('SPD(3, metric="riemann")')
-    SPD(3, metric="riemann")
-    """
-    call = None
-    with contextlib.suppress(SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
-        call = ast.parse(text, mode="eval").body if len(text) <= _LONGEST_NAME else None
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _SPACES):
-        raise InvalidDataError(f"not a space: {str(text)[:_LONGEST_NAME]!r}.")
-    try:
-        arguments = [ast.literal_eval(a) for a in call.args]
-        keywords = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except ValueError as problem:
-        raise InvalidDataError(f"not a space: {text!r}.") from problem
-    if any(isinstance(a, int) and a > _LARGEST_SPACE for a in [*arguments, *keywords.values()]):
-        raise InvalidDataError(f"not a space: {text!r} is larger than a release can hold.")
-    space = getattr(manifolds, call.func.id)(*arguments, **keywords)
-    if not isinstance(space, Manifold):
-        raise InvalidDataError(f"not a space: {text!r}.")
-    return space
 
 
 def ball_to_dict(ball: Ball) -> dict[str, Any]:

@@ -20,7 +20,6 @@ import numpy as np
 from dpmanifold.ball import Ball
 from dpmanifold.facts import array_text
 from dpmanifold.inference import Conclusion, Interval, Region, TwoSampleTest
-from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold
 from dpmanifold.privacy import in_plain_words
 from dpmanifold.release import NO_ERROR, Release
 from dpmanifold.stats import verify
@@ -232,7 +231,7 @@ def _rests_on(base: Release) -> str:
         mark = _SIMULATED if ball.simulated else ""
         return (
             f"<p>There is no ball: records may lie anywhere, and none was moved. They are "
-            f"{html.escape(_space_words(ball.space))}.{stated}{mark} It needs no public knowledge of where records "
+            f"{html.escape(ball.space.describe())}.{stated}{mark} It needs no public knowledge of where records "
             f"lie; but {NO_ERROR}.</p>"
         )
     return (
@@ -251,21 +250,7 @@ def _ball_words(ball: Ball, outer: Ball | None = None) -> str:
             f"It was found privately, as part of this promise, in a public one of radius {outer.radius:.5g}{known}."
         )
     mark = _SIMULATED if ball.simulated else ""
-    return f"{html.escape(_space_words(ball.space))}, radius {ball.radius:.5g}. {source}{mark}"
-
-
-def _space_words(space: Manifold) -> str:
-    match space:
-        case SPD(size=k):
-            metric = "affine-invariant" if not space.is_flat else "log-Euclidean"
-            return f"{k} × {k} symmetric positive definite matrices with the {metric} distance"
-        case KendallShapes(landmarks=k):
-            return f"shapes of {k} landmarks in the plane"
-        case Hyperbolic():
-            return f"points of hyperbolic space of dimension {space.dim}"
-        case Euclidean():
-            return f"vectors of {space.dim} number{'' if space.dim == 1 else 's'}"
-    return f"directions, unit vectors of {space.shape[0]} numbers"
+    return f"{html.escape(ball.space.describe())}, radius {ball.radius:.5g}. {source}{mark}"
 
 
 # -------------------------------------------------------------------- the picture

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import pathlib
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,53 +11,78 @@ import numpy as np
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.data._files import NIFTI_SUFFIXES, TABLE_SUFFIXES, suffix_of
-from dpmanifold.data.coordinates import angle_columns
+from dpmanifold.data.landmarks import column_of_specimens
+from dpmanifold.data.readers import read_for
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
+from dpmanifold.manifolds import Manifold, space_from_text
+from dpmanifold.manifolds.registry import spelled
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.records import ball_from_dict, read_record
 from dpmanifold.release import Release
 from dpmanifold.stats import EACH_RECORD
 
-SPACES: dict[str, Callable[[int], Manifold]] = {
-    "euclidean": Euclidean,
-    "sphere": Sphere,
-    "hyperbolic": Hyperbolic,
-    "kendall": KendallShapes,
-    "spd": SPD,
-    "spd-riemann": lambda k: SPD(k, metric="riemann"),
-}
 WHOLE_SPACE = "whole-space"
 EACH = "each-record"
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _MOST_CLASSES = 10_000
 
 
-def space_of(name: str, size: int | None, shape: tuple[int, ...] | None = None) -> Manifold:
-    """Return a space by name; without a size, that of records of the given shape."""
-    if name not in SPACES:
-        raise InvalidArgumentError(f"--space must be one of {', '.join(SPACES)}, got {name!r}.")
+def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None) -> Manifold:
+    """Return a space by name and size, or by its text in full; without a size, that of records of the given shape."""
+    if "(" in name:
+        if size is not None:
+            raise InvalidArgumentError(f"--space {name} brings its size with it: leave out --size.")
+        return _in_full(name)
+    kind, keywords = _spelled(name)
+    sizes = _sizes(size)
     if size is None:
         if shape is None:
-            raise InvalidArgumentError("--size must be given: the dimension d, landmarks k or matrix size k.")
-        size = _size_from(name, shape)
-    return SPACES[name](size)
+            raise InvalidArgumentError(
+                "--size must be given: the dimension d, landmarks k or matrix size k; several as in 5,2."
+            )
+        sizes = kind.sizes_of(shape)
+        if sizes is None:
+            raise InvalidArgumentError(
+                f"--size must be given: records of shape {shape} do not tell which {name} they are of. Or give the "
+                f"space in full, such as --space {kind(*kind.example, **keywords)!r}."
+            )
+    try:
+        return kind(*(sizes or ()), **keywords)
+    except TypeError:
+        wanted = len(kind.example)
+        raise InvalidArgumentError(
+            f"--size {size} does not fit {name}, which has {wanted} size{'' if wanted == 1 else 's'}: such as "
+            f"{kind(*kind.example, **keywords)!r}, which --space also takes in full."
+        ) from None
 
 
-def _size_from(name: str, shape: tuple[int, ...]) -> int:
-    """Return the size that records of this shape have: k for matrices and landmarks, d for vectors."""
-    if len(shape) == 2:
-        return shape[0]
-    width = shape[0] if shape else 0
-    if name in ("spd", "spd-riemann"):
-        side = math.isqrt(width)
-        if side * side == width:
-            return side
-        return int((math.isqrt(8 * width + 1) - 1) // 2)
-    if name == "kendall":
-        return width // 2
-    return width if name == "euclidean" else width - 1
+def kind_of(name: str) -> type[Manifold]:
+    """Return the class of a space by its name or its text in full."""
+    return type(_in_full(name)) if "(" in name else _spelled(name)[0]
+
+
+def _in_full(text: str) -> Manifold:
+    try:
+        return space_from_text(text)
+    except InvalidDataError as problem:
+        raise InvalidArgumentError(f"--space: {problem}") from None
+
+
+def _spelled(name: str) -> tuple[type[Manifold], dict[str, Any]]:
+    try:
+        return spelled(name)
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(f"--{problem}") from None
+
+
+def _sizes(text: str | None) -> tuple[int, ...] | None:
+    """Return the sizes of a space, such as 3, or 5,2 for a space with two."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(_WHOLE.fullmatch(part) for part in parts):
+        raise InvalidArgumentError(f"--size must be a whole number, or several as in 5,2; got {text!r}.")
+    return tuple(int(part) for part in parts)
 
 
 def promise_of(epsilon: float | None, delta: float | None, mu: float | None, rho: float | None) -> Promise:
@@ -102,28 +125,21 @@ def center_of(space: Manifold, text: str | None) -> Array:
     Without one it is the identity or zero; directions and shapes have no such point, and it must be said.
     """
     if text is None:
-        if isinstance(space, (Sphere, KendallShapes)):
+        center = space.natural_center
+        if center is None:
             raise InvalidArgumentError(
                 f"--center is missing: {space!r} has no natural middle. Give numbers such as 0,0,1, or a file with one "
                 "point that may be shown (a template, an axis of the instrument)."
             )
-        return space.origin
+        return center
     try:
         numbers = np.array([float(part) for part in text.split(",")])
     except ValueError:
         numbers = np.asarray(data.load_array(text))
-    if numbers.shape == (1,) and isinstance(space, SPD):
-        return float(numbers[0]) * np.eye(space.size)
-    landmarks = isinstance(space, KendallShapes) and numbers.shape == (space.landmarks, 2)
-    if landmarks or numbers.shape == space.shape or numbers.ndim == 1:
-        numbers = numbers[None]
     try:
-        records = data.as_records(numbers, space)
+        return space.read_point(numbers)
     except InvalidDataError as problem:
         raise InvalidArgumentError(f"--center {text} is no point of {space!r}: {problem}") from None
-    if len(records) != 1:
-        raise InvalidArgumentError(f"--center {text} holds {len(records)} points. Give one.")
-    return np.asarray(space.project(records[0]))
 
 
 def read_ball(path: str) -> Ball:
@@ -141,65 +157,62 @@ def read_ball(path: str) -> Ball:
 
 
 def records_of(
-    path: str,
-    key: str | None,
-    columns: str | None,
+    file: data.DataFile,
     name: str,
-    size: int | None,
+    size: str | None,
+    columns: str | None = None,
     normalize: bool = False,
     order: str | None = None,
     coordinates: str | None = None,
-    mask: str | None = None,
+    **options: str | None,
 ) -> tuple[Array, Manifold]:
-    """Return records of a file in the shape of their space, and the space. Arrays on disk stay there.
+    """Return records of an opened file in the shape of their space, and the space. Arrays on disk stay there.
 
     Landmarks of a table are paired by the names of their columns, and directions in degrees are known by theirs. With
-    `normalize` nearly valid records are moved onto the space, each by itself.
+    `normalize` nearly valid records are moved onto the space, each by itself. `options` are the format's own.
     """
     wanted = None if columns is None else [part.strip() for part in columns.split(",")]
-    suffix = suffix_of(path)
-    if mask is not None and suffix not in NIFTI_SUFFIXES:
-        raise InvalidArgumentError(f"--mask means nothing for {path}: it is for images of tensors, .nii and .nii.gz.")
-    if coordinates is not None and name != ("hyperbolic" if coordinates == "poincare" else "sphere"):
+    kind = kind_of(name)
+    if coordinates is not None and coordinates not in kind.coordinates:
         raise InvalidArgumentError(f"--coordinates {coordinates} means nothing for --space {name}. Leave it out.")
+    if "order" in file.options:
+        options, order = {**options, "order": order}, None
     try:
-        if name == "kendall" and suffix in (*TABLE_SUFFIXES, ".tps"):
-            array = data.load_landmarks(path, columns=wanted)[0]
-        elif suffix in NIFTI_SUFFIXES:
-            array, order = data.load_tensors(path, mask, order), None
-        else:
-            if name == "sphere" and suffix in TABLE_SUFFIXES and coordinates is None:
-                wanted, coordinates = angle_columns(path, wanted)
-            array = data.load_array(path, key=key, columns=wanted)
-        if coordinates is not None:
-            array = data.from_coordinates(array, coordinates)
+        array = read_for(kind, file, wanted, coordinates, **options)
         if array.ndim < 2:
             raise InvalidDataError(f"it must hold one record per row, got an array with {array.ndim} axes.")
         space = space_of(name, size, array.shape[1:])
         records = data.as_records(array, space, order)
     except InvalidDataError as problem:
-        words = str(problem).replace("columns=", "--columns").replace("order=", "--order ")
-        raise InvalidDataError(words if words.startswith(pathlib.Path(path).name) else f"{path}: {words}") from None
+        words = _as_options(str(problem))
+        raise InvalidDataError(words if words.startswith(file.path.name) else f"{file.path}: {words}") from None
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(_as_options(str(problem))) from None
     return (np.asarray(space.project(records)) if normalize else records), space
 
 
-def units_of(text: str, path: str, n: int) -> Any:
+def _as_options(words: str) -> str:
+    """Return a message of the library in the words of the command line."""
+    return words.replace("columns=", "--columns").replace("order=", "--order ")
+
+
+def units_of(text: str, file: data.DataFile | None, n: int) -> Any:
     """Return who owns each record: everybody one, a column or key of the data file, or a file (FILE or FILE:COLUMN)."""
-    return EACH_RECORD if text == EACH else column_of(text, path, n, "--units")
+    return EACH_RECORD if text == EACH else column_of(text, file, n, "--units")
 
 
-def column_of(text: str, path: str, n: int, option: str) -> Array:
+def column_of(text: str, opened: data.DataFile | None, n: int, option: str) -> Array:
     """Return one value per record: a column or key of the data file, or of another one (FILE or FILE:COLUMN).
 
     Of a table with a row per landmark, one value per specimen.
     """
     file, _, column = text.rpartition(":")
     labels = option == "--labels"
-    if suffix_of(path) in (*TABLE_SUFFIXES, ".npz"):
+    if opened is not None and opened.names:
         try:
-            found = _column(path, text, labels)
-            if len(found) != n and suffix_of(path) in TABLE_SUFFIXES:
-                by_specimen = data.specimen_column(path, text, labels)
+            found = opened.column(text, labels=labels)
+            if len(found) != n and isinstance(opened, data.Table):
+                by_specimen = column_of_specimens(opened, text, labels)
                 found = found if by_specimen is None else by_specimen
             return _one_each(found, text, n, option)
         except InvalidArgumentError:
@@ -207,12 +220,12 @@ def column_of(text: str, path: str, n: int, option: str) -> Array:
             if not (pathlib.Path(text).is_file() or (file and pathlib.Path(file).is_file())):
                 raise
     if file and pathlib.Path(file).is_file():
-        return _one_each(_column(file, column, labels), text, n, option)
+        return _one_each(data.open_file(file).column(column, labels=labels), text, n, option)
     if pathlib.Path(text).is_file():
         return _one_each(data.load_column(text, labels=labels), text, n, option)
     raise InvalidArgumentError(
-        f"{option} {text}: there is no such file, and {path} has no columns. Give a file with one id per record, "
-        f"or {EACH} for units of one record each."
+        f"{option} {text}: there is no such file, and {'the data' if opened is None else opened.path} has no columns. "
+        f"Give a file with one id per record, or {EACH} for units of one record each."
     )
 
 
@@ -220,13 +233,6 @@ def _one_each(found: Array, text: str, n: int, option: str) -> Array:
     if found.shape != (n,):
         raise InvalidDataError(f"{option} {text} holds {found.shape[0]} values for {n} records. Give one per record.")
     return found
-
-
-def _column(path: str, name: str, labels: bool) -> Array:
-    """Return a column of a table, or an array of an .npz file."""
-    if suffix_of(path) == ".npz":
-        return data.load_column(path, key=name)
-    return data.load_column(path, name, labels=labels)
 
 
 def class_words(text: str) -> list[str]:

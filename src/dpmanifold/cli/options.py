@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpmanifold.cli.arguments import SPACES
+from dpmanifold.manifolds import SPACES
 
 _BALL, _PROMISE, _OUT = "The public ball", "The promise (one kind)", "What to write"
 
@@ -37,9 +37,10 @@ Coordinates = Annotated[
     ),
 ]
 Mask = Annotated[str | None, typer.Option(help="An image that is above 0 in the voxels to take, with .nii or .nii.gz.")]
-Space = Annotated[str, typer.Option(help="One of: " + ", ".join(SPACES) + ".")]
-Size = Annotated[int | None, typer.Option(help="Dimension, landmarks or matrix size; from the records if left out.")]
-SizeAlone = Annotated[int | None, typer.Option(help="Dimension d, number of landmarks k, or size k of the matrices.")]
+_SPELLINGS = [name for kind in SPACES.own() for name in kind.spellings()]
+Space = Annotated[str, typer.Option(help="One of: " + ", ".join(_SPELLINGS) + "; or in full, such as 'SPD(3)'.")]
+Size = Annotated[str | None, typer.Option(help="Dimension, landmarks or matrix size; from the records if left out.")]
+SizeAlone = Annotated[str | None, typer.Option(help="Dimension d, number of landmarks k, or size k of the matrices.")]
 Units = Annotated[
     str,
     typer.Option(

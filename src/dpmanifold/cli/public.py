@@ -20,7 +20,8 @@ from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import json_safe
-from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
+from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.registry import examples
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, cautions
 from dpmanifold.stats import needed_promise, needed_units, plan_mean
@@ -30,7 +31,7 @@ _COLUMNS = """\
 error: how far the noise is expected to move the mean, as a distance; 95 %: what it stays below in 95 of 100 releases
 note: float: all digits of the noise together can tell more than is promised; leaks: how many steps a draw takes depends
 on the data"""
-_FACTOR = "factor: exp(error): a mean that is off by the error has every eigenvalue within this factor of the true one"
+_FACTOR = "factor: exp(error): a mean that is off by the error has every {} within this factor of the true one"
 _TITLES = {
     "frechet": "Mechanisms for the Fréchet mean",
     "tangent": "For the tangent mean (--estimand tangent)",
@@ -38,15 +39,6 @@ _TITLES = {
 }
 # How many units the limits of double precision are shown for; they hardly depend on it.
 _MANY = 1000
-
-_EXAMPLES: list[tuple[str, Manifold]] = [
-    ("euclidean", Euclidean(3)),
-    ("sphere", Sphere(2)),
-    ("hyperbolic", Hyperbolic(2)),
-    ("kendall", KendallShapes(8)),
-    ("spd", SPD(3)),
-    ("spd-riemann", SPD(3, metric="riemann")),
-]
 
 
 @guarded
@@ -65,14 +57,14 @@ def spaces(as_json: options.Json = False) -> None:
                 "flat": space.is_flat,
                 "hadamard": space.is_hadamard,
             }
-            for name, space in _EXAMPLES
+            for name, space in examples().items()
         ]
         say_json(facts)
         return
     table = Table(title="Spaces", box=box.SIMPLE)
     for heading in ("name", "in Python", "point", "curvature", "radius <"):
         table.add_column(heading, no_wrap=True)
-    for name, space in _EXAMPLES:
+    for name, space in examples().items():
         low, high = space.curvature
         most = _largest_radius(space)
         told = f"{most:.4f}" if most == space.radius_limit else f"about {math.floor(most or 0)}"
@@ -106,9 +98,9 @@ def mechanisms(as_json: options.Json = False) -> None:
     promises = {
         "pure": PureDP(0.5), "approximate": ApproxDP(0.5, 1e-6), "zCDP": ZCDP(0.5), "Gaussian": GDP(1.0),
     }  # fmt: skip
-    balls = {name: Ball(space, space.origin, 0.3) for name, space in _EXAMPLES}
+    balls = {name: Ball(space, space.origin, 0.3) for name, space in examples().items()}
     found = []
-    for mechanism in MECHANISMS.values():
+    for mechanism in MECHANISMS:
         able = [
             (name, kind)
             for name, ball in balls.items()
@@ -133,7 +125,7 @@ def mechanisms(as_json: options.Json = False) -> None:
             table.add_column(heading, no_wrap=heading == "name")
         for m, where, kept, note in found:
             if m.estimand == estimand:
-                shown = "all" if len(where) == len(_EXAMPLES) else ", ".join(where)
+                shown = "all" if len(where) == len(balls) else ", ".join(where)
                 table.add_row(m.name, shown, ", ".join(kept) if len(kept) < len(promises) else "all", note)
         say_table(table)
     say(
@@ -194,7 +186,7 @@ def plan(
         "\n".join(
             [
                 _COLUMNS,
-                *([_FACTOR] if isinstance(where, SPD) else []),
+                *([] if where.factor_of is None else [_FACTOR.format(where.factor_of)]),
                 "",
                 *(text.replace("refine=True", "--refine") for text in found.sentences()),
                 *sentences,
@@ -219,9 +211,9 @@ def _needs(
 @guarded
 def sensitivity_command(
     space: options.Space,
-    size: Annotated[int, typer.Option(help="Dimension d, number of landmarks k, or size k of the matrices.")],
     radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
     units: Annotated[int, typer.Option("-n", "--number", help="Number of units (people), public.")],
+    size: options.SizeAlone = None,
     as_json: options.Json = False,
 ) -> None:
     """Say how far one unit can move each statistic: the published bound and ours. Touches no data."""

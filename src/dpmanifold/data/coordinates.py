@@ -6,23 +6,16 @@ this is how the spaces take them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, numeric_array, shown
-from dpmanifold.data._files import PathLike, checked_file, listed
-from dpmanifold.data.tables import open_table, select_columns
+from dpmanifold._check import FloatArray, numeric_array, shown
+from dpmanifold.data._files import listed
+from dpmanifold.data.tables import Table, select_columns
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-
-_NAMES = {
-    ("lon", "lat"): "lonlat",
-    ("long", "lat"): "lonlat",
-    ("longitude", "latitude"): "lonlat",
-    ("dec", "inc"): "decinc",
-    ("declination", "inclination"): "decinc",
-}
-_STEEPEST = 90.0
+from dpmanifold.manifolds import SPACES
+from dpmanifold.manifolds.coordinates import Coordinates
 
 
 def from_coordinates(array: object, coordinates: str) -> FloatArray:
@@ -50,78 +43,49 @@ def from_coordinates(array: object, coordinates: str) -> FloatArray:
     >>> from_coordinates([[0.5, 0.0]], "poincare")
     array([[1.66666667, 1.33333333, 0.        ]])
     """
-    if coordinates not in COORDINATES:
-        raise InvalidArgumentError(f"coordinates must be one of {', '.join(COORDINATES)}, got {shown(coordinates)}.")
+    systems = _systems()
+    if coordinates not in systems:
+        raise InvalidArgumentError(f"coordinates must be one of {', '.join(systems)}, got {shown(coordinates)}.")
     values = numeric_array(array, "array")
     if values.ndim != 2 or values.shape[1] == 0 or values.dtype.kind == "c":
         raise InvalidDataError(f"array must hold one row of real coordinates per record, got shape {values.shape}.")
     with np.errstate(all="ignore"):
-        return COORDINATES[coordinates](values)
+        return systems[coordinates].read(values)
 
 
-def named_coordinates(names: Sequence[str]) -> str | None:
-    """Return the coordinates that two columns hold by their names, or None.
+def _systems() -> dict[str, Coordinates]:
+    """Return the systems of coordinates of all spaces, by name."""
+    return {name: system for kind in SPACES for name, system in kind.coordinates.items()}
 
-    >>> named_coordinates(["Longitude", "Latitude"]), named_coordinates(["x1", "x2"])
-    ('lonlat', None)
+
+def named_coordinates(names: Sequence[str], systems: Mapping[str, Coordinates]) -> str | None:
+    """Return the coordinates that columns hold by their names, or None.
+
+    >>> from dpmanifold.manifolds import Sphere
+    >>> named_coordinates(["Longitude", "Latitude"], Sphere.coordinates)
+    'lonlat'
     """
-    pair = [name.strip().casefold() for name in names]
-    return next((kind for known, kind in _NAMES.items() if list(known) == pair), None)
+    found = tuple(name.strip().casefold() for name in names)
+    return next((name for name, system in systems.items() if found in system.columns), None)
 
 
-def angle_columns(path: PathLike, columns: list[str] | None) -> tuple[list[str] | None, str | None]:
-    """Return the columns of a table of directions, and the coordinates they are by their names, if they are degrees.
+def coordinate_columns(
+    table: Table, columns: Sequence[str] | None, systems: Mapping[str, Coordinates]
+) -> tuple[Sequence[str] | None, str | None]:
+    """Return the columns of a table to read, and the coordinates they are by their names, if they are any.
 
-    Without `columns`, the one pair named like lon and lat, or dec and inc, whatever other columns there are.
+    Without `columns`, the one set named like those of a system (lon and lat, dec and inc), whatever other columns there
+    are.
     """
-    file = checked_file(path)
-    names = open_table(file).names
     if columns is not None:
-        return columns, named_coordinates(select_columns(names, columns, file))
-    folded = {name.strip().casefold(): name for name in names}
-    found = [[folded[first], folded[second]] for first, second in _NAMES if first in folded and second in folded]
+        return columns, named_coordinates(select_columns(table.names, columns, table.path), systems)
+    folded = {name.strip().casefold(): name for name in table.names}
+    known = [names for system in systems.values() for names in system.columns]
+    found = [[folded[name] for name in names] for names in known if all(name in folded for name in names)]
     if len(found) > 1:
-        raise InvalidArgumentError(
-            f"columns is needed: {file.name!r} has several of {listed(name for pair in found for name in pair)}. "
-            "Name one pair."
-        )
-    return (found[0], named_coordinates(found[0])) if found else (None, None)
+        several = listed(name for names in found for name in names)
+        raise InvalidArgumentError(f"columns is needed: {table.path.name!r} has several of {several}. Name one pair.")
+    return (found[0], named_coordinates(found[0], systems)) if found else (None, None)
 
-
-def _from_degrees(values: Array) -> FloatArray:
-    if values.shape[1] != 2:
-        raise InvalidDataError(
-            f"array must have 2 columns of degrees, got {values.shape[1]}. Choose them with columns=."
-        )
-    steep = np.abs(values[:, 1]) > _STEEPEST
-    if 2 * int(steep.sum()) > len(values):
-        raise InvalidDataError(
-            "most rows have more than 90 degrees in the second column, which is the latitude or inclination. Give the "
-            "longitude or declination first."
-        )
-    around, up = np.radians(values[:, 0]), np.radians(values[:, 1])
-    points = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
-    points[steep | ~np.isfinite(values).all(axis=1)] = np.nan
-    return points
-
-
-def _from_poincare(values: Array) -> FloatArray:
-    """Return (1 + |p|^2, 2p)/(1 - |p|^2), the stereographic projection from (-1, 0)."""
-    length = np.sqrt((values * values).sum(axis=1, keepdims=True))
-    # As a product, which keeps its digits close to the edge.
-    room = (1 - length) * (1 + length)
-    points = np.concatenate([1 + length * length, 2 * values], axis=1) / room
-    points[~(length[:, 0] < 1)] = np.nan
-    # On the hyperboloid to the last digit: the first coordinate from the others.
-    rest = points[:, 1:]
-    points[:, 0] = np.hypot(1.0, np.sqrt((rest * rest).sum(axis=1)))
-    return np.asarray(points)
-
-
-COORDINATES: dict[str, Callable[[Array], FloatArray]] = {
-    "lonlat": _from_degrees,
-    "decinc": _from_degrees,
-    "poincare": _from_poincare,
-}
 
 __all__ = ["from_coordinates"]

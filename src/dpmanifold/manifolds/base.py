@@ -16,7 +16,7 @@ and `as_points` refuses it; everything that takes a user's data calls `as_points
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_a
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.areas import Area, flat_area, sinh_ceiling
 from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne, StoredNumbers
+from dpmanifold.manifolds.people import ForPeople
 from dpmanifold.manifolds.vectors import EPS, shorten, sum_and_longest, unit_direction, vector_norm
 
 # How far a stored point may be from its space before it is refused rather than moved onto it. Wide
@@ -50,7 +51,7 @@ class RawSums(NamedTuple):
     odd: Array
 
 
-class Manifold(ABC):
+class Manifold(ForPeople):
     """A homogeneous Riemannian manifold with exact exponential and logarithm."""
 
     dim: int
@@ -144,11 +145,6 @@ class Manifold(ABC):
         return low, high
 
     # ---------------------------------------------------------------- points
-
-    @property
-    def record_shapes(self) -> dict[str, tuple[int, ...]]:
-        """What one record may look like: its shape, by the kind of its numbers ("f" real, "c" complex)."""
-        return {self.dtype.kind: self.shape}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._arguments()})"

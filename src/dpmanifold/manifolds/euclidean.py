@@ -40,6 +40,14 @@ class Euclidean(Manifold):
     def _arguments(self) -> str:
         return str(self.dim)
 
+    # ---------------------------------------------------------------- for people
+
+    def describe(self) -> str:
+        """Vectors of so many numbers."""
+        return f"vectors of {self.dim} number{'' if self.dim == 1 else 's'}"
+
+    # ---------------------------------------------------------------- points
+
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         return []
 

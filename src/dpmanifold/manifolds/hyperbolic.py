@@ -7,6 +7,8 @@ spatial entries decide the point; x_0 is recomputed from them, so that no point 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds.areas import Area, sinh_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.coordinates import POINCARE, Coordinates
 from dpmanifold.manifolds.vectors import (
     EPS,
     complete_basis,
@@ -63,6 +66,22 @@ class Hyperbolic(Manifold):
 
     def _arguments(self) -> str:
         return str(self.dim) if self._kappa == -1 else f"{self.dim}, curvature={self._kappa!r}"
+
+    # ---------------------------------------------------------------- for people
+
+    example = (2,)
+    coordinates: ClassVar[Mapping[str, Coordinates]] = {"poincare": POINCARE}
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """One less than the number of entries."""
+        return (shape[0] - 1,) if shape else None
+
+    def describe(self) -> str:
+        """Points of hyperbolic space."""
+        return f"points of hyperbolic space of dimension {self.dim}"
+
+    # ---------------------------------------------------------------- points
 
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -12,6 +12,8 @@ loops round in one of two ways, by where an entry lies in memory, and a record's
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.manifolds.areas import Area, projective_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
 from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne
+from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.vectors import (
     EPS,
     complete_basis,
@@ -73,13 +76,42 @@ class KendallShapes(Manifold):
         self.rank_one = RankOne(1.0, self.dim - 2, 1)
         self.extrinsic = _ExtrinsicBounds(self)
 
+    def _arguments(self) -> str:
+        return str(self.landmarks)
+
+    # ---------------------------------------------------------------- for people
+
+    example = (8,)
+    picture = "shape"
+    table_reader = "landmarks"
+    natural_center = None  # no shape is the middle of all
+
+    @classmethod
+    def spellings(cls) -> dict[str, dict[str, Any]]:
+        """By the name of the man."""
+        return {"kendall": {}}
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The first of two axes, or half the number of columns x1, y1, x2, y2, ..."""
+        return (shape[0] if len(shape) == 2 else shape[0] // 2,) if shape else None
+
+    def describe(self) -> str:
+        """Shapes of so many landmarks."""
+        return f"shapes of {self.landmarks} landmarks in the plane"
+
     @property
     def record_shapes(self) -> dict[str, tuple[int, ...]]:
         """Real landmarks (k, 2), or a complex pre-shape (k,)."""
         return {"f": (self.landmarks, 2), "c": self.shape}
 
-    def _arguments(self) -> str:
-        return str(self.landmarks)
+    def layouts(self) -> list[Layout]:
+        """Landmarks or pre-shapes as they are, or 2k columns."""
+        k = self.landmarks
+        real, flat, preshapes = plain_layouts(self.record_shapes)
+        return [real, replace(flat, words=f"{2 * k} columns x1, y1, x2, y2, ..."), preshapes]
+
+    # ---------------------------------------------------------------- points
 
     def _array(self, p: object, name: str = "p") -> Array:
         """Return pre-shapes: landmarks are centred and scaled, complex arrays are taken as they are."""

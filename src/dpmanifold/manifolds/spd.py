@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from dpmanifold.linalg import from_vecd, inspect, log_euclidean_mean, symmetrize
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
 from dpmanifold.manifolds.facts import StoredNumbers
+from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
+from dpmanifold.manifolds.triangles import ORDERS, from_triangles
 from dpmanifold.manifolds.vectors import EPS, vector_norm
 
 _METRICS: dict[str, type[SPDMetric]] = {"logeuclid": LogEuclideanMetric, "riemann": AffineInvariantMetric}
@@ -65,6 +68,53 @@ class SPD(Manifold):
 
     def _arguments(self) -> str:
         return str(self.size) if self.metric == "logeuclid" else f'{self.size}, metric="{self.metric}"'
+
+    # ---------------------------------------------------------------- for people
+
+    factor_of = "eigenvalue"
+
+    @classmethod
+    def spellings(cls) -> dict[str, dict[str, Any]]:
+        """One name for each metric."""
+        return {"spd": {}, "spd-riemann": {"metric": "riemann"}}
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The side of a matrix; of a row of numbers, of a whole one if they are a square, of a triangle if not."""
+        if len(shape) != 1:
+            return shape[:1] or None
+        side = math.isqrt(shape[0])
+        return (side if side * side == shape[0] else (math.isqrt(8 * shape[0] + 1) - 1) // 2,)
+
+    def describe(self) -> str:
+        """Matrices, and how they are compared."""
+        metric = "log-Euclidean" if self.is_flat else "affine-invariant"
+        return f"{self.size} × {self.size} symmetric positive definite matrices with the {metric} distance"
+
+    @property
+    def picture(self) -> str:
+        """Ellipsoids where there are some."""
+        return "tensors" if self.size in (2, 3) else "matrix"
+
+    def layouts(self) -> list[Layout]:
+        """Whole matrices as they are or row by row, or one triangle in one of several orders."""
+        width = self.size * (self.size + 1) // 2
+        triangle = Layout(
+            (width,),
+            f"{width} for the upper triangle",
+            self.shape,
+            read=lambda values, order: from_triangles(values, self, order),
+            orders=tuple(ORDERS),
+        )
+        # Found by shape: one number is the triangle of a matrix of size 1, in any order.
+        plain = plain_layouts(self.record_shapes)
+        return [*plain, triangle] if self.size > 1 else [triangle, *plain]
+
+    def read_point(self, numbers: Array) -> Array:
+        """Take a single number for that multiple of the identity."""
+        return float(numbers[0]) * np.eye(self.size) if numbers.shape == (1,) else super().read_point(numbers)
+
+    # ---------------------------------------------------------------- points
 
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         uneven, doubtful = inspect(array, POINT_TOLERANCE)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.manifolds.areas import Area, sphere_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.coordinates import DECINC, LONLAT, Coordinates
 from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne, StoredNumbers
 from dpmanifold.manifolds.vectors import (
     EPS,
@@ -58,6 +61,28 @@ class Sphere(Manifold):
 
     def _arguments(self) -> str:
         return str(self.dim) if self._kappa == 1 else f"{self.dim}, curvature={self._kappa!r}"
+
+    # ---------------------------------------------------------------- for people
+
+    example = (2,)
+    coordinates: ClassVar[Mapping[str, Coordinates]] = {"lonlat": LONLAT, "decinc": DECINC}
+    natural_center = None  # no direction is the middle of all
+
+    @classmethod
+    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """One less than the number of entries."""
+        return (shape[0] - 1,) if shape else None
+
+    def describe(self) -> str:
+        """Directions."""
+        return f"directions, unit vectors of {self.shape[0]} numbers"
+
+    @property
+    def picture(self) -> str:
+        """A globe where there is one."""
+        return "sphere" if self.dim == 2 else "tangent"
+
+    # ---------------------------------------------------------------- points
 
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         length = vector_norm(array) / self._radius

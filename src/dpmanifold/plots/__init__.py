@@ -22,11 +22,14 @@ from dpmanifold.plots.groups import test
 from dpmanifold.plots.landmarks import shape
 from dpmanifold.plots.matrices import matrix
 from dpmanifold.plots.nested import balls
+from dpmanifold.plots.pictures import PICTURES, Picture
 from dpmanifold.plots.planes import tangent
 from dpmanifold.plots.planning import plan, plan_curve
 from dpmanifold.plots.ranges import interval
 
 __all__ = [
+    "PICTURES",
+    "Picture",
     "balls",
     "interval",
     "matrix",

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
-from dpmanifold.manifolds import SPD, KendallShapes, Sphere
-from dpmanifold.plots.globe import sphere
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.groups import test
-from dpmanifold.plots.landmarks import shape
-from dpmanifold.plots.matrices import matrix
 from dpmanifold.plots.nested import balls
-from dpmanifold.plots.planes import tangent
+from dpmanifold.plots.pictures import picture_of_mean
 from dpmanifold.plots.planning import plan
 from dpmanifold.plots.ranges import interval
 from dpmanifold.release import Release
@@ -49,7 +45,7 @@ def show(result: object) -> Figure:
         case Release():
             return _release(result)
         case Region():
-            return _mean(result, result.mean)
+            return picture_of_mean(result, result.mean)
         case Interval():
             return interval(result)
         case TwoSampleTest():
@@ -68,7 +64,7 @@ def _release(release: Release) -> Figure:
     """Moments are released for what they tell about a mean or a variance: that is drawn."""
     match release.statistic:
         case "mean":
-            return _mean(release, release)
+            return picture_of_mean(release, release)
         case "variance":
             return interval(release)
         case "ball":
@@ -78,17 +74,3 @@ def _release(release: Release) -> Figure:
         case "fourth moment":
             return show(Interval(release))
     raise InvalidArgumentError(f"there is no picture of a {release.statistic}. Draw release.steps instead, one by one.")
-
-
-def _mean(result: Release | Region, mean: Release) -> Figure:
-    """Pick by the space."""
-    match mean.ball.space:
-        case SPD(size=2 | 3):
-            return tensors(result)
-        case SPD() if isinstance(result, Release):
-            return matrix(result)
-        case Sphere(dim=2):
-            return sphere(result)
-        case KendallShapes():
-            return shape(result)
-    return tangent(result)

@@ -9,7 +9,6 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region
-from dpmanifold.manifolds import Sphere
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.projection import Camera
@@ -47,7 +46,7 @@ def sphere(result: Release | Region, points: object = None) -> Figure:
     """
     spread = spread_of(result, "sphere")
     ball = spread.release.ball
-    if not isinstance(ball.space, Sphere) or ball.space.dim != 2:
+    if ball.space.picture != "sphere":
         raise InvalidArgumentError(f"sphere draws Sphere(2), got {ball.space!r}. Use tangent, which draws any space.")
     public = None if points is None else np.atleast_2d(ball.space.as_points(points, "points"))
     title = "Mean on the sphere and how sure it is" if isinstance(result, Region) else "Mean on the sphere"

@@ -11,7 +11,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region
-from dpmanifold.manifolds import SPD
+from dpmanifold.manifolds import SPD, Manifold
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import PUBLIC_DATA, footer_of, mark_of
 from dpmanifold.plots.projection import Camera
@@ -92,8 +92,8 @@ def _groups(releases: Mapping[Any, Release]) -> Figure:
     return figure
 
 
-def _require_size(space: object, remedy: str = "show(result)") -> None:
-    if not isinstance(space, SPD) or space.size not in (2, 3):
+def _require_size(space: Manifold, remedy: str = "show(result)") -> None:
+    if space.picture != "tensors":
         raise InvalidArgumentError(f"tensors draws SPD(2) and SPD(3), got {space!r}. Use {remedy} instead.")
 
 

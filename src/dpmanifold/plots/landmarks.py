@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -47,9 +47,10 @@ def shape(result: Release | Region, *, closed: bool = True) -> Figure:
     'Mean shape and how sure it is'
     """
     spread = spread_of(result, "shape")
-    space = spread.release.ball.space
-    if not isinstance(space, KendallShapes):
-        raise InvalidArgumentError(f"shape draws KendallShapes(k), got {space!r}. Use show(result).")
+    where = spread.release.ball.space
+    if where.picture != "shape":
+        raise InvalidArgumentError(f"shape draws KendallShapes(k), got {where!r}. Use show(result).")
+    space = cast(KendallShapes, where)
     title = "Mean shape and how sure it is" if isinstance(result, Region) else "Mean shape"
     releases = [parent_release(result)]
     mean = space.to_landmarks(spread.center)

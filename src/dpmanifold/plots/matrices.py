@@ -9,7 +9,6 @@ import numpy as np
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region
-from dpmanifold.manifolds import SPD
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import NOISE_LEVEL, parent_release, released_mean
@@ -42,7 +41,7 @@ def matrix(result: Release | Region) -> Figure:
     ['row', 'eigenvalue', '']
     """
     release = released_mean(result, "matrix")
-    if not isinstance(release.ball.space, SPD):
+    if release.ball.space.picture not in ("matrix", "tensors"):
         raise InvalidArgumentError(f"matrix draws SPD(k), got {release.ball.space!r}. Use show(result).")
     away = float(release.noise_quantile(NOISE_LEVEL))
     releases = [parent_release(result)]

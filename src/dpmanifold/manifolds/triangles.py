@@ -7,12 +7,15 @@ order they are: that gives the mistake away, and the message says which order wo
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.manifolds import SPD
+
+if TYPE_CHECKING:
+    from dpmanifold.manifolds.spd import SPD
 
 _Places = tuple[Array, Array]
 
@@ -39,6 +42,7 @@ def from_triangles(values: FloatArray, space: SPD, order: str | None) -> FloatAr
 
     Examples
     --------
+    >>> from dpmanifold.manifolds import SPD
     >>> from_triangles(np.array([[1.0, 2.0, 3.0, 0.1, 0.2, 0.3]]), SPD(3), "dipy")[0]
     array([[1. , 2. , 0.1],
            [2. , 3. , 0.2],

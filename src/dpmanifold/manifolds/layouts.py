@@ -1,0 +1,110 @@
+"""How the numbers of a table or an array become records of a space: the forms a space says it takes, in one place.
+
+A space lists its layouts (:meth:`Manifold.layouts`); reading goes by shape alone, a record at a time. Whether records
+are points of the space is checked by whatever takes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpmanifold._check import Array, numeric_array
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+if TYPE_CHECKING:
+    from dpmanifold.manifolds.base import Manifold
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One form in which a record may come.
+
+    Parameters
+    ----------
+    shape : of one record as it comes, such as (6,) for six columns
+    words : the same for people, as it stands in a list of the forms: "6 columns for the upper triangle"
+    becomes : shape of one record as the space takes it
+    kind : of its numbers, "f" real or "c" complex
+    read : from (n, *shape) and the name of an order, or None, to (n, *becomes), each record by itself; reshaped if left
+        out
+    orders : names of the orders that its columns may have, for `order=`
+
+    Examples
+    --------
+    >>> Layout((9,), "9 columns", (3, 3)).shape
+    (9,)
+    """
+
+    shape: tuple[int, ...]
+    words: str
+    becomes: tuple[int, ...]
+    kind: str = "f"
+    read: Callable[[Array, str | None], Array] | None = None
+    orders: tuple[str, ...] = ()
+
+
+def plain_layouts(shapes: dict[str, tuple[int, ...]]) -> list[Layout]:
+    """Return the forms that need no words of the space: records as they are, and with their numbers in one row.
+
+    Parameters
+    ----------
+    shapes : of one record, by the kind of its numbers (:attr:`Manifold.record_shapes`)
+
+    Examples
+    --------
+    >>> [layout.words for layout in plain_layouts({"f": (2, 3)})]
+    ['(n, 2, 3)', '6 columns']
+    """
+    found = []
+    for kind, shape in shapes.items():
+        named = "" if len(shapes) == 1 else {"f": "real ", "c": "complex "}[kind]
+        found.append(Layout(shape, f"{named}(n, {', '.join(map(str, shape))})", shape, kind))
+        if len(shape) > 1:
+            width = math.prod(shape)
+            found.append(Layout((width,), f"{width} columns", shape, kind))
+    return found
+
+
+def records_from(space: Manifold, array: object, order: str | None = None) -> Array:
+    """Return records in the shape that `space` wants, (n, *shape), from any form that it takes.
+
+    Theory: none; each record is read by itself. :func:`dpmanifold.data.as_records` is this function for users.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import SPD
+    >>> records_from(SPD(2), [[2.0, 0.5, 1.0]]).shape
+    (1, 2, 2)
+    """
+    values = numeric_array(array, "array")
+    layouts = space.layouts()
+    # Numbers of a kind that the space never takes are passed on in its own shape, and refused there for what they are.
+    kind = values.dtype.kind if any(layout.kind == values.dtype.kind for layout in layouts) else space.dtype.kind
+    found = next(
+        (one for one in layouts if one.kind == kind and values.shape[1:] == one.shape and values.ndim > 1), None
+    )
+    if order is not None and (found is None or not found.orders):
+        ordered = [one.words for one in layouts if one.orders]
+        raise InvalidArgumentError(
+            f"order means nothing for {space!r} and an array of shape {values.shape}: it is for "
+            f"{' and '.join(ordered) if ordered else 'the columns of a triangle of SPD matrices'}. Leave it out."
+        )
+    if found is None:
+        one_record = any(layout.kind == kind and values.shape == layout.becomes for layout in layouts)
+        raise InvalidDataError(
+            f"array must hold records of {space!r}: {_listed([layout.words for layout in layouts])}; got shape "
+            f"{values.shape}. " + ("One record is array[None]." if one_record else "Choose the columns with columns=.")
+        )
+    if found.read is not None:
+        return found.read(values, order)
+    return values if found.shape == found.becomes else values.reshape(len(values), *found.becomes)
+
+
+def _listed(words: list[str]) -> str:
+    """Return forms for a message: "a", "a or b", "a, b, or c"."""
+    if len(words) < 3:
+        return " or ".join(words)
+    return f"{', '.join(words[:-1])}, or {words[-1]}"

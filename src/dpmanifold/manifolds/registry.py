@@ -1,0 +1,123 @@
+"""The spaces by name: what JSON calls them, and how the command line spells them.
+
+A space is registered under the name of its class, by one line here, by `SPACES.register` in a script, or by an entry
+point `dpmanifold.spaces` of another distribution. Its text is `repr(space)`: the name and the arguments. It is read
+back by name and literal arguments alone; nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import itertools
+from typing import Any
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.euclidean import Euclidean
+from dpmanifold.manifolds.hyperbolic import Hyperbolic
+from dpmanifold.manifolds.kendall import KendallShapes
+from dpmanifold.manifolds.spd import SPD
+from dpmanifold.manifolds.sphere import Sphere
+from dpmanifold.registry import Registry
+
+# A text that names a larger space is not one of ours. The whole numbers of a space with parts count together.
+_LARGEST_SPACE = 2_000
+_LONGEST_TEXT = 200
+
+SPACES: Registry[type[Manifold]] = Registry("space", "dpmanifold.spaces")
+SPACES.register("Euclidean", Euclidean)
+SPACES.register("Sphere", Sphere)
+SPACES.register("Hyperbolic", Hyperbolic)
+SPACES.register("KendallShapes", KendallShapes)
+SPACES.register("SPD", SPD)
+
+
+def space_from_text(text: Any) -> Manifold:
+    """Rebuild a space from its repr, by its name and literal arguments alone: nothing is evaluated.
+
+    An argument is a number, a text, a tuple or list of arguments, or a space again.
+
+    Parameters
+    ----------
+    text : what `repr(space)` wrote
+
+    Raises
+    ------
+    InvalidDataError : it is not the text of a registered space, or of one too large for a release
+
+    Examples
+    --------
+    >>> space_from_text('SPD(3, metric="riemann")')
+    SPD(3, metric="riemann")
+    """
+    call = None
+    with contextlib.suppress(SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+        call = ast.parse(text, mode="eval").body if len(text) <= _LONGEST_TEXT else None
+    if not isinstance(call, ast.Call):
+        raise _no_space(text)
+    if sum(abs(size) for size in _whole_numbers(call)) > _LARGEST_SPACE:
+        raise InvalidDataError(f"not a space: {text!r} is larger than a release can hold.")
+    return _built(call, text)
+
+
+def _built(call: ast.Call, text: str) -> Manifold:
+    """Return the space that a call in the text names."""
+    kind = SPACES.find(call.func.id) if isinstance(call.func, ast.Name) else None
+    if kind is None:
+        raise _no_space(text)
+    arguments = [_argument(node, text) for node in call.args]
+    keywords = {str(keyword.arg): _argument(keyword.value, text) for keyword in call.keywords}
+    try:
+        return kind(*arguments, **keywords)
+    except TypeError as problem:
+        # Wrong in number or in name: Python's own words about the constructor.
+        raise InvalidDataError(f"not a space: {text!r}: {problem}.") from None
+
+
+def _argument(node: ast.expr, text: str) -> Any:
+    """Return an argument: a literal, a space, or a tuple or list of them."""
+    if isinstance(node, ast.Call):
+        return _built(node, text)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        found = [_argument(part, text) for part in node.elts]
+        return tuple(found) if isinstance(node, ast.Tuple) else found
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        raise _no_space(text) from None
+
+
+def _whole_numbers(call: ast.Call) -> list[int]:
+    return [node.value for node in ast.walk(call) if isinstance(node, ast.Constant) and isinstance(node.value, int)]
+
+
+def _no_space(text: object) -> InvalidDataError:
+    return InvalidDataError(f"not a space: {str(text)[:_LONGEST_TEXT]!r}.")
+
+
+def spelled(name: object) -> tuple[type[Manifold], dict[str, Any]]:
+    """Return the class that a name on the command line stands for, and the keywords of its constructor.
+
+    Examples
+    --------
+    >>> spelled("spd-riemann")
+    (<class 'dpmanifold.manifolds.spd.SPD'>, {'metric': 'riemann'})
+    """
+    # Lazily: what the library has itself is found without looking at other distributions.
+    for kind in itertools.chain(SPACES.own(), SPACES):
+        if name in kind.spellings():
+            return kind, kind.spellings()[str(name)]
+    raise InvalidArgumentError(f"space must be one of {', '.join(examples())}, got {shown(name)}.")
+
+
+def examples() -> dict[str, Manifold]:
+    """Return a small space for every name on the command line.
+
+    Examples
+    --------
+    >>> examples()["sphere"]
+    Sphere(2)
+    """
+    return {name: kind(*kind.example, **keywords) for kind in SPACES for name, keywords in kind.spellings().items()}

@@ -1,0 +1,61 @@
+"""Pictures of a mean by the names that spaces know them by (:attr:`Manifold.picture`).
+
+Another distribution adds one by an entry point `dpmanifold.pictures`, or a script by `PICTURES.register`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpmanifold.inference import Region
+from dpmanifold.plots.globe import sphere
+from dpmanifold.plots.glyphs import tensors
+from dpmanifold.plots.landmarks import shape
+from dpmanifold.plots.matrices import matrix
+from dpmanifold.plots.planes import tangent
+from dpmanifold.registry import Registry
+from dpmanifold.release import Release
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a mean on some spaces.
+
+    Parameters
+    ----------
+    draw : from the release of a mean, or a region, to a figure
+    regions : whether it shows a region; where it does not, regions are drawn by "tangent"
+    """
+
+    draw: Callable[[Any], Figure]
+    regions: bool = True
+
+
+PICTURES: Registry[Picture] = Registry("picture", "dpmanifold.pictures")
+PICTURES.register("tangent", Picture(tangent))
+PICTURES.register("tensors", Picture(tensors))
+PICTURES.register("matrix", Picture(matrix, regions=False))
+PICTURES.register("sphere", Picture(sphere))
+PICTURES.register("shape", Picture(shape))
+
+
+def picture_of_mean(result: Release | Region, mean: Release) -> Figure:
+    """Draw a mean, alone or with its region, as its space wants it drawn.
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
+    >>> release = dpm.private_mean([[0.1, 0.2]] * 50, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+    >>> picture_of_mean(release, release).texts[0].get_text()
+    'Mean and its noise'
+    """
+    picture = PICTURES.get(mean.ball.space.picture)
+    if isinstance(result, Region) and not picture.regions:
+        picture = PICTURES.get("tangent")
+    return picture.draw(result)
