@@ -456,6 +456,12 @@ def _release_from(record: Any, depth: int) -> Release:
         **_shrunken(known, ball),
         **_exact(known, plain["arithmetic"]),
     )
+    answers = known.get("answers")
+    if isinstance(answers, dict) and "estimand" in answers and release.mechanism not in MECHANISMS:
+        raise InvalidDataError(
+            f"its mechanism {release.mechanism!r} is not known here, and nothing it answers can be checked: install "
+            "the distribution that offers it"
+        )
     refuse_wrong_answers(known, release)
     return release
 

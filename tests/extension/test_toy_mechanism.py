@@ -85,6 +85,15 @@ def test_one_that_nobody_knows_can_be_used_and_is_not_verified(tmp_path):
     assert "cube-laplace" in " ".join(found.wrong)
 
 
+def test_a_file_says_which_distribution_is_missing(forgotten, tmp_path):
+    MECHANISMS.register("cube-laplace", CUBE)
+    release = dpm.private_mean(records(), BALL, dpm.PureDP(1.0), units=dpm.EACH_RECORD, mechanism=CUBE)
+    release.save(tmp_path / "mean.json")
+    MECHANISMS._items.pop("cube-laplace")
+    with pytest.raises(dpm.InvalidDataError, match=r"'cube-laplace' is not known here.*install the distribution"):
+        dpm.load(tmp_path / "mean.json")
+
+
 def test_a_name_means_one_thing(registered):
     class Impostor(CubeLaplace):
         name = "wrapped-laplace"
