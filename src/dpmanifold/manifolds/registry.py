@@ -54,7 +54,7 @@ def space_from_text(text: Any) -> Manifold:
     """
     call = None
     with contextlib.suppress(SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
-        call = ast.parse(text, mode="eval").body if len(text) <= _LONGEST_TEXT else None
+        call = ast.parse(text, mode="eval").body if isinstance(text, str) and len(text) <= _LONGEST_TEXT else None
     if not isinstance(call, ast.Call):
         raise _no_space(text)
     if sum(abs(size) for size in _whole_numbers(call)) > _LARGEST_SPACE:
