@@ -151,6 +151,6 @@ def test_an_entry_point_is_as_good_as_the_line(offer):
     SPACES._items.pop("Concentrations")
     with pytest.raises(dpm.InvalidDataError, match="not a space"):
         space_from_text("Concentrations(2, 3)")
-    offer(SPACES, "Concentrations", Concentrations)
+    offer(SPACES, "concentrations of substances", Concentrations)
     assert space_from_text("Concentrations(2, 3)") == Concentrations(2, 3)
     assert json.loads(run("spaces", "--json"))[-1]["example"] == "Concentrations(2, 3)"
