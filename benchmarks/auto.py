@@ -15,6 +15,7 @@ import sys
 import numpy as np
 
 from dpmanifold import GDP, SPD, ZCDP, ApproxDP, Ball, Euclidean, Hyperbolic, KendallShapes, PureDP, Sphere
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import MECHANISMS, attempt, choose
 from dpmanifold.noise import SystemSource
 
@@ -29,7 +30,7 @@ UNITS = 200
 def smallest(ball, promise):
     """Return the mechanism with the smallest forecast whose running time is covered, and its calibration."""
     able = []
-    for mechanism in MECHANISMS.values():
+    for mechanism in MECHANISMS:
         if (
             mechanism.automatic
             and not mechanism.baseline
@@ -58,10 +59,14 @@ def main(draws: int) -> None:
             exact = mechanism.offers_exact(ball, calibration)
 
             def exactly(mechanism=mechanism, calibration=calibration, mean=mean, ball=ball):
-                return mechanism.place(ball, mechanism.numbers(ball, calibration, mean, mean[None], source))
+                return mechanism.place(
+                    ball, mechanism.numbers(ball, calibration, mean, UnitPoints.of(mean[None], ball), source)
+                )
 
             one = np.stack([exactly() for _ in range(draws)]) if exact else np.repeat(mean[None], draws, axis=0)
-            two = np.asarray(other.law(ball, other_calibration, mean, mean[None]).sample(draws, rng=source))
+            two = np.asarray(
+                other.law(ball, other_calibration, mean, UnitPoints.of(mean[None], ball)).sample(draws, rng=source)
+            )
             ratio = frame.dist(mean, one).mean() / frame.dist(mean, two).mean() if exact else math.nan
             said = "exact" if exact else "float"
             print(f"{space!r:26}{promise!s:34}{mechanism.name:22}{said:11}{other.name:22}{ratio:20.3f}", flush=True)

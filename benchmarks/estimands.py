@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpmanifold import GDP, Ball, KendallShapes, PureDP, Sphere, frechet
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import get
 
 N, SETS, DRAWS = 100, 20, 200
@@ -36,7 +37,7 @@ def error(name, ball, privacy, make, home):
     calibration = mechanism.calibrate(ball, N, privacy)
     for seed in range(SETS):
         X = make(home, np.random.default_rng(seed))
-        points = ball.to_frame(X)
+        points = UnitPoints.of(ball.to_frame(X), ball)
         if mechanism.estimand == "frechet":
             at = mean = frechet.mean(X, ball).in_frame
         else:
@@ -87,7 +88,7 @@ def noise(console):
 def place(name, ball, X):
     """Return a mean without noise, in the frame."""
     mechanism = get(name)
-    return mechanism.place(ball, mechanism.vector(ball, ball.frame.origin, ball.to_frame(X)))
+    return mechanism.place(ball, mechanism.vector(ball, ball.frame.origin, UnitPoints.of(ball.to_frame(X), ball)))
 
 
 def clusters(ball, rng):

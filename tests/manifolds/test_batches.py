@@ -8,14 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, KendallShapes, Sphere
+from dpmanifold import Ball, KendallShapes, Sphere
+from laws.spaces import SPACES
 
 SIZES = (1, 2, 3, 7, 32)
-SPACES = [
-    Euclidean(1), Euclidean(3), Sphere(1), Sphere(2), Sphere(10), Hyperbolic(1), Hyperbolic(2), Hyperbolic(5),
-    KendallShapes(3), KendallShapes(4), KendallShapes(9), SPD(1), SPD(2), SPD(3), SPD(6),
-    SPD(2, metric="riemann"), SPD(3, metric="riemann"), SPD(6, metric="riemann"),
-]  # fmt: skip
 
 
 def maps_of(ball):

@@ -15,6 +15,7 @@ from flint import acb_mat, arb, arb_mat, ctx
 from scipy import stats
 
 from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, InvalidArgumentError, PureDP, Sphere
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import from_vecd
 from dpmanifold.mechanisms import get
 from dpmanifold.noise import RandomSource, RiemannianLaplace, SimulationSource, exact_hadamard, exact_matrices, lazy
@@ -520,6 +521,6 @@ def test_the_mechanism_draws_exactly(space):
     grid = mechanism.grid(ball, calibration)
     assert grid == grid_of(calibration.scale, ball.effective_radius)
     mean = footpoint_of(space, 0.5)
-    numbers = mechanism.numbers(ball, calibration, mean, mean[None], SimulationSource(0))
+    numbers = mechanism.numbers(ball, calibration, mean, UnitPoints.of(mean[None], ball), SimulationSource(0))
     assert (np.ldexp(numbers, -grid) % 1 == 0).all()
     assert space.dist(mean, mechanism.place(ball, numbers)) < 60 * space.dim * calibration.scale

@@ -7,7 +7,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, Ball, Euclidean, Hyperbolic, KendallShapes, PureDP, Sphere
-from dpmanifold.mechanisms import MECHANISMS, attempt
+from dpmanifold.mechanisms import MECHANISMS, attempt, get
 from dpmanifold.stats import sealed as room
 
 SPACES = [
@@ -58,7 +58,7 @@ QUESTIONS = {
     "test": lambda X, ball, privacy, **o: dpm.private_test(X, X[::-1], ball, privacy, refine=True, **o),
 }
 STEPS = {
-    "solving the mean": ("dpmanifold.frechet.mean", None),
+    "solving the mean": ("dpmanifold.frechet.UnitPoints.mean", None),
     "drawing": ("dpmanifold.mechanisms.base.Mechanism.draw", None),
     "drawing exactly": ("dpmanifold.mechanisms.vector.VectorMechanism.numbers", None),
     "making a point of what was drawn": ("dpmanifold.mechanisms.wrapped._Wrapped.place", None),
@@ -66,7 +66,9 @@ STEPS = {
     "taking over points": ("dpmanifold.ball.Ball.take_over", None),
     "locating the mean": ("dpmanifold.ball.Ball.locate", None),
     "moving back from the frame": ("dpmanifold.ball.Ball.from_frame", None),
-    "second moments": ("dpmanifold.frechet.second_moment", None),
+    "moments": ("dpmanifold.frechet.UnitPoints.mean_of", None),
+    "distances": ("dpmanifold.frechet.UnitPoints.each", None),
+    "moving points to another ball": ("dpmanifold.frechet.UnitPoints.in_ball", None),
     "counting": ("dpmanifold.stats.search.RadiusSearch._counts", None),
     "shrinking": ("dpmanifold.stats.shrinkage.Shrinkage.__call__", None),
 }
@@ -139,7 +141,7 @@ def _without_details(outline):
 def test_the_wrong_variant_is_seen(monkeypatch):
     """Were the door left open, a failing solver would show."""
     monkeypatch.setattr("dpmanifold.stats.draws.sealed", lambda compute, otherwise: compute())
-    monkeypatch.setattr("dpmanifold.frechet.mean", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("dpmanifold.frechet.UnitPoints.mean", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         dpm.private_mean(
             np.full((9, 2), 0.6), Ball(Sphere(1), [1.0, 0.0], 1.0), PureDP(1.0), units=EACH_RECORD, invalid="center",
@@ -165,15 +167,15 @@ def edge_configurations(space, radius, runs, seed):
 
 def ask_everything(space, radius, runs, seed):
     """Release a mean in every configuration, mechanisms in turn; returns which were asked."""
-    names, asked, able = [name for name, mechanism in MECHANISMS.items() if mechanism.automatic], set(), {}
+    names, asked, able = [mechanism.name for mechanism in MECHANISMS if mechanism.automatic], set(), {}
 
     def ways(ball, n, privacy):
         """Every mechanism that keeps the promise, in doubles and, where it can be, exactly."""
         for name in names:
-            found = attempt(MECHANISMS[name], ball, n, privacy)
+            found = attempt(get(name), ball, n, privacy)
             if not isinstance(found, str):
                 yield name, "float"
-                if MECHANISMS[name].offers_exact(ball, found[0]):
+                if get(name).offers_exact(ball, found[0]):
                     yield name, "exact"
 
     for number, (ball, X) in enumerate(edge_configurations(space, radius, runs, seed)):

@@ -17,6 +17,7 @@ from dpmanifold.audit.preimages import tangent_word_log_ratio
 from dpmanifold.audit.words import word_log_ratio
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.noise.source import Rng, as_source
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, best_guess
@@ -184,7 +185,7 @@ class _Target:
         """Return the difference of distances, or squares of them: for Riemannian laws the log likelihood ratio."""
         space = self.ball.space
         first, second = (space.dist(self.ball.from_frame(mean[None])[0], values) for mean in means)
-        power = 1 if "laplace" in self.mechanism.name else 2
+        power = 1 if self.mechanism.noise == "laplace" else 2
         return np.asarray(second**power - first**power)
 
     def _word_ratio(self, means: _Pair) -> Callable[[Array], FloatArray] | None:
@@ -196,7 +197,7 @@ class _Target:
             return lambda values: tangent_word_log_ratio(values, ball, *means, scale)
         return None
 
-    def _times(self, means: _Pair, points: _Pair) -> tuple[FloatArray, FloatArray]:
+    def _times(self, means: _Pair, points: tuple[UnitPoints, UnitPoints]) -> tuple[FloatArray, FloatArray]:
         """Time draws on both data sets in random order, so that a machine that slows down slows both."""
         bits = fresh_bits(self.rng, self.ball, self.arithmetic)
         sides = np.repeat([0, 1], self.each)

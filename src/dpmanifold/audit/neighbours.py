@@ -66,7 +66,7 @@ def _with_one_moved(name: str, ball: Ball, coords: FloatArray) -> Neighbours:
     return Neighbours(name, first, second)
 
 
-def hidden_in_frame(X: Array, ball: Ball, mechanism: Mechanism) -> tuple[Array, Array]:
+def hidden_in_frame(X: Array, ball: Ball, mechanism: Mechanism) -> tuple[Array, frechet.UnitPoints]:
     """Return the mean that a mechanism hides and the units' points, both in the ball's frame. NOT PRIVATE.
 
     Examples

@@ -7,11 +7,13 @@ the tolerance, and must show neither the residual nor the number of iterations.
 """
 
 from dpmanifold.frechet.gaps import extrinsic_gap, tangent_gap
+from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.solver import default_tol, gradient_rounding, lowest_tol, public_tol, safe_step_and_cap
 from dpmanifold.frechet.statistics import (
     MOMENT_BLOCK,
     FrechetMean,
     mean,
+    outer_products,
     record_points,
     second_moment,
     unit_averages,
@@ -23,11 +25,13 @@ from dpmanifold.frechet.statistics import (
 __all__ = [
     "MOMENT_BLOCK",
     "FrechetMean",
+    "UnitPoints",
     "default_tol",
     "extrinsic_gap",
     "gradient_rounding",
     "lowest_tol",
     "mean",
+    "outer_products",
     "public_tol",
     "record_points",
     "safe_step_and_cap",

@@ -10,8 +10,9 @@ from dpmanifold._check import Array, FloatArray, positive_float, positive_int, s
 from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, solve_groups
-from dpmanifold.linalg import weighted_sum
+from dpmanifold.linalg import to_vecd, weighted_sum
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import Manifold
 
@@ -129,6 +130,17 @@ def second_moment(vectors: FloatArray) -> FloatArray:
     return np.asarray(total / len(vectors))
 
 
+def outer_products(vectors: FloatArray) -> FloatArray:
+    """Return v v' of vectors (n, d) as vecd of symmetric matrices, (n, d(d+1)/2), whose norms are |v|^2.
+
+    Examples
+    --------
+    >>> outer_products(np.array([[1.0, 2.0]])).round(3)
+    array([[1.   , 4.   , 2.828]])
+    """
+    return to_vecd(vectors[:, :, None] * vectors[:, None, :])
+
+
 def unit_means(X: object, units: object, where: Ball | Manifold) -> Array:
     """Average each unit's records; returns (number of units, *shape), in the order of the sorted ids.
 
@@ -145,20 +157,23 @@ def unit_means(X: object, units: object, where: Ball | Manifold) -> Array:
     return problem.to_user(problem.points)
 
 
-def unit_points(X: object, ball: Ball, units: object = None) -> Array:
+def unit_points(X: object, ball: Ball, units: object = None) -> UnitPoints:
     """Return one point per unit in the ball's frame: records clipped, moved there and averaged. Not private.
 
-    Shape (number of units, *frame.shape). The mean of these points about the frame's origin is the mean of the data;
-    private statistics start from them.
+    The mean of these points about the frame's origin is the mean of the data; private statistics start from them.
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean
-    >>> unit_points([[1.0], [3.0], [9.0]], Ball(Euclidean(1), [1.0], 5.0), ["ann", "ann", "bob"])
+    >>> unit_points([[1.0], [3.0], [9.0]], Ball(Euclidean(1), [1.0], 5.0), ["ann", "ann", "bob"]).array()
     array([[1.],
            [5.]])
     """
-    return _Problem.prepare(X, ball, None, units, None, 200).points
+    records = ball.space.as_points(X, "X", batch=True)
+    if len(records) == 0:
+        raise InvalidDataError("X is empty. A mean needs at least one record.")
+    points = record_points(records, ball)
+    return UnitPoints.of(points, ball) if units is None else unit_averages(points, ball, units)
 
 
 def record_points(records: Array, ball: Ball) -> Array:
@@ -177,18 +192,18 @@ def record_points(records: Array, ball: Ball) -> Array:
     return points
 
 
-def unit_averages(points: Array, ball: Ball, units: object) -> Array:
-    """Average each unit's points, all in the ball's frame; returns (number of units, *frame.shape). Not private.
+def unit_averages(points: Array, ball: Ball, units: object) -> UnitPoints:
+    """Average each unit's points, all in the ball's frame. Not private.
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean
     >>> ball = Ball(Euclidean(1), [0.0], 5.0)
-    >>> unit_averages(np.array([[1.0], [3.0], [5.0]]), ball, ["ann", "ann", "bob"])
+    >>> unit_averages(np.array([[1.0], [3.0], [5.0]]), ball, ["ann", "ann", "bob"]).array()
     array([[2.],
            [5.]])
     """
-    return _average_units(ball.frame, ball, points, units, None, 200)[0]
+    return UnitPoints.of(_average_units(ball.frame, ball, points, units, None, 200)[0], ball, "unit")
 
 
 # -------------------------------------------------------------------- the problem, in its frame

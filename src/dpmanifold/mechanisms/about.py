@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms.base import Calibration, Mechanism
 from dpmanifold.noise.exact import grid_of, noisy_vector
 from dpmanifold.noise.exact_samplers import ExactSampler, exact_sampler
@@ -15,9 +16,6 @@ from dpmanifold.noise.source import RandomSource
 
 class AboutMean(Mechanism):
     """A Riemannian law about the mean; its draws are exact on spaces that the exact samplers know."""
-
-    noise: str
-    """"gaussian" or "laplace"."""
 
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether the space is known and draws there are accepted often enough."""
@@ -37,7 +35,7 @@ class AboutMean(Mechanism):
         return ball.space.dim if ball.space.is_flat else _sampler(ball).size(ball.frame)
 
     def numbers(
-        self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
+        self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
     ) -> FloatArray:
         """Return the coordinates of a drawn point, rounded to the grid."""
         grid = self.grid(ball, calibration)

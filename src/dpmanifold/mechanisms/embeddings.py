@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 
 import numpy as np
 
-from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.frechet.solver import blocks
-from dpmanifold.linalg import weighted_sum
+from dpmanifold.frechet import UnitPoints, outer_products
+from dpmanifold.linalg import from_vecd
 from dpmanifold.manifolds import KendallShapes, Manifold, Sphere
 from dpmanifold.manifolds.sphere import cap_ball
 from dpmanifold.manifolds.vectors import EPS, shorten, unit_direction, vector_norm
@@ -42,8 +40,8 @@ class Embedding(ABC):
         self.ball, self.frame = ball, ball.frame
 
     @abstractmethod
-    def average(self, points: Array) -> FloatArray:
-        """Return the average image of points (n, *frame.shape), shape (size,)."""
+    def average(self, points: UnitPoints) -> FloatArray:
+        """Return the average image of the units' points, shape (size,)."""
 
     @abstractmethod
     def place(self, vectors: FloatArray) -> Array:
@@ -56,11 +54,6 @@ class Embedding(ABC):
     @abstractmethod
     def forecast(self, radius: RadialLaw) -> Forecast:
         """Bound how far noise on the average carries the point, its length having this law."""
-
-    def _average(self, images: Iterable[FloatArray], n: int) -> FloatArray:
-        """Average blocks of images: pairwise in blocks and over blocks, within what the sensitivity allows for."""
-        sums = [weighted_sum(block, np.full(len(block), 1 / n)) for block in images]
-        return weighted_sum(np.array(sums), np.ones(len(sums)))
 
     def _logarithms(self, points: Array) -> FloatArray:
         """Normal coordinates at the frame's origin, no longer than the radius."""
@@ -76,10 +69,9 @@ class TangentEmbedding(Embedding):
         super().__init__(ball)
         self.size, self.longest = ball.space.dim, ball.effective_radius
 
-    def average(self, points: Array) -> FloatArray:
+    def average(self, points: UnitPoints) -> FloatArray:
         """Return the average logarithm."""
-        parts = blocks(len(points), self.frame)
-        return self._average((self._logarithms(points[part]) for part in parts), len(points))
+        return points.mean_of(self._logarithms, self.ball.radius)
 
     def place(self, vectors: FloatArray) -> Array:
         """Return the exponential, of vectors shortened to where it is one to one and can be computed."""
@@ -105,10 +97,9 @@ class SphereEmbedding(Embedding):
         self._shift = np.zeros(self.size)
         self._shift[0] = self.height
 
-    def average(self, points: Array) -> FloatArray:
+    def average(self, points: UnitPoints) -> FloatArray:
         """Return the average vector, less the centre of the Euclidean ball."""
-        parts = blocks(len(points), self.frame)
-        return self._average((shorten(points[part] - self._shift, self.longest) for part in parts), len(points))
+        return points.mean_of(lambda block: shorten(block - self._shift, self.longest), self.longest)
 
     def place(self, vectors: FloatArray) -> Array:
         """Return the direction, as a point; the origin where there is none."""
@@ -141,15 +132,17 @@ class ShapeEmbedding(Embedding):
         self._contrasts = contrasts / np.sqrt(steps * (steps + 1))[:, None]
         self._above = np.triu_indices(self.rows, 1)
 
-    def average(self, points: Array) -> FloatArray:
-        """Return the average matrix in coordinates."""
+    def _parts(self, points: Array) -> FloatArray:
+        """Return real and imaginary parts, unit vectors by construction: the origin's coordinate, real, then others."""
         c = self._logarithms(points)
         t = vector_norm(c)[:, None]
-        # Unit vectors by construction: the origin's coordinate, real, and then the others.
         across = np.sinc(t / np.pi) * c
         half = self.rows - 1
-        parts = np.hstack([np.cos(t), across[:, :half], across[:, half:]])
-        moment = frechet.second_moment(parts)
+        return np.hstack([np.cos(t), across[:, :half], across[:, half:]])
+
+    def average(self, points: UnitPoints) -> FloatArray:
+        """Return the average matrix in coordinates."""
+        moment = from_vecd(points.mean_of(lambda block: outer_products(self._parts(block)), 1.0))
         zeros = np.zeros((self.rows, self.rows))
         real, skew = moment[: self.rows, : self.rows].copy(), zeros
         # z = x + iy with y_0 = 0: the real part of z z* is xx' + yy', the imaginary part yx' - xy'.

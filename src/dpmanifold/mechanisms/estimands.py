@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.mechanisms.embeddings import Embedding, TangentEmbedding, extrinsic_embedding
@@ -22,6 +23,7 @@ from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.source import Rng, Size, as_shape, as_source
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
+from dpmanifold.sensitivity import Sensitivity
 
 
 class _Average(VectorMechanism):
@@ -43,9 +45,13 @@ class _Average(VectorMechanism):
             return "Gaussian noise keeps no pure promise"
         return self._unsuited(ball)
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """Bound the change of the average of the units' vectors."""
+        return self._embedding(ball).sensitivity(n)
+
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/epsilon or Delta/mu, the best that the promise allows."""
-        sensitivity = self._embedding(ball).sensitivity(n)
+        sensitivity = self.bound(ball, n, bound)
         if self.noise == "laplace":
             scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
             return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")
@@ -57,12 +63,12 @@ class _Average(VectorMechanism):
         embedding = self._embedding(ball)
         return embedding.forecast(self._noise(embedding.size, calibration.scale).radius)
 
-    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: Array) -> Law:
+    def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law of the noisy average as a point."""
         embedding = self._embedding(ball)
         return _PlacedLaw(embedding, embedding.average(points), self._noise(embedding.size, calibration.scale))
 
-    def vector(self, ball: Ball, mean: Array, points: Array) -> FloatArray:
+    def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
         """Return the average of the units' vectors; the Fréchet mean is not looked at."""
         return self._embedding(ball).average(points)
 

@@ -9,6 +9,7 @@ from abc import abstractmethod
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms.base import Calibration, Mechanism
 from dpmanifold.noise.exact import grid_of, noisy_vector
 from dpmanifold.noise.source import RandomSource
@@ -17,11 +18,8 @@ from dpmanifold.noise.source import RandomSource
 class VectorMechanism(Mechanism):
     """A vector plus Gaussian noise, or noise of density exp(-|z|/sigma), in Euclidean space."""
 
-    noise: str
-    """"gaussian" or "laplace"."""
-
     @abstractmethod
-    def vector(self, ball: Ball, mean: Array, points: Array) -> FloatArray:
+    def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
         """Return the doubles that the noise is added to, (d,), from the mean or the units' points in the frame."""
 
     def longest(self, ball: Ball) -> float:
@@ -45,7 +43,7 @@ class VectorMechanism(Mechanism):
         return ball.space.dim
 
     def numbers(
-        self, ball: Ball, calibration: Calibration, mean: Array, points: Array, source: RandomSource
+        self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
     ) -> FloatArray:
         """Return the noisy vector, rounded to the grid."""
         vector = self.vector(ball, mean, points)

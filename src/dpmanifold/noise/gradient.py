@@ -40,7 +40,7 @@ class GradientLaw:
     Parameters
     ----------
     ball : the public ball, and the support of the law
-    X : the records, one per unit, (n, *shape); clipped into the ball
+    X : the records, one per unit, (n, *shape); clipped into the ball. Or UnitPoints in the ball's frame
     scale : sigma of theory section 4, above 0
     tol : public bound on the gradient left at the computed mean; `frechet.default_tol` by default
 
@@ -68,12 +68,15 @@ class GradientLaw:
         self.space = ball.space
         self.scale = checked_scale(scale)
         self._frame = ball.frame
-        self._points = ball.to_frame(X)
+        self._points = X.array() if isinstance(X, frechet.UnitPoints) else ball.to_frame(X)
         if self._points.ndim != 1 + len(self._frame.shape) or len(self._points) == 0:
             raise InvalidDataError(f"X must be a batch of at least one record, got shape {np.shape(self._points)}.")
         self.tol = frechet.public_tol(ball, len(self._points), tol)
         require_room(ball, self.scale, self.tol)
-        self._mean = frechet.mean(self._points, ball.in_frame, tol=self.tol).in_frame
+        if isinstance(X, frechet.UnitPoints) and tol is None:
+            self._mean = X.mean()
+        else:
+            self._mean = frechet.mean(self._points, ball.in_frame, tol=self.tol).in_frame
         self._area = self._area_to(2 * ball.radius)
         self._knots, self._floor = self._gradient_floor()
         self._radius = self._radius_law()

@@ -59,12 +59,11 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
     ball, space = release.ball, release.ball.space
     ids = None if units is None else checked_units(units, number_of_records(X))
     outer = next((step.ball for step in release.steps if step.statistic == "ball"), ball)
-    records = space.as_points(X, "X", batch=True)
-    points = frechet.record_points(records, outer) if ids is None else frechet.unit_points(X, outer, ids)
+    points = frechet.unit_points(X, outer, ids)
     outside = 1 - outer.contains(X).mean()
     if outer != ball:
-        outside = 1 - ball.contains(outer.from_frame(points)).mean()
-        points = ball.take_over(outer, points)
+        outside = 1 - points.each(lambda block: ball.contains(outer.from_frame(block))).mean()
+        points = points.in_ball(ball)
     clipped_mean = ball.from_frame(hidden_mean(ball, get(release.mechanism), points)[None])[0]
     # Data all over a sphere may have no Fréchet mean: without a ball the mean that was hidden is all there is.
     true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=ids).value

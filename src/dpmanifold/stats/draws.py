@@ -15,6 +15,7 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Mechanism
 from dpmanifold.mechanisms.base import FRECHET, Draw
 from dpmanifold.mechanisms.vector import VectorMechanism
@@ -69,7 +70,7 @@ def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibratio
 # -------------------------------------------------------------------- means
 
 
-def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: Array, bits: Bits) -> Draw:
+def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: UnitPoints, bits: Bits) -> Draw:
     """Solve the mean of points in the ball's frame and draw about it. Never raises."""
     origin = ball.frame.origin
     # Other means are averages of the points themselves, which the mechanism gets anyway.
@@ -78,32 +79,31 @@ def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points
     return draw_about(ball, mechanism, calibration, mean, points, bits)
 
 
-def hidden_mean(ball: Ball, mechanism: Mechanism, points: Array) -> Array:
+def hidden_mean(ball: Ball, mechanism: Mechanism, points: UnitPoints) -> Array:
     """Return the mean of points in the ball's frame that a mechanism hides. NOT PRIVATE, and it may raise."""
     if isinstance(mechanism, VectorMechanism) and mechanism.estimand != FRECHET:
         return mechanism.place(ball, mechanism.vector(ball, ball.frame.origin, points))
-    tol = tolerance_of(mechanism, ball, len(points))
-    mean = frechet.mean(points, ball.in_frame, tol=tol).in_frame
+    mean = points.mean()
     # Elsewhere nothing is moved after the solver: the sensitivity is about what it returns.
     return ball.in_frame.pull_in(mean[None])[0] if mechanism.needs_inside else mean
 
 
 def draw_about(
-    ball: Ball, mechanism: Mechanism, calibration: Calibration, mean: Array, points: Array, bits: Bits
+    ball: Ball, mechanism: Mechanism, calibration: Calibration, mean: Array, points: UnitPoints, bits: Bits
 ) -> Draw:
     """Draw about a mean in the frame; where that fails, about the frame's origin. Never raises."""
     origin = ball.frame.origin
     exact = bits.exact and mechanism.offers_exact(ball, calibration)
 
-    def about(at: Array, units: Array) -> Draw:
+    def about(at: Array, units: UnitPoints) -> Draw:
         if not exact:
             return Draw(mechanism.draw(ball, calibration, at, units, bits.source))
         numbers = mechanism.numbers(ball, calibration, at, units, bits.source)
         return Draw(mechanism.place(ball, numbers), numbers, mechanism.grid(ball, calibration))
 
     def about_origin() -> Draw:
-        at_origin = np.broadcast_to(origin, (max(1, len(points)), *origin.shape)).copy()
-        return sealed(lambda: about(origin, at_origin), nothing)
+        at_origin = np.broadcast_to(origin, (len(points), *origin.shape))
+        return sealed(lambda: about(origin, UnitPoints.of(at_origin, ball, points.unit)), nothing)
 
     def nothing() -> Draw:
         """The last resort, which looks like any other draw."""

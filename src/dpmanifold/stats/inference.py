@@ -8,12 +8,13 @@ from typing import TypeVar
 import numpy as np
 
 from dpmanifold import frechet, sensitivity
-from dpmanifold._check import Array, FloatArray, open_fraction
+from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import Interval, Region, TwoSampleTest
-from dpmanifold.linalg import from_vecd, to_vecd
+from dpmanifold.linalg import from_vecd
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Mechanism, choose
 from dpmanifold.noise.source import Rng
@@ -26,7 +27,7 @@ from dpmanifold.stats.inputs import Told, divide, is_each_record, number_of_reco
 from dpmanifold.stats.mean import release_mean
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.sealed import sealed
-from dpmanifold.stats.variance import located, release_variance
+from dpmanifold.stats.variance import located, mean_power, release_variance
 
 # Fixed in advance, as shares of mu^2 (or rho): the mean and the second moment of a region or a test; the mean, the
 # variance and the fourth moment of an interval.
@@ -75,17 +76,17 @@ def private_region(
     (True, True)
     """
     level = open_fraction(level, "level")
-    points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
+    points = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
     require_ball(ball)
     refinement = Refinement(ball, len(points), _gaussian(privacy), refine, Wanted(_mean_name(ball)))
     plan = _Moments(ball, len(points), refinement.rest)
     refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "region")
-    steps = refinement.find(points, unit, bits)
+    steps = refinement.find(points, bits)
     plan = _suited(plan, steps)
     moved = refinement.move(steps, points) if plan.ball is not ball else points
-    return Region(plan.release(moved, unit, privacy, bits, NEIGHBOURS, steps, refinement.details), level)
+    return Region(plan.release(moved, privacy, bits, NEIGHBOURS, steps, refinement.details), level)
 
 
 def private_interval(
@@ -127,17 +128,17 @@ def private_interval(
     True
     """
     level = open_fraction(level, "level")
-    points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
+    points = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
     require_ball(ball)
     refinement = Refinement(ball, len(points), _gaussian(privacy), refine, Wanted(_mean_name(ball)))
     plan = _Spread(ball, len(points), refinement.rest)
     refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "interval")
-    steps = refinement.find(points, unit, bits)
+    steps = refinement.find(points, bits)
     plan = _suited(plan, steps)
     moved = refinement.move(steps, points) if plan.ball is not ball else points
-    return Interval(plan.release(moved, unit, privacy, bits, NEIGHBOURS, steps, refinement.details), level)
+    return Interval(plan.release(moved, privacy, bits, NEIGHBOURS, steps, refinement.details), level)
 
 
 def private_test(
@@ -187,28 +188,27 @@ def private_test(
         prepare(Y, ball, privacy, second_units, invalid, told, "second group"),
     ]
     require_ball(ball)
-    everybody = np.concatenate([points for points, _ in groups])
+    everybody = groups[0].joined(groups[1])
     refinement = Refinement(ball, len(everybody), _gaussian(privacy), refine, Wanted(_mean_name(ball)))
-    plans = [_Moments(ball, len(points), refinement.rest) for points, _ in groups]
+    plans = [_Moments(ball, len(points), refinement.rest) for points in groups]
     for plan in plans:
         refuse_inexact(arithmetic, plan.chosen[0], ball, plan.chosen[1])
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "two-sample test")
-    steps = refinement.find(everybody, groups[0][1], bits, NEIGHBOURS_BY_CLASS)
+    steps = refinement.find(everybody, bits, NEIGHBOURS_BY_CLASS)
     suited = [_suited(plan, steps) for plan in plans]
     # One ball for both: distances between the means are taken in it.
     used = suited if all(plan.ball is not ball for plan in suited) else plans
     first, second = (
         plan.release(
             refinement.move(steps, points) if plan.ball is not ball else points,
-            unit,
             privacy,
             bits,
             NEIGHBOURS_BY_CLASS,
             steps,
             refinement.details,
         )
-        for plan, (points, unit) in zip(used, groups, strict=True)
+        for plan, points in zip(used, groups, strict=True)
     )
     return TwoSampleTest(first, second, level)
 
@@ -230,8 +230,7 @@ class _About(ABC):
     @abstractmethod
     def release(
         self,
-        points: Array,
-        unit: str,
+        points: UnitPoints,
         total: Promise,
         bits: Bits,
         neighbours: str,
@@ -264,8 +263,7 @@ class _Moments(_About):
 
     def release(
         self,
-        points: Array,
-        unit: str,
+        points: UnitPoints,
         total: Promise,
         bits: Bits,
         neighbours: str,
@@ -275,21 +273,23 @@ class _Moments(_About):
         """Release the mean, then the second moment about it with the mean as its step."""
         ball, n, share = self.ball, self.n, self.shares[1]
         cost = compose([*(step.privacy for step in before), self.shares[0]]) if before else self.shares[0]
-        mean = release_mean(points, ball, cost, unit, self.chosen, True, bits, before, neighbours, details)
+        mean = release_mean(points, cost, self.chosen, True, bits, before, neighbours, details)
         at, apart = located(ball, mean.value)
         bound = sensitivity.of_second_moment(ball, n, away=apart)
         # Longer than the bound allows would be rounding: cut, so that the bound holds for what is computed.
         reach, dim = sensitivity.reach(ball, away=apart), ball.frame.dim
         exact = sealed(
-            lambda: to_vecd(frechet.second_moment(shorten(ball.frame.log_coords(at, points), reach))),
+            lambda: points.mean_of(
+                lambda block: frechet.outer_products(shorten(ball.frame.log_coords(at, block), reach)), reach**2
+            ),
             lambda: np.zeros(dim * (dim + 1) // 2),
         )
         scale = gaussian_scale(bound.value, share)
         moment = noisy(exact, "gaussian", scale, reach**2, bits)
         numbers = (scale, bound, apart)
         return _moment_release(
-            "second moment", from_vecd(moment.numbers), moment, ball, n, unit, (total, share), numbers, bits.private,
-            (mean,), neighbours,
+            "second moment", from_vecd(moment.numbers), moment, ball, n, points.unit, (total, share), numbers,
+            bits.private, (mean,), neighbours,
         )  # fmt: skip
 
 
@@ -308,8 +308,7 @@ class _Spread(_About):
 
     def release(
         self,
-        points: Array,
-        unit: str,
+        points: UnitPoints,
         total: Promise,
         bits: Bits,
         neighbours: str,
@@ -320,19 +319,19 @@ class _Spread(_About):
         ball, n, shares = self.ball, self.n, self.shares
         paid = [step.privacy for step in before]
         cost = compose([*paid, shares[0]]) if before else shares[0]
-        mean = release_mean(points, ball, cost, unit, self.chosen, True, bits, before, neighbours, details)
+        mean = release_mean(points, cost, self.chosen, True, bits, before, neighbours, details)
         both = compose([*paid, *shares[:2]])
-        variance = release_variance(points, ball, both, shares[1], unit, mean, 0.0, bits)
+        variance = release_variance(points, both, shares[1], mean, 0.0, bits)
         at, apart = located(ball, mean.value)
         bound = sensitivity.of_fourth_moment(ball, n, away=apart)
         reach = sensitivity.reach(ball, away=apart)
-        exact = sealed(lambda: float((np.minimum(ball.frame.dist(at, points), reach) ** 4).mean()), lambda: 0.0)
+        exact = sealed(lambda: mean_power(points, at, reach, 4), lambda: 0.0)
         scale = gaussian_scale(bound.value, shares[2])
         moment = noisy(exact, "gaussian", scale, reach**4, bits)
         numbers = (scale, bound, apart)
         return _moment_release(
-            "fourth moment", float(moment.numbers[0]), moment, ball, n, unit, (total, shares[2]), numbers, bits.private,
-            (variance,),
+            "fourth moment", float(moment.numbers[0]), moment, ball, n, points.unit, (total, shares[2]), numbers,
+            bits.private, (variance,),
         )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from dpmanifold._check import Array, shown
 from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import weighted_sum
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
 from dpmanifold.stats.curator import Curator, Tally, checked_curator
@@ -42,17 +43,6 @@ def is_each_record(units: object) -> bool:
     return isinstance(units, EachRecord) or (isinstance(units, str) and units == "each-record")
 
 
-@dataclass(frozen=True)
-class FlatMean:
-    """The mean of n records in the frame of a flat ball: what most mechanisms need of them. Data, and not private."""
-
-    value: Array
-    n: int
-
-    def __len__(self) -> int:
-        return self.n
-
-
 def checked_question(ball: object, privacy: object) -> None:
     """Refuse what is no ball or no promise."""
     if not isinstance(ball, Ball):
@@ -76,25 +66,23 @@ class Told:
 
 def prepare(
     X: object, ball: Ball, privacy: Promise, units: object, invalid: str, told: Told, group: str = ""
-) -> tuple[Array, str]:
-    """Return one point per unit in the ball's frame, and what a unit is called; or refuse."""
+) -> UnitPoints:
+    """Return one point per unit in the ball's frame, or refuse: the one place where records are looked at."""
     checked_question(ball, privacy)
     if number_of_records(X) == 0:
         raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
     tally = Tally()
-    if comes_in_blocks(X, ball, units):
-        points, ids = np.empty((len(X), *ball.frame.shape), dtype=ball.frame.dtype), None
-        for block, moved in _blocks(X, ball, invalid, tally):
-            points[block] = moved
+    if _comes_in_blocks(X, ball, units):
+        points = _each_record(X, ball, invalid, tally)
     else:
         records, replaced = checked_records(X, ball, invalid)
         ids = checked_units(units, len(records))
-        points = frechet.record_points(records, ball)
-        tally.add(ball, points, replaced)
-        points = points if ids is None else frechet.unit_averages(points, ball, ids)
+        moved = frechet.record_points(records, ball)
+        tally.add(ball, moved, replaced)
+        points = UnitPoints.of(moved, ball) if ids is None else frechet.unit_averages(moved, ball, ids)
     checked_number(len(points))
     tally.tell(told.curator, told.confirm, group)
-    return points, "record" if ids is None else "unit"
+    return points
 
 
 def checked_number(n: int) -> int:
@@ -104,20 +92,27 @@ def checked_number(n: int) -> int:
     return n
 
 
-def comes_in_blocks(X: object, ball: Ball, units: object) -> TypeGuard[Array]:
+def _comes_in_blocks(X: object, ball: Ball, units: object) -> TypeGuard[Array]:
     """Return whether records can be taken a block at a time: an array of which every record is a unit."""
     return is_each_record(units) and isinstance(X, np.ndarray) and len(X.shape) > len(ball.space.shape)
 
 
-def mean_in_one_pass(X: Array, ball: Ball, invalid: str, told: Told) -> FlatMean:
-    """Check, clip and average records of a flat ball, whose points are never stored: memory stays that of a block.
+def _each_record(X: Array, ball: Ball, invalid: str, tally: Tally) -> UnitPoints:
+    """Check, clip and move records. Points of a flat ball are not stored: their mean is, and blocks are made anew.
 
     Added pairwise in blocks and over blocks, so within the rounding that every mean allows for.
     """
-    tally = Tally()
-    sums = [weighted_sum(moved, np.full(len(moved), 1 / len(X))) for _, moved in _blocks(X, ball, invalid, tally)]
-    tally.tell(told.curator, told.confirm)
-    return FlatMean(weighted_sum(np.array(sums), np.ones(len(sums))), len(X))
+    if ball.space.is_flat:
+        parts = (moved for _, moved in _blocks(X, ball, invalid, tally))
+        sums = [weighted_sum(moved, np.full(len(moved), 1 / len(X))) for moved in parts]
+        mean = weighted_sum(np.array(sums), np.ones(len(sums)))
+        return UnitPoints(
+            ball, "record", len(X), lambda: (moved for _, moved in _blocks(X, ball, invalid, Tally())), mean
+        )
+    points = np.empty((len(X), *ball.frame.shape), dtype=ball.frame.dtype)
+    for block, moved in _blocks(X, ball, invalid, tally):
+        points[block] = moved
+    return UnitPoints.of(points, ball)
 
 
 def _blocks(X: Array, ball: Ball, invalid: str, tally: Tally) -> Iterator[tuple[slice, Array]]:

@@ -11,6 +11,7 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Mechanism
 from dpmanifold.noise.source import Rng
@@ -19,7 +20,6 @@ from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.stats.curator import Curator, Tally
 from dpmanifold.stats.draws import (
     Bits,
-    draw_about,
     draw_mean,
     fresh_bits,
     refuse_inexact,
@@ -28,16 +28,15 @@ from dpmanifold.stats.draws import (
     tolerance_of,
 )
 from dpmanifold.stats.inputs import (
-    FlatMean,
     Told,
     checked_flag,
     checked_number,
     checked_question,
     checked_records,
     checked_units,
-    comes_in_blocks,
     divide,
-    mean_in_one_pass,
+    is_each_record,
+    number_of_records,
     prepare,
     spend,
 )
@@ -111,20 +110,17 @@ def private_mean(
     checked_question(ball, privacy)
     shrinks = _checked_shrink(shrink)
     wanted = Wanted(mechanism, estimand)
-    points: Array | FlatMean
-    if ball.space.is_flat and comes_in_blocks(X, ball, units):
-        plan = MeanPlan(ball, checked_number(len(X)), privacy, wanted, refine, arithmetic)
-        points, unit = (
-            prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-            if plan.needs_points
-            else (mean_in_one_pass(X, ball, invalid, Told(curator, confirm)), "record")
-        )
+    told = Told(curator, confirm)
+    if is_each_record(units) and number_of_records(X) > 1:
+        # What public numbers refuse is refused before the records are looked at.
+        plan = MeanPlan(ball, number_of_records(X), privacy, wanted, refine, arithmetic)
+        points = prepare(X, ball, privacy, units, invalid, told)
     else:
-        points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
+        points = prepare(X, ball, privacy, units, invalid, told)
         plan = MeanPlan(ball, len(points), privacy, wanted, refine, arithmetic)
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, plan.label)
-    return plan.release(points, unit, privacy, project, bits, shrinks=shrinks)
+    return plan.release(points, privacy, project, bits, shrinks=shrinks)
 
 
 class MeanPlan:
@@ -140,7 +136,6 @@ class MeanPlan:
         self.refinement = Refinement(ball, n, share, refine, wanted)
         self.label = "mean with refined ball" if self.refinement.plan else "mean"
         self.chosen = self._chosen(ball, n)
-        self.needs_points = self.refinement.plan is not None or self.chosen[0].needs_points
 
     def _chosen(self, ball: Ball, n: int) -> tuple[Mechanism, Calibration]:
         mechanism, calibration, _ = self.wanted.choose(ball, n, self.refinement.rest)
@@ -149,8 +144,7 @@ class MeanPlan:
 
     def release(
         self,
-        points: Array | FlatMean,
-        unit: str,
+        points: UnitPoints,
         total: Promise,
         project: bool,
         bits: Bits,
@@ -158,25 +152,21 @@ class MeanPlan:
         details: dict[str, float] | None = None,
         shrinks: bool = True,
     ) -> Release:
-        """Draw; `total` is what the release states. The mean alone will do where `needs_points` is False."""
+        """Draw; `total` is what the release states."""
         details = {**(details or {}), **self.refinement.details}
-        ball, chosen = self.ball, self.chosen
-        steps: tuple[Release, ...] = ()
-        if not isinstance(points, FlatMean):
-            steps = self.refinement.find(points, unit, bits, neighbours)
-            if steps:
-                # Where the released ball does not suit the mechanism the outer one is used: decided by the release.
-                suited = sealed(lambda: self._chosen(steps[0].value, len(points)), lambda: None)
-                if suited is not None:
-                    points, ball, chosen = self.refinement.move(steps, points), steps[0].value, suited
-        return release_mean(points, ball, total, unit, chosen, project, bits, steps, neighbours, details, shrinks)
+        chosen = self.chosen
+        steps = self.refinement.find(points, bits, neighbours)
+        if steps:
+            # Where the released ball does not suit the mechanism the outer one is used: decided by the release.
+            suited = sealed(lambda: self._chosen(steps[0].value, len(points)), lambda: None)
+            if suited is not None:
+                points, chosen = self.refinement.move(steps, points), suited
+        return release_mean(points, total, chosen, project, bits, steps, neighbours, details, shrinks)
 
 
 def release_mean(
-    points: Array | FlatMean,
-    ball: Ball,
+    points: UnitPoints,
     privacy: Promise,
-    unit: str,
     chosen: tuple[Mechanism, Calibration],
     project: bool,
     bits: Bits,
@@ -190,11 +180,8 @@ def release_mean(
     Never raises: nothing behind the spend does.
     """
     mechanism, calibration = chosen
-    if isinstance(points, FlatMean):
-        nobody = np.empty((0, *ball.frame.shape))
-        draw = draw_about(ball, mechanism, calibration, points.value, nobody, bits)
-    else:
-        draw = draw_mean(ball, mechanism, calibration, points, bits)
+    ball = points.ball
+    draw = draw_mean(ball, mechanism, calibration, points, bits)
     if mechanism.baseline:
         value, project = sealed(lambda: _baseline_value(ball, draw.point), lambda: ball.center), False
     else:
@@ -215,7 +202,7 @@ def release_mean(
         sensitivity=calibration.sensitivity,
         ball=ball,
         n=len(points),
-        unit=unit,
+        unit=points.unit,
         tol=tolerance_of(mechanism, ball, len(points)),
         projected=project,
         private=bits.private,
@@ -328,7 +315,8 @@ def private_means(
     told = Told(curator, confirm)
     records, replaced = checked_records(X, ball, invalid)
     tally = Tally()
-    tally.add(ball, frechet.record_points(records, ball), replaced)
+    moved = frechet.record_points(records, ball)
+    tally.add(ball, moved, replaced)
     tally.tell(told.curator, told.confirm)
     ids = checked_units(units, len(records))
     names = list(classes)
@@ -340,27 +328,27 @@ def private_means(
     prepared = []
     for number, name in enumerate(names):
         mine = which == number
-        points, unit = prepare_class(records[mine], name, ball, privacy, units, None if ids is None else ids[mine])
-        prepared.append((name, points, unit, MeanPlan(ball, len(points), shares[0], wanted, refine, arithmetic)))
+        points = _class_points(moved[mine], name, ball, None if ids is None else ids[mine])
+        prepared.append((name, points, MeanPlan(ball, len(points), shares[0], wanted, refine, arithmetic)))
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "means by class")
     details = {"classes": float(len(names)), "classes a unit touches": float(spans)}
     return {
-        name: plan.release(points, unit, privacy, project, bits, NEIGHBOURS_BY_CLASS, details, shrinks)
-        for name, points, unit, plan in prepared
+        name: plan.release(points, privacy, project, bits, NEIGHBOURS_BY_CLASS, details, shrinks)
+        for name, points, plan in prepared
     }
 
 
-def prepare_class(
-    records: Array, name: Any, ball: Ball, privacy: Promise, units: object, ids: Array | None
-) -> tuple[Array, str]:
-    """Return the points of one class, or say which class is too small."""
-    if len(records) == 0:
+def _class_points(moved: Array, name: Any, ball: Ball, ids: Array | None) -> UnitPoints:
+    """Return the points of one class, given its records in the ball's frame, or say which class is too small."""
+    if len(moved) == 0:
         raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
+    points = UnitPoints.of(moved, ball) if ids is None else frechet.unit_averages(moved, ball, ids)
     try:
-        return prepare(records, ball, privacy, units if ids is None else ids, "raise", Told(confirm=True))
+        checked_number(len(points))
     except InvalidDataError as problem:
         raise InvalidDataError(f"class {name!r}: {problem}") from problem
+    return points
 
 
 def _class_numbers(labels: object, names: list[Any], n: int) -> Array:

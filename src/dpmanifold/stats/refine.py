@@ -12,6 +12,7 @@ import numpy as np
 from dpmanifold._check import Array, fraction
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import DPManifoldError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, choose
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import ApproxDP, Budget, Promise, PromiseError, PureDP, compose
@@ -85,7 +86,7 @@ def private_ball(
     True
     """
     coverage = fraction(coverage, "coverage")
-    points, unit = prepare(X, outer, privacy, units, invalid, Told(curator, confirm))
+    points = prepare(X, outer, privacy, units, invalid, Told(curator, confirm))
     require_ball(outer)
     plan = BallPlan.make(outer, len(points), divide(privacy, BALL_SHARES), coverage)
     if plan.obstacle is not None:
@@ -93,7 +94,7 @@ def private_ball(
     refuse_inexact(arithmetic, plan.mechanism, outer, plan.calibration)
     bits = fresh_bits(rng, outer, arithmetic)
     spend(budget, privacy, "ball")
-    return plan.release(points, privacy, unit, bits)
+    return plan.release(points, privacy, bits)
 
 
 @dataclass(frozen=True)
@@ -139,9 +140,8 @@ class BallPlan:
 
     def release(
         self,
-        points: Array,
+        points: UnitPoints,
         total: Promise,
-        unit: str,
         bits: Bits,
         neighbours: str = NEIGHBOURS,
         least: float = 0.0,
@@ -153,7 +153,7 @@ class BallPlan:
         outer, search, private = self.outer, self.search, bits.private
         draw = draw_mean(outer, self.mechanism, self.calibration, points, bits)
         center = center_of(outer, draw.point)
-        away = sealed(lambda: outer.frame.dist(center, points), lambda: np.zeros(self.n))
+        away = sealed(lambda: points.each(lambda block: outer.frame.dist(center, block)), lambda: np.zeros(self.n))
         radius = self._stretched(search.find(away, bits))
         inside = search.count(away, radius, bits)
         # Less twice the scale of its noise: a count must not speak against a ball by chance.
@@ -170,7 +170,7 @@ class BallPlan:
             sensitivity=self.calibration.sensitivity,
             ball=outer,
             n=self.n,
-            unit=unit,
+            unit=points.unit,
             tol=tolerance_of(self.mechanism, outer, self.n),
             projected=True,
             private=private,
@@ -303,19 +303,17 @@ class Refinement:
         """Return radius and expected error if the data lie within `fill` radii of their mean; None if skipped."""
         return None if self.plan is None else _BallAndRest(self.plan, self._cost, self.rest).forecast(wanted, fill)
 
-    def find(self, points: Array, unit: str, bits: Bits, neighbours: str = NEIGHBOURS) -> tuple[Release, ...]:
+    def find(self, points: UnitPoints, bits: Bits, neighbours: str = NEIGHBOURS) -> tuple[Release, ...]:
         """Release the ball as the first step of a statistic; nothing, if there is no search. Never raises."""
         if self.plan is None:
             return ()
-        return (self.plan.release(points, self._cost, unit, bits, neighbours, LEAST_INSIDE),)
+        return (self.plan.release(points, self._cost, bits, neighbours, LEAST_INSIDE),)
 
-    def move(self, steps: tuple[Release, ...], points: Array) -> Array:
+    def move(self, steps: tuple[Release, ...], points: UnitPoints) -> UnitPoints:
         """Return the points in the frame of the ball that was released. Never raises."""
         inner: Ball = steps[0].value if steps else self.ball
-        if inner is self.ball:
-            return points
-        origin = np.broadcast_to(inner.frame.origin, points.shape)
-        return sealed(lambda: inner.take_over(self.ball, points), lambda: origin)
+        origin = np.broadcast_to(inner.frame.origin, (len(points), *inner.frame.shape))
+        return sealed(lambda: points.in_ball(inner), lambda: UnitPoints.of(origin, inner, points.unit))
 
 
 def level_of(promise: Promise) -> float:

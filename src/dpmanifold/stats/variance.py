@@ -8,6 +8,7 @@ from dpmanifold import frechet, sensitivity
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import choose, get
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise, PureDP, gaussian_scale, laplace_scale
@@ -61,7 +62,7 @@ def private_variance(
     >>> abs(release.value - 1) < 0.2
     True
     """
-    points, unit = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
+    points = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
     n = len(points)
     require_ball(ball)
     if about is not None:
@@ -70,7 +71,7 @@ def private_variance(
         bits = fresh_bits(rng, ball, arithmetic)
         bits = bits._replace(private=bits.private and not (isinstance(about, Release) and not about.private))
         spend(budget, privacy, "variance")
-        return _variance(points, ball, privacy, privacy, unit, point, excess, bits, ())
+        return _variance(points, privacy, privacy, point, excess, bits, ())
     shares = divide(privacy, VARIANCE_SHARES)
     chosen = choose(mechanism, ball, n, shares[0], "frechet")[:2]
     if chosen[0].baseline:
@@ -78,22 +79,27 @@ def private_variance(
     refuse_inexact(arithmetic, chosen[0], ball, chosen[1])
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "mean and variance")
-    mean = release_mean(points, ball, shares[0], unit, chosen, True, bits)
-    return release_variance(points, ball, privacy, shares[1], unit, mean, _reference(mean, ball)[1], bits)
+    mean = release_mean(points, shares[0], chosen, True, bits)
+    return release_variance(points, privacy, shares[1], mean, _reference(mean, ball)[1], bits)
 
 
 def release_variance(
-    points: Array,
-    ball: Ball,
+    points: UnitPoints,
     total: Promise,
     share: Promise,
-    unit: str,
     mean: Release,
     excess: float,
     bits: Bits,
 ) -> Release:
     """Release the variance about a mean that was released from the same points, which becomes its step."""
-    return _variance(points, ball, total, share, unit, _reference(mean, ball)[0], excess, bits, (mean,))
+    return _variance(points, total, share, _reference(mean, points.ball)[0], excess, bits, (mean,))
+
+
+def mean_power(points: UnitPoints, at: Array, reach: float, power: int) -> float:
+    """Return the mean of a power of the units' distances from a point of the frame, none counted beyond `reach`."""
+    frame = points.ball.frame
+    found = points.mean_of(lambda block: np.minimum(frame.dist(at, block), reach)[:, None] ** power, reach**power)
+    return float(found[0])
 
 
 def located(ball: Ball, point: Array) -> tuple[Array, float]:
@@ -123,22 +129,20 @@ def excess_about(mean: Release, ball: Ball) -> float:
 
 
 def _variance(
-    points: Array,
-    ball: Ball,
+    points: UnitPoints,
     total: Promise,
     share: Promise,
-    unit: str,
     point: Array,
     excess: float,
     bits: Bits,
     steps: tuple[Release, ...],
 ) -> Release:
-    n = len(points)
+    ball, n = points.ball, len(points)
     at, apart = located(ball, point)
     bound = sensitivity.of_variance(ball, n, away=apart)
     # Distances beyond what the bound allows are rounding: cut, so that the bound holds for what is computed.
     reach = np.sqrt(sensitivity.of_variance(ball, 1, away=apart).value)
-    exact = sealed(lambda: float((np.minimum(ball.frame.dist(at, points), reach) ** 2).mean()), lambda: 0.0)
+    exact = sealed(lambda: mean_power(points, at, float(reach), 2), lambda: 0.0)
     if isinstance(share, PureDP):
         law, scale, rule = "laplace", laplace_scale(bound.value, share), "Delta/epsilon"
     else:
@@ -156,7 +160,7 @@ def _variance(
         sensitivity=bound,
         ball=ball,
         n=n,
-        unit=unit,
+        unit=points.unit,
         tol=frechet.default_tol(ball, n),
         projected=True,
         private=bits.private,

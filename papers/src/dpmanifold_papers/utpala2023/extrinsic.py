@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import get
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP, gaussian_promise, gaussian_scale
@@ -86,7 +87,7 @@ class SyntheticExtrinsic(_Simulated):
         proven = mechanism.calibrate(ball, UNITS, promise)
         published = replace(proven, scale=gaussian_scale(published_sensitivity(ball.radius, UNITS), promise))
         drawn: dict[str, FloatArray] = {
-            label: mechanism.law(ball, calibration, mean, mean[None]).sample(draws, rng=rng)
+            label: mechanism.law(ball, calibration, mean, UnitPoints.of(mean[None], ball)).sample(draws, rng=rng)
             for label, calibration in ((PUBLISHED, published), (PROVEN, proven))
         }
         for case in (ANALYTIC, OURS):

@@ -11,6 +11,7 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import SPD
 from dpmanifold.mechanisms import Calibration, Mechanism, choose, get
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
@@ -105,7 +106,7 @@ class Case:
     ) -> FloatArray:
         """Draw noisy means in the ball's frame, (size, d), about `mean` there: what a release does, in one batch."""
         mechanism, calibration = self.chosen(ball, n, epsilon, delta)
-        drawn = mechanism.law(ball, calibration, mean, mean[None]).sample(size, rng=rng)
+        drawn = mechanism.law(ball, calibration, mean, UnitPoints.of(mean[None], ball)).sample(size, rng=rng)
         rule = shrinkage_of(ball, mechanism, calibration.scale, self.project) if self.shrink else None
         drawn = drawn if rule is None else rule(drawn)
         return ball.in_frame.pull_in(drawn) if self.project else drawn

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import integrate, special
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import symmetrize, to_vecd
 from dpmanifold.mechanisms import get
 from dpmanifold.noise import RiemannianLaplace
@@ -210,7 +211,7 @@ def _measure(task: Task) -> list[Row]:
         """Calibrate, draw once, and return the matrix."""
         mechanism = get(name)
         calibration = mechanism.calibrate(ball, UNITS, promise)
-        return ball.from_frame(mechanism.law(ball, calibration, origin, origin[None]).sample(1))
+        return ball.from_frame(mechanism.law(ball, calibration, origin, UnitPoints.of(origin[None], ball)).sample(1))
 
     laplace = functools.partial(whole, LAPLACE.mechanism, PureDP(0.1))
     gaussian = functools.partial(whole, ANALYTIC.mechanism, ApproxDP(0.1, DELTA))

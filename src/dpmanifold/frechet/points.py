@@ -1,0 +1,117 @@
+"""One trusted point per unit: what every statistic of private data starts from. Not private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.frechet.solver import blocks, default_tol, solve_groups
+from dpmanifold.linalg import weighted_sum
+
+# Numbers that a sum makes of a block at a time (2 MiB of doubles).
+_PIECE = 262_144
+
+Blocks = Callable[[], Iterator[Array]]
+"""Makes every unit's point once, in blocks, as often as it is called."""
+
+
+class UnitPoints:
+    """One point per unit in a ball's frame: validated, clipped, averaged within units. Data: not private.
+
+    Made once, where records come in; nothing here looks at a point again, or raises for what a point is.
+
+    Parameters
+    ----------
+    ball : the ball in whose frame the points are
+    unit : "record" or "unit"
+    n : how many there are
+    source : makes their blocks, each time anew
+    mean : their mean in the frame, where it is known already
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> points = UnitPoints.of(np.array([[1.0], [3.0]]), Ball(Euclidean(1), [0.0], 5.0))
+    >>> len(points), points.mean(), points.each(lambda block: block[:, 0] ** 2)
+    (2, array([2.]), array([1., 9.]))
+    """
+
+    def __init__(self, ball: Ball, unit: str, n: int, source: Blocks, mean: Array | None = None) -> None:
+        self.ball, self.unit = ball, unit
+        self._n, self._source, self._mean = n, source, mean
+
+    @staticmethod
+    def of(points: Array, ball: Ball, unit: str = "record") -> UnitPoints:
+        """Take points (n, *frame.shape) that are in the ball's frame and were clipped there."""
+        parts = blocks(len(points), ball.frame)
+        return UnitPoints(ball, unit, len(points), lambda: (points[part] for part in parts))
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __repr__(self) -> str:
+        return f"UnitPoints({self._n} of {self.ball!r})"
+
+    def blocks(self) -> Iterator[Array]:
+        """Yield every unit's point once, in blocks (b, *frame.shape) of bounded size."""
+        return self._source()
+
+    def array(self) -> Array:
+        """Return all points at once, (n, *frame.shape)."""
+        return np.concatenate([np.empty((0, *self.ball.frame.shape), self.ball.frame.dtype), *self.blocks()])
+
+    def each(self, f: Callable[[Array], FloatArray]) -> FloatArray:
+        """Return one number per unit, (n,): what `f` makes of a block, (b,)."""
+        return np.concatenate([np.empty(0), *(f(block) for block in self.blocks())])
+
+    def mean_of(self, f: Callable[[Array], FloatArray], bound: float) -> FloatArray:
+        """Return the mean over units of what `f` makes of a block, (b, m), shape (m,).
+
+        Parameters
+        ----------
+        f : a map of each point by itself
+        bound : a public number that no entry of `f` exceeds in size
+        """
+        sums = [weighted_sum(f(part), np.full(len(part), 1 / self._n)) for part in self._pieces(f)]
+        return weighted_sum(np.array(sums), np.ones(len(sums)))
+
+    def _pieces(self, f: Callable[[Array], FloatArray]) -> Iterator[Array]:
+        """Cut blocks so that what `f` makes of a piece stays small, however many numbers it makes of a point."""
+        step = 0
+        for block in self.blocks():
+            step = step or max(1, _PIECE // f(block[:1]).shape[1])
+            for start in range(0, len(block), step):
+                yield block[start : start + step]
+
+    def mean(self) -> Array:
+        """Return the Fréchet mean in the frame, to the public tolerance `default_tol`; solved once and remembered."""
+        if self._mean is None:
+            self._mean = self._solved()
+        return self._mean
+
+    def _solved(self) -> Array:
+        frame = self.ball.frame
+        if frame.is_flat:
+            return self.mean_of(lambda block: block, self.ball.radius)
+        points, tol = self.array(), default_tol(self.ball, self._n)
+        share, group = np.full(self._n, 1 / self._n), np.zeros(self._n, dtype=np.intp)
+        return np.asarray(solve_groups(frame, self.ball.in_frame, points, share, group, 1, tol, 200).points[0])
+
+    def in_ball(self, inner: Ball) -> UnitPoints:
+        """Return the points in the frame of another ball of the same space, clipped to it."""
+        if inner is self.ball:
+            return self
+        moved = [inner.take_over(self.ball, block) for block in self.blocks()]
+        return UnitPoints.of(np.concatenate(moved), inner, self.unit)
+
+    def joined(self, other: UnitPoints) -> UnitPoints:
+        """Return the units of two groups in one ball together."""
+
+        def both() -> Iterator[Array]:
+            yield from self.blocks()
+            yield from other.blocks()
+
+        return UnitPoints(self.ball, self.unit, len(self) + len(other), both)
