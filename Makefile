@@ -7,9 +7,9 @@ READY := $(VENV)/.ready
 # One BLAS thread per test process: two processes on two cores otherwise fight over them.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo docs sanitize test test-all test-lowest test-numpy test-reference lint format bench clean
+.PHONY: demo docs kernels sanitize test test-all test-lowest test-numpy test-reference lint format bench clean
 
-$(READY): pyproject.toml papers/pyproject.toml hatch_build.py src/dpmanifold/linalg/native/build.py $(wildcard src/dpmanifold/linalg/native/src/*)
+$(READY): pyproject.toml papers/pyproject.toml CMakeLists.txt $(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --editable ./papers
@@ -45,6 +45,11 @@ test-lowest:
 		--constraint $(LOWEST)/constraints.txt --build-constraint $(LOWEST)/constraints.txt --editable ".[dev]" --editable ./papers
 	$(THREADS) $(LOWEST)/bin/python -m pytest -q -n 2
 
+# The compiled kernels alone, next to the package: for who works on them (CXX chooses the compiler).
+kernels:
+	cmake -S . -B build/kernels
+	cmake --build build/kernels --parallel
+
 # Address and undefined-behaviour sanitizers, then valgrind, over every kernel at every level the machine has.
 sanitize:
 	sh tests/native/sanitize.sh
@@ -70,4 +75,4 @@ bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(THREADS) $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -30,7 +30,7 @@ UNITS = 200
 def smallest(ball, promise):
     """Return the mechanism with the smallest forecast whose running time is covered, and its calibration."""
     able = []
-    for mechanism in MECHANISMS.values():
+    for mechanism in MECHANISMS:
         if (
             mechanism.automatic
             and not mechanism.baseline

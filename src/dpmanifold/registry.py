@@ -24,6 +24,7 @@ class Registry(Generic[T]):
     ----------
     what : what an item is called in messages, such as "mechanism"
     group : the entry points that add to it
+    kind : the class that every item must be an instance of, where there is one
 
     Examples
     --------
@@ -38,8 +39,8 @@ class Registry(Generic[T]):
     dpmanifold.errors.InvalidArgumentError: colour must be one of red, got 'blue'.
     """
 
-    def __init__(self, what: str, group: str) -> None:
-        self._what, self._group = what, group
+    def __init__(self, what: str, group: str, kind: type | None = None) -> None:
+        self._what, self._group, self._kind = what, group, kind
         self._items: dict[str, T] = {}
         self._foreign: set[str] = set()
         self._complete = False
@@ -49,6 +50,10 @@ class Registry(Generic[T]):
 
         Raises InvalidArgumentError for a name that is taken: what a name means never changes.
         """
+        if self._kind is not None and not isinstance(item, self._kind):
+            raise InvalidArgumentError(
+                f"the {self._what} {name!r} must be an instance of {self._kind.__name__}, got {shown(item)}."
+            )
         if not (isinstance(name, str) and name.isprintable() and name):
             raise InvalidArgumentError(f"name of a {self._what} must be a text that can be printed, got {shown(name)}.")
         if self._items.get(name, item) is not item:

@@ -63,7 +63,7 @@ def drawn(X, ball, privacy, trials, monkeypatch, seed):
 
     Draws are looked at in the ball's frame, before they are moved into the ball: whoever sees them sees more.
     """
-    kind, laws = type(rooms.MECHANISMS["riemannian-laplace"]), []
+    kind, laws = type(rooms.get("riemannian-laplace")), []
     true = kind.law
     with monkeypatch.context() as spy:
         spy.setattr(kind, "law", lambda *given: laws.append(true(*given)) or laws[-1])
@@ -153,7 +153,7 @@ def test_a_scale_that_uses_the_measured_residual_is_caught(monkeypatch):
         measured["residual"] = gradient
         return result
 
-    kind = type(rooms.MECHANISMS["riemannian-laplace"])
+    kind = type(rooms.get("riemannian-laplace"))
     true_law = kind.law
 
     def law(self, ball, calibration, mean, points):

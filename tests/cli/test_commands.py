@@ -251,7 +251,7 @@ def test_plan_and_lists(run):
     assert isinstance(needs["needed_units"], int)
     assert dpm.privacy.promise_from_dict(needs["needed_promise"]).epsilon < 1
     rows = json.loads(run("mechanisms", "--json").stdout)
-    assert {row["name"] for row in rows} == set(dpm.mechanisms.MECHANISMS)
+    assert {row["name"] for row in rows} == set(dpm.mechanisms.MECHANISMS.names())
     assert "wrapped-gaussian" in run("mechanisms").stdout
 
 

@@ -2,11 +2,7 @@
 
 import contextvars
 import ctypes
-import shutil
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -16,7 +12,7 @@ from dpmanifold import EACH_RECORD, GDP, SPD, Ball, frechet, linalg, private_mea
 from dpmanifold.data import covariance_descriptors
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import backend, backends
-from dpmanifold.linalg.native import build, library, passes
+from dpmanifold.linalg.native import library, passes
 from linalg.families import NAMES, exact, family, relative_error, turned, with_truth
 
 NATIVE = backends()[1:]
@@ -473,7 +469,7 @@ def test_unknown_backend_is_refused_with_the_names_there_are():
 
 def test_without_the_library_numpy_is_used(tmp_path):
     assert library.load(tmp_path / "missing.so") is None
-    broken = tmp_path / build.LIBRARY_NAME
+    broken = tmp_path / library.LIBRARY_NAME
     broken.write_bytes(b"not a library")
     assert library.load(broken) is None
 
@@ -487,62 +483,6 @@ def test_threadpoolctl_limits_the_kernels():
     with threadpoolctl.threadpool_limits(limits=3, user_api="dpmanifold"):
         assert handle.dpm_get_num_threads() == 3
     assert handle.dpm_get_num_threads() == before
-
-
-# ---------------------------------------------------------------- building
-
-
-def test_build_without_a_compiler_says_so(monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(build.CannotBuildError, match="no-such-compiler"):
-        build.find_compiler()
-    monkeypatch.delenv("CXX")
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(build.CannotBuildError, match="no C\\+\\+ compiler"):
-        build.find_compiler()
-
-
-def test_build_that_fails_says_what_the_compiler_said(monkeypatch, tmp_path):
-    monkeypatch.setenv("CXX", f"{sys.executable} -c raise(SystemExit('cannot'))")
-    with pytest.raises(build.CannotBuildError, match="cannot"):
-        build.build(tmp_path / build.LIBRARY_NAME)
-    assert not list(tmp_path.iterdir())
-
-
-def test_build_that_cannot_write_or_read_its_settings_says_so(monkeypatch, tmp_path):
-    blocked = tmp_path / "a file"
-    blocked.write_text("")
-    if NATIVE:  # there is a compiler, then
-        with pytest.raises(build.CannotBuildError, match="could not be written"):
-            build._put(__file__, blocked / build.LIBRARY_NAME)
-    monkeypatch.setenv("CXX", "'c++")
-    with pytest.raises(build.CannotBuildError, match="not a command"):
-        build.find_compiler()
-
-
-def test_install_without_a_compiler_succeeds_and_leaves_the_kernels_out(tmp_path):
-    """The wheel is then pure Python, and says what it lacks."""
-    root = Path(__file__).resolve().parents[2]
-    copy = tmp_path / "source"
-    ignored = shutil.ignore_patterns(".*", "libdpmanifold_kernels.*", "__pycache__")
-    shutil.copytree(root, copy, ignore=ignored)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-v",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(tmp_path),
-        ".",
-    ]
-    environment = {"CXX": "no-such-compiler", "PATH": "/nowhere", "HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "native kernels were left out" in done.stdout + done.stderr
-    assert [wheel.name.endswith("py3-none-any.whl") for wheel in tmp_path.glob("*.whl")] == [True]
 
 
 @needs_kernels

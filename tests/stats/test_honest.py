@@ -30,7 +30,7 @@ from dpmanifold import (
 )
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.linalg import backend, backends
-from dpmanifold.mechanisms import MECHANISMS, attempt
+from dpmanifold.mechanisms import MECHANISMS, attempt, get
 from dpmanifold.records import record_from_text
 from laws.data import in_ball
 
@@ -68,17 +68,17 @@ def assert_honest(result):
 # -------------------------------------------------------------------- honest results
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", MECHANISMS.names())
 @pytest.mark.parametrize(
     "ball", [ball if n == 2 else pytest.param(ball, marks=pytest.mark.slow) for n, ball in enumerate(BALLS)], ids=repr
 )
 def test_means_by_every_mechanism_verify(ball, mechanism):
     X = in_ball(ball, 200, np.random.default_rng(0))
-    able = [p for p in PROMISES if not isinstance(attempt(MECHANISMS[mechanism], ball, 200, p), str)]
+    able = [p for p in PROMISES if not isinstance(attempt(get(mechanism), ball, 200, p), str)]
     for privacy in able:
         for options in ({}, {"project": False}, {"rng": 1}):
             assert_honest(private_mean(X, ball, privacy, mechanism=mechanism, **EACH, **options))
-    if able and not MECHANISMS[mechanism].baseline:
+    if able and not get(mechanism).baseline:
         mean = private_mean(X, ball, able[0], mechanism=mechanism, **EACH)
         assert_honest(private_variance(X, ball, able[0], about=mean, **EACH))
 
@@ -185,7 +185,7 @@ def test_a_fallback_to_the_outer_ball_verifies_only_where_the_released_one_does_
     plain = private_mean(X, ball, share, mechanism=refined.mechanism, **EACH)
     fallen = replace(plain, privacy=total, steps=refined.steps)
     assert verify(fallen).wrong == ("the ball is not the one that was released",)
-    kind = type(MECHANISMS["wrapped-gaussian"])
+    kind = type(get("wrapped-gaussian"))
     monkeypatch.setattr(kind, "refusal", lambda self, ball, privacy: "elsewhere" if ball.center.any() else None)
     chosen = private_mean(X, ball, GDP(1.0), refine=True, mechanism="wrapped-gaussian", **EACH)
     assert chosen.ball == ball != chosen.steps[0].value

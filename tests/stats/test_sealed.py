@@ -7,7 +7,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, Ball, Euclidean, Hyperbolic, KendallShapes, PureDP, Sphere
-from dpmanifold.mechanisms import MECHANISMS, attempt
+from dpmanifold.mechanisms import MECHANISMS, attempt, get
 from dpmanifold.stats import sealed as room
 
 SPACES = [
@@ -167,15 +167,15 @@ def edge_configurations(space, radius, runs, seed):
 
 def ask_everything(space, radius, runs, seed):
     """Release a mean in every configuration, mechanisms in turn; returns which were asked."""
-    names, asked, able = [name for name, mechanism in MECHANISMS.items() if mechanism.automatic], set(), {}
+    names, asked, able = [mechanism.name for mechanism in MECHANISMS if mechanism.automatic], set(), {}
 
     def ways(ball, n, privacy):
         """Every mechanism that keeps the promise, in doubles and, where it can be, exactly."""
         for name in names:
-            found = attempt(MECHANISMS[name], ball, n, privacy)
+            found = attempt(get(name), ball, n, privacy)
             if not isinstance(found, str):
                 yield name, "float"
-                if MECHANISMS[name].offers_exact(ball, found[0]):
+                if get(name).offers_exact(ball, found[0]):
                     yield name, "exact"
 
     for number, (ball, X) in enumerate(edge_configurations(space, radius, runs, seed)):

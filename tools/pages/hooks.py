@@ -18,9 +18,15 @@ from pygments.formatters import HtmlFormatter
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _KATEX = _HERE / "node_modules" / "katex" / "dist"
-_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+# A comma or full stop behind a formula becomes part of it: browsers would break the line between the two.
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>([,.;:]?)', re.DOTALL)
 _OTHER_FONTS = re.compile(r',\s*url\([^)]*\.(?:woff|ttf)\)\s*format\("[^"]*"\)')
 _LIGHT, _DARK = "friendly", "github-dark"  # styles of Pygments
+
+
+def _source(formula: re.Match[str]) -> str:
+    mark = formula[4]
+    return html.unescape(formula[3]).strip() + (f"\\text{{{mark}}}" if mark else "")
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
@@ -30,7 +36,7 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
         return output
     if not _KATEX.is_dir():
         raise PluginError("KaTeX is not installed: run `npm ci --prefix tools/pages`, or build with `make docs`.")
-    formulas = [{"tex": html.unescape(one[3]).strip(), "display": one[2] == "["} for one in found]
+    formulas = [{"tex": _source(one), "display": one[2] == "["} for one in found]
     run = subprocess.run(
         ["node", str(_HERE / "formulas.mjs")], input=json.dumps(formulas), capture_output=True, text=True, check=False
     )

@@ -185,7 +185,7 @@ class _Target:
         """Return the difference of distances, or squares of them: for Riemannian laws the log likelihood ratio."""
         space = self.ball.space
         first, second = (space.dist(self.ball.from_frame(mean[None])[0], values) for mean in means)
-        power = 1 if "laplace" in self.mechanism.name else 2
+        power = 1 if self.mechanism.noise == "laplace" else 2
         return np.asarray(second**power - first**power)
 
     def _word_ratio(self, means: _Pair) -> Callable[[Array], FloatArray] | None:

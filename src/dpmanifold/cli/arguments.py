@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ import numpy as np
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.data._files import NIFTI_SUFFIXES, TABLE_SUFFIXES, checked_file, suffix_of
-from dpmanifold.data.coordinates import coordinate_columns
-from dpmanifold.data.tables import open_table
+from dpmanifold.data.landmarks import column_of_specimens
+from dpmanifold.data.readers import read_for
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold, space_from_text
 from dpmanifold.manifolds.registry import spelled
@@ -159,67 +157,62 @@ def read_ball(path: str) -> Ball:
 
 
 def records_of(
-    path: str,
-    key: str | None,
-    columns: str | None,
+    file: data.DataFile,
     name: str,
     size: str | None,
+    columns: str | None = None,
     normalize: bool = False,
     order: str | None = None,
     coordinates: str | None = None,
-    mask: str | None = None,
+    **options: str | None,
 ) -> tuple[Array, Manifold]:
-    """Return records of a file in the shape of their space, and the space. Arrays on disk stay there.
+    """Return records of an opened file in the shape of their space, and the space. Arrays on disk stay there.
 
     Landmarks of a table are paired by the names of their columns, and directions in degrees are known by theirs. With
-    `normalize` nearly valid records are moved onto the space, each by itself.
+    `normalize` nearly valid records are moved onto the space, each by itself. `options` are the format's own.
     """
-    wanted: Sequence[str] | None = None if columns is None else [part.strip() for part in columns.split(",")]
-    suffix = suffix_of(path)
-    if mask is not None and suffix not in NIFTI_SUFFIXES:
-        raise InvalidArgumentError(f"--mask means nothing for {path}: it is for images of tensors, .nii and .nii.gz.")
+    wanted = None if columns is None else [part.strip() for part in columns.split(",")]
     kind = kind_of(name)
     if coordinates is not None and coordinates not in kind.coordinates:
         raise InvalidArgumentError(f"--coordinates {coordinates} means nothing for --space {name}. Leave it out.")
+    if "order" in file.options:
+        options, order = {**options, "order": order}, None
     try:
-        if kind.table_reader == "landmarks" and suffix in (*TABLE_SUFFIXES, ".tps"):
-            array = data.load_landmarks(path, columns=wanted)[0]
-        elif suffix in NIFTI_SUFFIXES:
-            array, order = data.load_tensors(path, mask, order), None
-        else:
-            if kind.coordinates and suffix in TABLE_SUFFIXES and coordinates is None:
-                table = open_table(checked_file(path))
-                wanted, coordinates = coordinate_columns(table, wanted, kind.coordinates)
-            array = data.load_array(path, key=key, columns=wanted)
-        if coordinates is not None:
-            array = data.from_coordinates(array, coordinates)
+        array = read_for(kind, file, wanted, coordinates, **options)
         if array.ndim < 2:
             raise InvalidDataError(f"it must hold one record per row, got an array with {array.ndim} axes.")
         space = space_of(name, size, array.shape[1:])
         records = data.as_records(array, space, order)
     except InvalidDataError as problem:
-        words = str(problem).replace("columns=", "--columns").replace("order=", "--order ")
-        raise InvalidDataError(words if words.startswith(pathlib.Path(path).name) else f"{path}: {words}") from None
+        words = _as_options(str(problem))
+        raise InvalidDataError(words if words.startswith(file.path.name) else f"{file.path}: {words}") from None
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(_as_options(str(problem))) from None
     return (np.asarray(space.project(records)) if normalize else records), space
 
 
-def units_of(text: str, path: str, n: int) -> Any:
+def _as_options(words: str) -> str:
+    """Return a message of the library in the words of the command line."""
+    return words.replace("columns=", "--columns").replace("order=", "--order ")
+
+
+def units_of(text: str, file: data.DataFile | None, n: int) -> Any:
     """Return who owns each record: everybody one, a column or key of the data file, or a file (FILE or FILE:COLUMN)."""
-    return EACH_RECORD if text == EACH else column_of(text, path, n, "--units")
+    return EACH_RECORD if text == EACH else column_of(text, file, n, "--units")
 
 
-def column_of(text: str, path: str, n: int, option: str) -> Array:
+def column_of(text: str, opened: data.DataFile | None, n: int, option: str) -> Array:
     """Return one value per record: a column or key of the data file, or of another one (FILE or FILE:COLUMN).
 
     Of a table with a row per landmark, one value per specimen.
     """
     file, _, column = text.rpartition(":")
     labels = option == "--labels"
-    if suffix_of(path) in (*TABLE_SUFFIXES, ".npz"):
+    if opened is not None and opened.names:
         try:
-            found = _column(path, text, labels)
-            if len(found) != n and suffix_of(path) in TABLE_SUFFIXES:
-                by_specimen = data.specimen_column(path, text, labels)
+            found = opened.column(text, labels=labels)
+            if len(found) != n and isinstance(opened, data.Table):
+                by_specimen = column_of_specimens(opened, text, labels)
                 found = found if by_specimen is None else by_specimen
             return _one_each(found, text, n, option)
         except InvalidArgumentError:
@@ -227,12 +220,12 @@ def column_of(text: str, path: str, n: int, option: str) -> Array:
             if not (pathlib.Path(text).is_file() or (file and pathlib.Path(file).is_file())):
                 raise
     if file and pathlib.Path(file).is_file():
-        return _one_each(_column(file, column, labels), text, n, option)
+        return _one_each(data.open_file(file).column(column, labels=labels), text, n, option)
     if pathlib.Path(text).is_file():
         return _one_each(data.load_column(text, labels=labels), text, n, option)
     raise InvalidArgumentError(
-        f"{option} {text}: there is no such file, and {path} has no columns. Give a file with one id per record, "
-        f"or {EACH} for units of one record each."
+        f"{option} {text}: there is no such file, and {'the data' if opened is None else opened.path} has no columns. "
+        f"Give a file with one id per record, or {EACH} for units of one record each."
     )
 
 
@@ -240,13 +233,6 @@ def _one_each(found: Array, text: str, n: int, option: str) -> Array:
     if found.shape != (n,):
         raise InvalidDataError(f"{option} {text} holds {found.shape[0]} values for {n} records. Give one per record.")
     return found
-
-
-def _column(path: str, name: str, labels: bool) -> Array:
-    """Return a column of a table, or an array of an .npz file."""
-    if suffix_of(path) == ".npz":
-        return data.load_column(path, key=name)
-    return data.load_column(path, name, labels=labels)
 
 
 def class_words(text: str) -> list[str]:

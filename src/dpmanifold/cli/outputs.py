@@ -51,7 +51,8 @@ class Outputs:
         self.refuse_unmarked(marked)
         if self.picture is not None or self.html is not None:
             require_plots()
-            if mechanism in MECHANISMS and MECHANISMS[mechanism].baseline:
+            known = MECHANISMS.find(mechanism)
+            if known is not None and known.baseline:
                 raise InvalidArgumentError(f"--mechanism {mechanism} is a baseline: its value is no point to be drawn.")
         return self
 

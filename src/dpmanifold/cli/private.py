@@ -16,7 +16,7 @@ import typer
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words, classes_of, column_of, records_of
+from dpmanifold.cli.arguments import class_words, classes_of, records_of
 from dpmanifold.cli.command import Asked, private_command
 from dpmanifold.cli.failures import guarded, kept
 from dpmanifold.cli.notice import teller
@@ -24,6 +24,7 @@ from dpmanifold.cli.outputs import Outputs, check_targets, save_array
 from dpmanifold.cli.question import Question, describe_images, image_question
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.cli.work import working
+from dpmanifold.data import open_file
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.records import ball_to_dict, write_record
@@ -124,13 +125,13 @@ def means(
     curator = teller(notice, quiet)
     promise = (epsilon, delta, mu, rho)
     if images:
-        asked = image_question(path, key, eta, units, ball, promise, quiet)
+        asked = image_question(path, key, eta, units, ball, promise, quiet, labels)
     else:
         asked = Question.read(
             path, key, columns, str(space), size, units, (radius, center, source, ball), promise, normalize,
-            order=order, coordinates=coordinates, mask=mask,
+            labels=labels, order=order, coordinates=coordinates, mask=mask,
         )  # fmt: skip
-    which = column_of(labels, path, len(asked.records), "--labels")
+    which = asked.labels
     names = classes_of(words, which)
     with working("clipping and solving", quiet=quiet):
         releases = private_means(
@@ -266,7 +267,8 @@ def ball(
     if public:
         if units is not None or any(value is not None for value in (radius, epsilon, delta, mu, rho, seed)):
             raise InvalidArgumentError("--public needs no units, radius, promise or seed: leave them out.")
-        records, where = records_of(path, key, columns, space, size, normalize, order, coordinates, mask)
+        how = {"order": order, "coordinates": coordinates, "key": key, "mask": mask}
+        records, where = records_of(open_file(path), space, size, columns, normalize, **how)
         found = Ball.from_public(where, np.asarray(records), coverage)
         write_record(out, ball_to_dict(found))
         if as_json:

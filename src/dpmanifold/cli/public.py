@@ -100,7 +100,7 @@ def mechanisms(as_json: options.Json = False) -> None:
     }  # fmt: skip
     balls = {name: Ball(space, space.origin, 0.3) for name, space in examples().items()}
     found = []
-    for mechanism in MECHANISMS.values():
+    for mechanism in MECHANISMS:
         able = [
             (name, kind)
             for name, ball in balls.items()

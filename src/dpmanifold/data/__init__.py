@@ -5,12 +5,20 @@ from dpmanifold.data.coordinates import from_coordinates
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
+from dpmanifold.data.formats import LOADERS, open_file
 from dpmanifold.data.images import load_images, load_labels
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
 from dpmanifold.data.loaders import as_records, load_array, load_column
 from dpmanifold.data.nifti import load_tensors
+from dpmanifold.data.opened import DataFile
+from dpmanifold.data.readers import READERS
+from dpmanifold.data.tables import Table
 
 __all__ = [
+    "LOADERS",
+    "READERS",
+    "DataFile",
+    "Table",
     "as_records",
     "covariance_descriptors",
     "descriptor_ball",
@@ -26,6 +34,7 @@ __all__ = [
     "load_labels",
     "load_landmarks",
     "load_tensors",
+    "open_file",
     "remove_average_reference",
     "specimen_column",
 ]

@@ -1,4 +1,4 @@
-"""What all readers of files share: which names mean which format, checking paths, and saying what is wrong with a file.
+"""What all readers of files share: checking paths, and saying what is wrong with a file.
 
 Messages name the file, the place and a remedy, never a value: what stands in the file is private.
 """
@@ -17,11 +17,6 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 PathLike = str | os.PathLike[str]
 
-# By how their names end, in small letters; `suffix_of` gives these.
-TABLE_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
-STORED_SUFFIXES = (".npy", ".npz")
-NIFTI_SUFFIXES = (".nii", ".nii.gz")
-
 
 class Stream(Protocol):
     """What is read from: a file, or the inside of a gzip or zip file."""
@@ -36,19 +31,6 @@ class Stream(Protocol):
 # Deflate (gzip, zip) never shrinks data by more than this, so a header that promises more is wrong.
 _DEFLATE_RATIO = 1032
 _SHOWN_NAMES = 12
-
-
-def suffix_of(path: PathLike) -> str:
-    """Return how a file's name ends, in small letters, with what it is underneath if it is compressed.
-
-    Examples
-    --------
-    >>> suffix_of("a.b.CSV"), suffix_of("brain.nii.gz")
-    ('.csv', '.nii.gz')
-    """
-    found = pathlib.Path(path)
-    last = found.suffix.lower()
-    return pathlib.Path(found.stem).suffix.lower() + last if last == ".gz" else last
 
 
 def in_words(suffixes: Iterable[str]) -> str:

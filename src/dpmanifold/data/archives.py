@@ -12,12 +12,13 @@ import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
-from typing import IO, Literal, cast
+from typing import IO, Any, Literal, cast
 
 import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold.data._files import Stream, bad_file, listed, plausible_size, read_exactly
+from dpmanifold.data.opened import DataFile, one_column
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 _BROKEN = "it is damaged, incomplete or not what its name says. Copy or download it again."
@@ -121,6 +122,35 @@ def read_npz(path: pathlib.Path, key: str | None = None) -> Array:
     # RuntimeError: encrypted; NotImplementedError: compressed by a method that Python does not know.
     except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         raise bad_file(path, f"array {name!r} cannot be read: {_BROKEN}") from None
+
+
+class NpyFile(DataFile):
+    """One array, memory-mapped."""
+
+    suffixes = (".npy",)
+
+    def array(self, **options: Any) -> Array:
+        """Return the array as it is stored."""
+        return read_npy(self.path)
+
+
+class NpzFile(DataFile):
+    """Arrays by name, memory-mapped where they are not compressed."""
+
+    suffixes = (".npz",)
+    options = ("key",)
+
+    def __init__(self, path: pathlib.Path) -> None:
+        super().__init__(path)
+        self.names = archive_keys(path)
+
+    def array(self, *, key: str | None = None, **options: Any) -> Array:
+        """Return the array of that name; not needed if there is one."""
+        return read_npz(self.path, key)
+
+    def column(self, name: str | None = None, text: bool = False, labels: bool = False) -> Array:
+        """Return an array as it is stored, one value per record."""
+        return one_column(read_npz(self.path, name), self.path, text)
 
 
 def _contents(keys: list[str]) -> str:

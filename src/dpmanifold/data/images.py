@@ -15,7 +15,8 @@ import numpy as np
 from dpmanifold._check import Array, shown
 from dpmanifold._extras import optional_module
 from dpmanifold.data._files import PathLike, bad_file, checked_path, listed, no_option
-from dpmanifold.data.archives import archive_keys, read_npy, read_npz
+from dpmanifold.data.archives import archive_keys
+from dpmanifold.data.formats import loader_of
 from dpmanifold.data.idx import read_idx
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
@@ -61,15 +62,12 @@ def load_images(path: PathLike, key: str | None = None, split: str | None = None
     memmap (5, 28, 28) (5,)
     """
     found = checked_path(path)
-    suffix = found.suffix.lower()
-    if suffix == ".npz" and found.is_file():
-        return _as_images(read_npz(found, _chosen(found, key, split, "images")), found)
-    no_option(key, "key", found, _NO_KEY)
-    no_option(split, "split", found, _NO_KEY)
+    stored = _stored(found, key, split, "images")
+    if stored is not None:
+        return _as_images(stored, found)
     if found.is_dir():
         return _from_folder(found)
-    if suffix == ".npy":
-        return _as_images(read_npy(found), found)
+    suffix = found.suffix.lower()
     if suffix == ".bin":
         pixels = _cifar_records(found)[:, 1:].reshape(-1, 3, _CIFAR_SIDE, _CIFAR_SIDE)
         return np.moveaxis(pixels, 1, -1)
@@ -98,21 +96,27 @@ def load_labels(path: PathLike, key: str | None = None, split: str | None = None
     [3, 1]
     """
     found = checked_path(path)
-    suffix = found.suffix.lower()
-    if suffix == ".npz" and found.is_file():
-        return _as_labels(read_npz(found, _chosen(found, key, split, "labels")), found)
-    no_option(key, "key", found, _NO_KEY)
-    no_option(split, "split", found, _NO_KEY)
+    stored = _stored(found, key, split, "labels")
+    if stored is not None:
+        return _as_labels(stored, found)
     if found.is_dir():
         raise InvalidArgumentError(
             f"path: the folder {found.name!r} has no labels. Keep them in a table, in the order of the sorted file "
             "names, and read them with load_column."
         )
-    if suffix == ".npy":
-        return _as_labels(read_npy(found), found)
-    if suffix == ".bin":
+    if found.suffix.lower() == ".bin":
         return _cifar_records(found)[:, 0]
     return _as_labels(read_idx(found), found)
+
+
+def _stored(path: pathlib.Path, key: str | None, split: str | None, what: str) -> Array | None:
+    """Return the array of images or labels in a file of arrays, or None where it is another kind of file."""
+    kind = loader_of(path) if path.is_file() else None
+    if kind is not None and "key" in kind.options:
+        return kind(path).array(key=_chosen(path, key, split, what))
+    no_option(key, "key", path, _NO_KEY)
+    no_option(split, "split", path, _NO_KEY)
+    return None if kind is None else kind(path).array()
 
 
 def _chosen(path: pathlib.Path, key: str | None, split: str | None, what: str) -> str | None:

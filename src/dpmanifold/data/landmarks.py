@@ -8,21 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
-from dpmanifold.data._files import (
-    STORED_SUFFIXES,
-    TABLE_SUFFIXES,
-    PathLike,
-    bad_file,
-    checked_file,
-    in_words,
-    listed,
-    no_option,
-    suffix_of,
-    unknown_format,
-)
-from dpmanifold.data.archives import read_npy, read_npz
-from dpmanifold.data.tables import Table, is_pattern, open_table, select_columns
-from dpmanifold.data.tps import read_tps
+from dpmanifold.data._files import PathLike, bad_file, listed, no_option
+from dpmanifold.data.formats import open_file, read_array, refuse_option
+from dpmanifold.data.opened import DataFile
+from dpmanifold.data.tables import Table, is_pattern, select_columns
 from dpmanifold.errors import InvalidArgumentError
 
 # x1, x_1, X.1; 1x, lm1_x, landmark1.x, p1x
@@ -74,38 +63,43 @@ def load_landmarks(
     >>> points.shape, ids.tolist()
     ((2, 3, 2), ['A', 'B'])
     """
-    file = checked_file(path)
+    file = open_file(path)
     wanted = None if landmarks is None else positive_int(landmarks, "landmarks")
-    suffix = suffix_of(file)
-    if suffix not in TABLE_SUFFIXES:
-        no_option(columns, "columns", file, "It is for tables.")
-        no_option(id_column, "id_column", file, "It is for tables.")
-    if suffix != ".npz":
-        no_option(key, "key", file, "It is for .npz.")
-    ids: Array | None = None
-    if suffix in TABLE_SUFFIXES:
-        points, ids = _from_table(open_table(file), columns, id_column)
-    elif suffix == ".tps":
-        points, ids = read_tps(file)
-    elif suffix in STORED_SUFFIXES:
-        points = numeric_array(read_npy(file) if suffix == ".npy" else read_npz(file, key), f"the array in {file.name}")
-    else:
-        raise unknown_format(file, in_words((*TABLE_SUFFIXES, ".tps", *STORED_SUFFIXES)))
-    if points.ndim == 2 and points.shape[1] % 2 == 0 and points.dtype.kind == "f":
-        points = points.reshape(len(points), points.shape[1] // 2, 2)
-    if points.ndim != 3 or points.shape[2] != 2 or points.dtype.kind != "f":
-        raise bad_file(
-            file,
-            f"landmarks are real (n, k, 2) or (n, 2k), this is {points.dtype} {points.shape}. "
-            "Save x and y as the last axis.",
-        )
+    if id_column is not None and not isinstance(file, Table):
+        no_option(id_column, "id_column", file.path, "It is for tables.")
+    points, ids = landmarks_of(file, columns, key, id_column)
     if wanted is not None and points.shape[1] != wanted:
         raise bad_file(
-            file,
+            file.path,
             f"it has {points.shape[1]} landmarks per specimen, and landmarks={wanted} was asked "
             "for. Give that number, or choose columns.",
         )
     return points, np.arange(len(points)) if ids is None else ids
+
+
+def landmarks_of(
+    file: DataFile,
+    columns: str | Sequence[str] | None = None,
+    key: str | None = None,
+    id_column: str | None = None,
+) -> tuple[FloatArray, Array | None]:
+    """Return landmarks (n, k, 2) of a file that was opened, and the ids of the specimens where it says them."""
+    if isinstance(file, Table):
+        if key is not None:
+            refuse_option(file, "key")
+        points, ids = _from_table(file, columns, id_column)
+    else:
+        points = numeric_array(read_array(file, columns=columns, key=key), f"the array in {file.path.name}")
+        ids = file.ids()
+    if points.ndim == 2 and points.shape[1] % 2 == 0 and points.dtype.kind == "f":
+        points = points.reshape(len(points), points.shape[1] // 2, 2)
+    if points.ndim != 3 or points.shape[2] != 2 or points.dtype.kind != "f":
+        raise bad_file(
+            file.path,
+            f"landmarks are real (n, k, 2) or (n, 2k), this is {points.dtype} {points.shape}. "
+            "Save x and y as the last axis.",
+        )
+    return points, ids
 
 
 def _from_table(
@@ -133,7 +127,9 @@ def _from_table(
             )
     else:
         chosen = _chosen(table, columns)
-    return table.numbers(chosen), None if owner is None else table.ids(owner, text=False)
+    if owner is not None:
+        table.keep(owner)
+    return table.numbers(chosen), None if owner is None else table.entries(owner)
 
 
 def _chosen(table: Table, columns: str | Sequence[str]) -> list[str]:
@@ -198,7 +194,14 @@ def specimen_column(path: PathLike, column: str, labels: bool = False) -> Array 
     ...     specimen_column(path, "person")
     array([7, 3])
     """
-    table = open_table(checked_file(path))
+    file = open_file(path)
+    if not isinstance(file, Table):
+        raise InvalidArgumentError(f"path: {file.path.name!r} is no table. Give one with a row per landmark.")
+    return column_of_specimens(file, column, labels)
+
+
+def column_of_specimens(table: Table, column: str, labels: bool = False) -> Array | None:
+    """Do what :func:`specimen_column` does with a table that was opened."""
     owner = _named(table.names, _ID_NAMES)
     if owner is None or not all(_named(table.names, names) for names in (_MARK_NAMES, ("x",), ("y",))):
         return None
@@ -206,8 +209,8 @@ def specimen_column(path: PathLike, column: str, labels: bool = False) -> Array 
         raise InvalidArgumentError(
             f"column {column!r} is not in {table.path.name!r}, which has the columns {listed(table.names)}."
         )
-    values = table.ids(column, text=False, labels=labels)
-    _, first_row, owner_of_row = np.unique(table.ids(owner, text=False), return_index=True, return_inverse=True)
+    values = table.entries(column, labels=labels)
+    _, first_row, owner_of_row = np.unique(table.entries(owner), return_index=True, return_inverse=True)
     several = values != values[first_row][owner_of_row]
     if several.any():
         row = int(first_row[owner_of_row[several]].min())
@@ -221,7 +224,10 @@ def specimen_column(path: PathLike, column: str, labels: bool = False) -> Array 
 
 def _from_long(table: Table, owner: str, mark: str, axes: list[str]) -> tuple[FloatArray, Array]:
     """Return landmarks and ids from a table with a row per landmark."""
-    ids, marks, points = table.ids(owner, text=False), table.ids(mark, text=False), table.numbers(axes)
+    for name in (owner, mark):
+        table.keep(name)
+    points = table.numbers(axes)
+    ids, marks = table.entries(owner), table.entries(mark)
     names, mark_of_row = np.unique(marks, return_inverse=True)
     # By number where there is one (lm2 before lm10), and never by which record comes first.
     ranks = np.empty(len(names), dtype=np.intp)

@@ -7,39 +7,30 @@ are passed on; what to do about them is the statistic's business (`invalid=` of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from dpmanifold._check import Array, shown
-from dpmanifold.data._files import (
-    NIFTI_SUFFIXES,
-    STORED_SUFFIXES,
-    TABLE_SUFFIXES,
-    PathLike,
-    bad_file,
-    checked_file,
-    in_words,
-    listed,
-    no_option,
-    suffix_of,
-    unknown_format,
-)
-from dpmanifold.data.archives import read_npy, read_npz
-from dpmanifold.data.tables import open_table, select_columns
+from dpmanifold.data._files import PathLike
+from dpmanifold.data.formats import open_file, read_array, refuse_option
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import records_from
 
-_NO_COLUMNS = f"It is for tables: {in_words(TABLE_SUFFIXES)}."
-_NO_KEY = "It is for .npz."
 
-
-def load_array(path: PathLike, key: str | None = None, columns: str | Sequence[str] | None = None) -> Array:
-    r"""Return the numbers in an array's file (.npy, .npz) or a table's (.csv, .tsv, .csv.gz, .tsv.gz, .parquet).
+def load_array(
+    path: PathLike, key: str | None = None, columns: str | Sequence[str] | None = None, **options: Any
+) -> Array:
+    r"""Return the numbers in a file, one record per row: arrays (.npy, .npz), tables (.csv, .tsv, .parquet) and more.
 
     - .npy, and .npz saved by `np.savez`: a read-only memory map (`np.memmap`) of the stored dtype and shape; what a
       release needs on top is said on the page of this module. .npz saved by `np.savez_compressed` is read. Pickled
       objects are always refused.
     - Tables: float64 of shape (n, number of columns). Empty entries, NA, NaN and null become NaN. A CSV file has a
-      first line of names, commas, semicolons or tabs between entries (tabs in .tsv), a decimal point, and is UTF-8.
+      first line of names, commas, semicolons or tabs between entries (tabs in .tsv), a decimal point, and is UTF-8;
+      it may be gzipped (.csv.gz, .tsv.gz).
+    - .tps: landmarks (n, k, 2), see :func:`load_landmarks`; .nii and .nii.gz: tensors (n, 3, 3), see
+      :func:`load_tensors`.
+    - What other distributions add (`data.LOADERS`).
 
     Parameters
     ----------
@@ -48,6 +39,7 @@ def load_array(path: PathLike, key: str | None = None, columns: str | Sequence[s
     columns : names, or patterns, of columns of a table; all of them if left out. "x1..x9" counts from x1 to x9 (and
         "lm01..lm12" with the zeros); "x1..y9", whose ends differ in more than a number, takes what stands in the file
         from x1 to y9; "lm_*" takes what matches, in the file's order
+    options : what else the format takes, such as mask= for .nii
 
     Raises
     ------
@@ -64,13 +56,7 @@ def load_array(path: PathLike, key: str | None = None, columns: str | Sequence[s
     array([[1. , 0.5, 2. ],
            [3. , nan, 4. ]])
     """
-    file = checked_file(path)
-    if suffix_of(file) in TABLE_SUFFIXES:
-        no_option(key, "key", file, _NO_KEY)
-        table = open_table(file)
-        return table.numbers(None if columns is None else select_columns(table.names, columns, file))
-    no_option(columns, "columns", file, _NO_COLUMNS)
-    return _stored_array(path, key)
+    return read_array(open_file(path), key=key, columns=columns, **options)
 
 
 def load_column(
@@ -99,25 +85,16 @@ def load_column(
     ...     load_column(path, "person")
     array([12, 12,  7])
     """
-    file = checked_file(path)
-    if suffix_of(file) in TABLE_SUFFIXES:
-        no_option(key, "key", file, _NO_KEY)
-        table = open_table(file)
-        if column is None and len(table.names) != 1:
-            raise InvalidArgumentError(f"column is needed: {file.name!r} has the columns {listed(table.names)}.")
-        name = table.names[0] if column is None else column
-        if name not in table.names:
-            raise InvalidArgumentError(
-                f"column {shown(name)} is not in {file.name!r}, which has the columns {listed(table.names)}."
-            )
-        return table.ids(name, text, labels)
-    no_option(column, "column", file, _NO_COLUMNS)
-    stored = _stored_array(path, key)
-    if stored.ndim == 2 and stored.shape[1] == 1:
-        stored = stored[:, 0]
-    if stored.ndim != 1:
-        raise bad_file(file, f"a column has shape (n,), this array {stored.shape}. Give key=, or save one column.")
-    return stored.astype(str) if text else stored
+    file = open_file(path)
+    if "key" in file.options:
+        name = key
+        if column is not None:
+            refuse_option(file, "columns")
+    else:
+        name = column
+        if key is not None:
+            refuse_option(file, "key")
+    return file.column(name, text, labels)
 
 
 def as_records(array: object, space: Manifold, order: str | None = None) -> Array:
@@ -155,20 +132,6 @@ def as_records(array: object, space: Manifold, order: str | None = None) -> Arra
     if not isinstance(space, Manifold):
         raise InvalidArgumentError(f"space must be a space such as SPD(3) or KendallShapes(8), got {shown(space)}.")
     return records_from(space, array, order)
-
-
-def _stored_array(path: PathLike, key: str | None) -> Array:
-    """Return the array of a .npy or .npz file."""
-    file = checked_file(path)
-    suffix = suffix_of(file)
-    if suffix == ".npy":
-        no_option(key, "key", file, _NO_KEY)
-        return read_npy(file)
-    if suffix == ".npz":
-        return read_npz(file, key)
-    if suffix in NIFTI_SUFFIXES:
-        raise InvalidArgumentError(f"path: {file.name!r} is an image of voxels. Read its tensors with load_tensors.")
-    raise unknown_format(file, in_words((*STORED_SUFFIXES, *TABLE_SUFFIXES)))
 
 
 __all__ = ["as_records", "load_array", "load_column"]

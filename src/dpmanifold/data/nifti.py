@@ -10,7 +10,8 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._extras import optional_module
-from dpmanifold.data._files import NIFTI_SUFFIXES, PathLike, bad_file, checked_file, in_words, suffix_of, unknown_format
+from dpmanifold.data._files import PathLike, bad_file, checked_file, in_words, unknown_format
+from dpmanifold.data.opened import DataFile
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD
 from dpmanifold.manifolds.triangles import from_triangles
@@ -42,24 +43,44 @@ def load_tensors(path: PathLike, mask: PathLike | None = None, order: str | None
     MissingPackageError : nibabel is not installed
     InvalidDataError : the image is damaged, holds no tensors or has another grid than the mask
     """
-    image = _image(path)
-    grid, values = _six_or_nine(image, checked_file(path))
-    if mask is not None:
-        inside = _volume(mask)
-        if inside.shape != grid:
-            raise bad_file(
-                checked_file(mask), f"the mask has the grid {inside.shape}, the tensors {grid}. Resample one of them."
-            )
-        values = values[inside.reshape(-1) > 0]
-        if len(values) == 0:
-            raise bad_file(checked_file(mask), "the mask is empty: no voxel is above 0. Give another one.")
-    if values.shape[1] == 9:
-        if order is not None:
-            raise InvalidArgumentError("order means nothing for whole matrices (x, y, z, 3, 3). Leave it out.")
-        return values.reshape(-1, 3, 3)
-    if order is None and int(image.header["intent_code"]) == _SYMMETRIC:
-        order = "dipy"
-    return from_triangles(values, SPD(3), order)
+    return NiftiFile(checked_file(path)).array(mask=mask, order=order)
+
+
+class NiftiFile(DataFile):
+    """An image of tensors, a voxel each."""
+
+    suffixes = (".nii", ".nii.gz")
+    options = ("mask", "order")
+
+    def __init__(self, path: pathlib.Path) -> None:
+        super().__init__(path)
+        self._image = _image(path)
+
+    def array(self, *, mask: PathLike | None = None, order: str | None = None, **options: Any) -> FloatArray:
+        """Return the tensors (n, 3, 3) of the voxels, see :func:`load_tensors`."""
+        grid, values = _six_or_nine(self._image, self.path)
+        if mask is not None:
+            values = values[_inside(mask, grid)]
+        if values.shape[1] == 9:
+            if order is not None:
+                raise InvalidArgumentError("order means nothing for whole matrices (x, y, z, 3, 3). Leave it out.")
+            return values.reshape(-1, 3, 3)
+        if order is None and int(self._image.header["intent_code"]) == _SYMMETRIC:
+            order = "dipy"
+        return from_triangles(values, SPD(3), order)
+
+
+def _inside(mask: PathLike, grid: tuple[int, ...]) -> Array:
+    """Return which voxels of a grid a mask takes, (voxels,), at least one."""
+    volume = _volume(mask)
+    if volume.shape != grid:
+        raise bad_file(
+            checked_file(mask), f"the mask has the grid {volume.shape}, the tensors {grid}. Resample one of them."
+        )
+    inside = np.asarray(volume.reshape(-1) > 0)
+    if not inside.any():
+        raise bad_file(checked_file(mask), "the mask is empty: no voxel is above 0. Give another one.")
+    return inside
 
 
 def _six_or_nine(image: Any, path: pathlib.Path) -> tuple[tuple[int, ...], FloatArray]:
@@ -86,8 +107,8 @@ def _volume(path: PathLike) -> Array:
 
 def _image(path: PathLike) -> Any:
     file = checked_file(path)
-    if suffix_of(file) not in NIFTI_SUFFIXES:
-        raise unknown_format(file, in_words(NIFTI_SUFFIXES))
+    if not file.name.lower().endswith(NiftiFile.suffixes):
+        raise unknown_format(file, in_words(NiftiFile.suffixes))
     nibabel = optional_module("nibabel", "nifti", f"Reading {file.name!r}")
     try:
         return nibabel.load(file)

@@ -10,10 +10,11 @@ import array
 import csv
 import fnmatch
 import gzip
+import itertools
 import pathlib
 import re
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._extras import optional_module
 from dpmanifold._ids import MISSING_WORDS
-from dpmanifold.data._files import TABLE_SUFFIXES, bad_file, in_words, listed, suffix_of, unknown_format
+from dpmanifold.data._files import bad_file, listed
+from dpmanifold.data.opened import DataFile, chosen_name
 from dpmanifold.errors import InvalidArgumentError
 
 _DELIMITERS = (",", ";", "\t")
@@ -31,10 +33,10 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _RANGE_END = re.compile(r"(?P<before>.*?)(?P<number>\d{1,9})(?P<after>\D*)")
 
 
-class Table(ABC):
+class Table(DataFile):
     """A table in a file: `names` are its columns."""
 
-    path: pathlib.Path
+    options = ("columns",)
     names: list[str]
 
     @abstractmethod
@@ -42,11 +44,19 @@ class Table(ABC):
         """Return columns (n, number of them) as float64, missing entries as NaN; None for all columns."""
 
     @abstractmethod
-    def ids(self, name: str, text: bool, labels: bool = False) -> Array:
+    def entries(self, name: str, text: bool = False, labels: bool = False) -> Array:
         """Return one column (n,) as whole numbers or text, none missing.
 
         `text` keeps numbers as text; `labels` takes words such as NA for what they are and refuses empty entries alone.
         """
+
+    def array(self, *, columns: str | Sequence[str] | None = None, **options: Any) -> FloatArray:
+        """Return the numbers of the columns that names or patterns mean, all of them if left out."""
+        return self.numbers(None if columns is None else select_columns(self.names, columns, self.path))
+
+    def column(self, name: str | None = None, text: bool = False, labels: bool = False) -> Array:
+        """Return one column of ids or labels, none missing."""
+        return self.entries(chosen_name(self.names, name, self.path), text, labels)
 
     def _missing(self, where: str, name: str) -> Exception:
         """Return the error about an entry that is empty or says that there is none."""
@@ -66,32 +76,35 @@ class Table(ABC):
         return [self.names.index(name) for name in names]
 
 
-def open_table(path: pathlib.Path) -> Table:
-    """Return the table in a file, by its suffix."""
-    suffix = suffix_of(path)
-    if suffix not in TABLE_SUFFIXES:
-        raise unknown_format(path, in_words(TABLE_SUFFIXES))
-    return ParquetTable(path) if suffix == ".parquet" else CsvTable(path)
-
-
 class CsvTable(Table):
     """A CSV file with a line of names; commas, semicolons or tabs between entries (tabs in TSV), UTF-8."""
 
+    suffixes = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+
     def __init__(self, path: pathlib.Path) -> None:
-        self.path = path
-        suffix = suffix_of(path)
-        self._open = gzip.open if suffix.endswith(".gz") else open
-        self._delimiters = ("\t",) if suffix.startswith(".tsv") else _DELIMITERS
-        self.names = next(self._lines(), (0, []))[1]
+        super().__init__(path)
+        name = path.name.lower()
+        self._open = gzip.open if name.endswith(".gz") else open
+        self._delimiters = ("\t",) if name.removesuffix(".gz").endswith(".tsv") else _DELIMITERS
+        # The file stays open behind its first line: what is asked for first is read in the same pass.
+        self._below: Iterator[tuple[int, list[str]]] | None = self._lines()
+        self.names = next(self._below, (0, []))[1]
+        self._kept: dict[str, list[str] | None] = {}
         if not self.names:
             raise bad_file(path, "it is empty. Give a line with the names of the columns, and the records below.")
         if _looks_like_data(self.names):
             # Names are shown in messages and data must not be; and the first record would be lost.
             raise bad_file(path, "line 1 holds numbers, not the names of the columns. Add a first line with names.")
 
+    def keep(self, name: str) -> None:
+        """Read this column, if there is one, in the pass that reads the numbers."""
+        if self.names.count(name) == 1:
+            self._kept.setdefault(name, None)
+
     def numbers(self, names: Sequence[str] | None) -> FloatArray:
-        """Read the columns in one pass."""
+        """Read the columns in one pass, and those to be kept along with them."""
         places = self._positions(names)
+        along: dict[int, list[str]] = {self.names.index(name): [] for name, got in self._kept.items() if got is None}
         values = array.array("d")
         for line, cells in self._records():
             try:
@@ -99,17 +112,21 @@ class CsvTable(Table):
             except ValueError:
                 row = [self._number(cells[place], line, place) for place in places]
             values.extend(row)
+            for place, entries in along.items():
+                entries.append(cells[place].strip())
+        self._kept.update({self.names[place]: entries for place, entries in along.items()})
         return np.frombuffer(values, dtype=np.float64).reshape(-1, len(places))
 
-    def ids(self, name: str, text: bool, labels: bool = False) -> Array:
+    def entries(self, name: str, text: bool = False, labels: bool = False) -> Array:
         """Read the column as text, and take it for whole numbers if every entry is one."""
         place = self._positions([name])[0]
-        entries = []
-        for line, cells in self._records():
-            entry = cells[place].strip()
-            if _is_missing(entry, labels):
-                raise self._missing(f"line {line}", name)
-            entries.append(entry)
+        entries = self._kept.get(name)
+        if entries is None:
+            entries = [cells[place].strip() for _, cells in self._records()]
+        missing = next((record for record, entry in enumerate(entries) if _is_missing(entry, labels)), None)
+        if missing is not None:
+            line = next(itertools.islice(self._records(), missing, None), (0, []))[0]
+            raise self._missing(f"line {line}", name)
         whole = not text and all(_WHOLE.fullmatch(entry) for entry in entries)
         return np.array([int(entry) for entry in entries], dtype=np.int64) if whole else np.array(entries, dtype=str)
 
@@ -129,8 +146,10 @@ class CsvTable(Table):
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the lines below the names; only at the end may lines be blank, or records would change places."""
-        lines = self._lines()
-        next(lines, None)
+        lines, self._below = self._below, None
+        if lines is None:
+            lines = self._lines()
+            next(lines, None)
         width, blank = len(self.names), 0
         for line, cells in lines:
             if not cells:
@@ -168,8 +187,10 @@ class CsvTable(Table):
 class ParquetTable(Table):
     """A Parquet file, read by pyarrow in batches of rows."""
 
+    suffixes = (".parquet",)
+
     def __init__(self, path: pathlib.Path) -> None:
-        self.path = path
+        super().__init__(path)
         self._arrow = optional_module("pyarrow", "parquet", f"Reading {path.name!r}")
         self._parquet = optional_module("pyarrow.parquet", "parquet", f"Reading {path.name!r}")
         try:
@@ -192,7 +213,7 @@ class ParquetTable(Table):
             parts.append(np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1))
         return np.concatenate(parts)
 
-    def ids(self, name: str, text: bool, labels: bool = False) -> Array:
+    def entries(self, name: str, text: bool = False, labels: bool = False) -> Array:
         """Read the column as it is; missing entries are refused."""
         kind = self._kind(self.names[self._positions([name])[0]])
         if kind not in ("whole", "text"):

@@ -15,12 +15,14 @@ import math
 import pathlib
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import bad_file
+from dpmanifold.data.opened import DataFile
 
 _REFUSED = {
     "LM3": "landmarks in space, and shapes here are in the plane. Choose two of the axes",
@@ -74,6 +76,24 @@ def read_tps(path: pathlib.Path) -> tuple[FloatArray, Array]:
         if all(specimen.said.get(name) for specimen in specimens):
             return points, np.array([specimen.said[name] for specimen in specimens], dtype=str)
     return points, np.arange(len(specimens))
+
+
+class TpsFile(DataFile):
+    """Landmarks (n, k, 2) and the ids of the specimens."""
+
+    suffixes = (".tps",)
+
+    def __init__(self, path: pathlib.Path) -> None:
+        super().__init__(path)
+        self._points, self._ids = read_tps(path)
+
+    def array(self, **options: Any) -> Array:
+        """Return the landmarks."""
+        return self._points
+
+    def ids(self) -> Array:
+        """Return ID=, or IMAGE=, or 0, 1, 2, ..."""
+        return self._ids
 
 
 def _specimens(path: pathlib.Path) -> list[_Specimen]:

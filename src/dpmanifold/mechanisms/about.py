@@ -17,9 +17,6 @@ from dpmanifold.noise.source import RandomSource
 class AboutMean(Mechanism):
     """A Riemannian law about the mean; its draws are exact on spaces that the exact samplers know."""
 
-    noise: str
-    """"gaussian" or "laplace"."""
-
     def offers_exact(self, ball: Ball, calibration: Calibration) -> bool:
         """Return whether the space is known and draws there are accepted often enough."""
         if ball.space.is_flat:

@@ -20,12 +20,13 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.noise import RadialLaw
 from dpmanifold.noise.source import RandomSource, Rng, Size
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.privacy.promises import float_down, sqrt_down
-from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.sensitivity import Sensitivity, of_mean
 
 # Levels at which expectations of a stretched radius are bounded from above, step by step.
 _LEVELS = np.concatenate([np.linspace(0, 0.99, 400), 1 - np.geomspace(0.0099, 1e-12, 200)])
@@ -125,12 +126,21 @@ class Law(Protocol):
 
 
 class Mechanism(ABC):
-    """One way to keep a promise about a mean."""
+    """One way to keep a promise about a mean, or about another point that a statistic hides.
+
+    The library's own are in `mechanisms/`, one file each. Another distribution adds one by an entry point in the group
+    `dpmanifold.mechanisms`, a script by `MECHANISMS.register`, and either may hand one over as it is. Its promise is
+    its author's: what is proven here is proven of the library's own.
+    """
 
     name: str
     """Its name in the registry."""
     title: str
     """What it is, in a few words for people."""
+    noise: str = ""
+    """The law of its noise where that is "gaussian" or "laplace" (density exp(-distance/scale)): audits read it."""
+    has_profile: bool = False
+    """Whether that is the Riemannian law about the mean on the whole space: its exact privacy profile may be known."""
     baseline: bool = False
     """True for the papers' extrinsic mechanisms: for comparison, never chosen by "auto"."""
     automatic: bool = True
@@ -150,9 +160,25 @@ class Mechanism(ABC):
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why this mechanism cannot keep the promise on that space, or None."""
 
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """Bound how far one of n units moves the mean that it hides, in the metric of its noise."""
+        return of_mean(ball, n)
+
     @abstractmethod
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
-        """Return the scale for n units; may refuse with InvalidArgumentError what only the scale can tell."""
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
+        """Return the scale for n units; may refuse with InvalidArgumentError what only the scale can tell.
+
+        `bound` is the sensitivity, as a distance in the ball's frame, of another statistic whose value is a point of
+        the ball; the mean's own if left out.
+        """
+
+    def bound(self, ball: Ball, n: int, given: Sensitivity | None) -> Sensitivity:
+        """Return the bound to calibrate to, or refuse another statistic where the law is made of the units' points."""
+        if given is None:
+            return self.sensitivity(ball, n)
+        if self.needs_points:
+            raise InvalidArgumentError(f'mechanism "{self.name}" hides a mean, and no other {given.statistic}.')
+        return given
 
     @abstractmethod
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:

@@ -23,6 +23,7 @@ from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.source import Rng, Size, as_shape, as_source
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
+from dpmanifold.sensitivity import Sensitivity
 
 
 class _Average(VectorMechanism):
@@ -44,9 +45,13 @@ class _Average(VectorMechanism):
             return "Gaussian noise keeps no pure promise"
         return self._unsuited(ball)
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """Bound the change of the average of the units' vectors."""
+        return self._embedding(ball).sensitivity(n)
+
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/epsilon or Delta/mu, the best that the promise allows."""
-        sensitivity = self._embedding(ball).sensitivity(n)
+        sensitivity = self.bound(ball, n, bound)
         if self.noise == "laplace":
             scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
             return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")

@@ -34,11 +34,17 @@ class ExtrinsicMechanism(Mechanism):
             return "the extrinsic baselines are for spheres and SPD matrices"
         return ball.space.stored.refusal(ball.center)
 
-    def _sensitivity(self, ball: Ball, n: int) -> Sensitivity:
-        """Bound the change of the stored numbers: that of the mean, times what a distance can be in stored numbers."""
-        intrinsic = of_mean(ball, n)
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """Bound the change of the mean's stored numbers."""
+        return self.bound(ball, n, of_mean(ball, n))
+
+    def bound(self, ball: Ball, n: int, given: Sensitivity | None) -> Sensitivity:
+        """Bound the change of a point's stored numbers: what a distance can be in them."""
+        intrinsic = of_mean(ball, n) if given is None else given
         factor = _stored(ball).stretch(ball.effective_radius)
-        return Sensitivity(intrinsic.value * factor * ROUND_UP, "mean, extrinsic", "tight", intrinsic.proof)
+        return Sensitivity(
+            intrinsic.value * factor * ROUND_UP, f"{intrinsic.statistic}, extrinsic", "tight", intrinsic.proof
+        )
 
     @abstractmethod
     def _law(self, dim: int, scale: float) -> DistanceLaw:
@@ -78,9 +84,9 @@ class ExtrinsicLaplaceMechanism(ExtrinsicMechanism):
     name = "extrinsic-laplace"
     title = "BASELINE: Laplace on the stored numbers"
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/epsilon with the extrinsic sensitivity."""
-        sensitivity = self._sensitivity(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
         return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")
 
@@ -101,9 +107,9 @@ class ExtrinsicGaussianMechanism(ExtrinsicMechanism):
             return "Gaussian noise keeps no pure promise"
         return super().refusal(ball, privacy)
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/mu with the extrinsic sensitivity."""
-        sensitivity = self._sensitivity(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         return Calibration(self.name, privacy, gaussian_scale(sensitivity.value, privacy), sensitivity, "Delta/mu")
 
     def _law(self, dim: int, scale: float) -> DistanceLaw:

@@ -16,7 +16,7 @@ from dpmanifold.noise.areas import area_of
 from dpmanifold.noise.gradient import require_room
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale
-from dpmanifold.sensitivity import of_gradient
+from dpmanifold.sensitivity import Sensitivity, of_gradient
 
 
 class GradientMechanism(Mechanism):
@@ -34,9 +34,13 @@ class GradientMechanism(Mechanism):
             return "in a ball this large the gradient's growth is not bounded well enough to forecast error and work"
         return None
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """Bound the change of the gradient."""
+        return of_gradient(ball, n)
+
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return 2 Delta/epsilon with the gradient's sensitivity."""
-        sensitivity = of_gradient(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         scale = laplace_scale(2 * sensitivity.value, PureDP(pure_epsilon(privacy)))
         require_room(ball, scale, default_tol(ball, n))
         return Calibration(self.name, privacy, scale, sensitivity, "2 Delta/epsilon")

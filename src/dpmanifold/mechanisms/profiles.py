@@ -5,14 +5,9 @@ from __future__ import annotations
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms.base import Calibration
+from dpmanifold.mechanisms.registry import MECHANISMS, get
 from dpmanifold.privacy import Profile, loss_profile
 from dpmanifold.privacy.profile import Law
-
-_LAWS: dict[str, Law] = {
-    "riemannian-laplace": "laplace",
-    "riemannian-gaussian": "gaussian",
-    "riemannian-gaussian-exact": "gaussian",
-}
 
 
 def profile_of(ball: Ball, calibration: Calibration) -> Profile:
@@ -35,8 +30,9 @@ def profile_of(ball: Ball, calibration: Calibration) -> Profile:
     >>> bool(profile_of(ball, calibration).delta(0.5) <= gdp_delta(1.0, 0.5))
     True
     """
-    if calibration.mechanism not in _LAWS:
-        raise InvalidArgumentError(
-            f"the exact profile of {calibration.mechanism} is not known; it is for {', '.join(_LAWS)}."
-        )
-    return loss_profile(ball.frame, _LAWS[calibration.mechanism], calibration.scale, calibration.sensitivity.value)
+    mechanism = get(calibration.mechanism)
+    if not mechanism.has_profile:
+        known = ", ".join(other.name for other in MECHANISMS if other.has_profile)
+        raise InvalidArgumentError(f"the exact profile of {mechanism.name} is not known; it is for {known}.")
+    law: Law = "laplace" if mechanism.noise == "laplace" else "gaussian"
+    return loss_profile(ball.frame, law, calibration.scale, calibration.sensitivity.value)

@@ -1,4 +1,8 @@
-"""All mechanisms by name, and the choice of the best one: from public quantities alone."""
+"""All mechanisms by name, and the choice of the best one: from public quantities alone.
+
+Other distributions add theirs by entry points in the group `dpmanifold.mechanisms`, scripts by `MECHANISMS.register`.
+They are used where they are asked for by name; "auto" only ever takes one of the library's own.
+"""
 
 from __future__ import annotations
 
@@ -25,54 +29,84 @@ from dpmanifold.mechanisms.wrapped import (
     WrappedLaplaceMechanism,
 )
 from dpmanifold.privacy import Promise, PromiseError
+from dpmanifold.registry import Registry
+from dpmanifold.sensitivity import Sensitivity
 
-MECHANISMS: dict[str, Mechanism] = {
-    mechanism.name: mechanism
-    for mechanism in (
-        RiemannianLaplaceMechanism(),
-        TruncatedLaplaceMechanism(),
-        WrappedLaplaceMechanism(),
-        GradientMechanism(),
-        WrappedGaussianMechanism(),
-        ClassicalGaussianMechanism(),
-        RiemannianGaussianMechanism(),
-        ExactGaussianMechanism(),
-        TangentMeanLaplace(),
-        TangentMeanGaussian(),
-        ExtrinsicMeanLaplace(),
-        ExtrinsicMeanGaussian(),
-        ExtrinsicLaplaceMechanism(),
-        ExtrinsicGaussianMechanism(),
-    )
-}
+MECHANISMS: Registry[Mechanism] = Registry("mechanism", "dpmanifold.mechanisms", Mechanism)
+"""All mechanisms, those of other distributions last."""
+
+_OWN = (
+    RiemannianLaplaceMechanism(),
+    TruncatedLaplaceMechanism(),
+    WrappedLaplaceMechanism(),
+    GradientMechanism(),
+    WrappedGaussianMechanism(),
+    ClassicalGaussianMechanism(),
+    RiemannianGaussianMechanism(),
+    ExactGaussianMechanism(),
+    TangentMeanLaplace(),
+    TangentMeanGaussian(),
+    ExtrinsicMeanLaplace(),
+    ExtrinsicMeanGaussian(),
+    ExtrinsicLaplaceMechanism(),
+    ExtrinsicGaussianMechanism(),
+)
+for _mechanism in _OWN:
+    MECHANISMS.register(_mechanism.name, _mechanism)
+
+AUTO = "auto"
 ESTIMANDS = ("frechet", "tangent", "extrinsic")
 """Which means there are (theory: estimands)."""
 
 
-def get(name: str) -> Mechanism:
-    """Return a mechanism by name.
+def get(mechanism: str | Mechanism) -> Mechanism:
+    """Return a mechanism by name, or the one that is given.
+
+    One that is given need not be registered, but then its name must be its own: a release states the name, and whoever
+    verifies it looks the name up.
 
     Examples
     --------
     >>> get("wrapped-gaussian").estimand
     'frechet'
+    >>> get(get("wrapped-gaussian")).name
+    'wrapped-gaussian'
     """
-    if not (isinstance(name, str) and name in MECHANISMS):
+    if isinstance(mechanism, Mechanism):
+        known = MECHANISMS.find(mechanism.name)
+        if mechanism.name == AUTO or not (known is None or type(known) is type(mechanism)):
+            raise InvalidArgumentError(
+                f'mechanism has the name "{mechanism.name}", which stands for another one: give it a name of its own.'
+            )
+        return mechanism
+    found = MECHANISMS.find(mechanism)
+    if found is None:
         raise InvalidArgumentError(
-            f'mechanism must be "auto" or one of {", ".join(sorted(MECHANISMS))}, got {shown(name)}.'
+            f'mechanism must be "auto", a Mechanism or one of {", ".join(sorted(MECHANISMS.names()))}, got '
+            f"{shown(mechanism)}."
         )
-    return MECHANISMS[name]
+    if found.name != mechanism:
+        raise InvalidArgumentError(
+            f"the mechanism {mechanism!r} calls itself {found.name!r}. Repair or remove the distribution that offers "
+            "it: a release states one name."
+        )
+    return found
 
 
-def attempt(mechanism: Mechanism, ball: Ball, n: int, privacy: Promise) -> tuple[Calibration, Forecast] | str:
-    """Return calibration and forecast, or the reason why the mechanism cannot keep the promise there."""
+def attempt(
+    mechanism: Mechanism, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None
+) -> tuple[Calibration, Forecast] | str:
+    """Return calibration and forecast, or the reason why the mechanism cannot keep the promise there.
+
+    `bound` is the sensitivity of another point-valued statistic than the mean, as in :meth:`Mechanism.calibrate`.
+    """
     if ball.is_whole and mechanism.needs_ball:
         return "it needs a ball, and this is the whole space"
     reason = mechanism.refusal(ball, privacy)
     if reason is not None:
         return reason
     try:
-        calibration = mechanism.calibrate(ball, n, privacy)
+        calibration = mechanism.calibrate(ball, n, privacy, bound)
         return calibration, mechanism.forecast(ball, n, calibration)
     except (InvalidArgumentError, PromiseError) as problem:
         return str(problem)
@@ -95,7 +129,12 @@ def checked_estimand(estimand: object) -> str | None:
 
 
 def choose(
-    name: str, ball: Ball, n: int, privacy: Promise, estimand: str | None = None
+    name: str | Mechanism,
+    ball: Ball,
+    n: int,
+    privacy: Promise,
+    estimand: str | None = None,
+    bound: Sensitivity | None = None,
 ) -> tuple[Mechanism, Calibration, Forecast]:
     """Return the mechanism asked for, or with "auto" the best of those that keep the promise for the estimand.
 
@@ -104,10 +143,11 @@ def choose(
 
     Parameters
     ----------
-    name : a mechanism, or "auto"
+    name : of a mechanism, or a Mechanism, or "auto", which takes one of the library's own
     ball, n, privacy : public, as everywhere
     estimand : "frechet", "tangent" or "extrinsic"; None is the Fréchet mean with "auto", and with a name whatever that
         mechanism estimates. A mechanism of another mean is refused
+    bound : the sensitivity of another statistic whose value is a point of the ball; of the mean if None
 
     Examples
     --------
@@ -120,7 +160,7 @@ def choose(
     'tangent-mean-laplace'
     """
     estimand = checked_estimand(estimand)
-    if name != "auto":
+    if isinstance(name, Mechanism) or name != AUTO:
         mechanism = get(name)
         if estimand not in (None, mechanism.estimand):
             raise InvalidArgumentError(
@@ -132,17 +172,17 @@ def choose(
                 f'mechanism "{mechanism.name}" needs a ball, got {ball!r}. Give a center and a radius; only extrinsic '
                 "means do without."
             )
-        found = attempt(mechanism, ball, n, privacy)
+        found = attempt(mechanism, ball, n, privacy, bound)
         if isinstance(found, str):
             raise PromiseError(
                 f'mechanism "{mechanism.name}" cannot keep {privacy!r} on {ball.space!r}: {found.rstrip(".")}. '
-                f"{_nearest(ball, n, privacy, mechanism.estimand)}"
+                f"{_nearest(ball, n, privacy, mechanism.estimand, bound)}"
             )
         return mechanism, *found
     best: tuple[Mechanism, Calibration, Forecast] | None = None
     reasons: list[str] = []
     for mechanism in candidates(estimand):
-        found = attempt(mechanism, ball, n, privacy)
+        found = attempt(mechanism, ball, n, privacy, bound)
         if isinstance(found, str):
             reasons.append(found.rstrip("."))
             continue
@@ -176,15 +216,19 @@ def preference(
 def candidates(estimand: str | None = None, everything: bool = False) -> list[Mechanism]:
     """Return the mechanisms that "auto" looks at for a mean (the Fréchet mean if None), or everything that hides it.
 
+    "auto" looks at the library's own; everything includes what other distributions offer.
+
     Examples
     --------
     >>> [mechanism.name for mechanism in candidates("extrinsic")]
     ['extrinsic-mean-laplace', 'extrinsic-mean-gaussian']
     """
     wanted = estimand or "frechet"
-    return [m for m in MECHANISMS.values() if m.estimand == wanted and (everything or (m.automatic and not m.baseline))]
+    if everything:
+        return [m for m in MECHANISMS if m.estimand == wanted]
+    return [m for m in _OWN if m.estimand == wanted and m.automatic and not m.baseline]
 
 
-def _nearest(ball: Ball, n: int, privacy: Promise, estimand: str) -> str:
-    able = [m.name for m in candidates(estimand) if not isinstance(attempt(m, ball, n, privacy), str)]
+def _nearest(ball: Ball, n: int, privacy: Promise, estimand: str, bound: Sensitivity | None) -> str:
+    able = [m.name for m in candidates(estimand) if not isinstance(attempt(m, ball, n, privacy, bound), str)]
     return f"These can: {', '.join(able)}." if able else "No mechanism can; weaken the promise or shrink the ball."

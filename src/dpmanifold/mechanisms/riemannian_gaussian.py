@@ -13,7 +13,7 @@ from dpmanifold.mechanisms.about import AboutMean
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.noise import RiemannianGaussian
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, calibrate_gaussian, gaussian_scale
-from dpmanifold.sensitivity import of_mean
+from dpmanifold.sensitivity import Sensitivity
 
 
 class RiemannianGaussianMechanism(AboutMean):
@@ -22,6 +22,7 @@ class RiemannianGaussianMechanism(AboutMean):
     name = "riemannian-gaussian"
     title = "Riemannian Gaussian"
     noise = "gaussian"
+    has_profile = True
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return why not: another space than a sphere or shapes, or a pure promise."""
@@ -34,9 +35,9 @@ class RiemannianGaussianMechanism(AboutMean):
             return "Gaussian noise keeps no pure promise"
         return None
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/mu (Jiang and others 2025, Theorem 1)."""
-        sensitivity = of_mean(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         rule = "Delta/mu, analytic mu" if isinstance(privacy, ApproxDP) else "Delta/mu"
         return Calibration(self.name, privacy, gaussian_scale(sensitivity.value, privacy), sensitivity, rule)
 
@@ -57,9 +58,9 @@ class ExactGaussianMechanism(RiemannianGaussianMechanism):
     title = "Riemannian Gaussian, calibrated by its exact profile"
     automatic = False
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return the certified scale: never above Delta/mu, and far below it at large scales. Takes up to seconds."""
-        sensitivity = of_mean(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         # mu-GDP is mu^2/2-zCDP.
         promise = GDP(math.sqrt(2 * privacy.rho) * (1 - 1e-15)) if isinstance(privacy, ZCDP) else privacy
         scale = _exact_scale(ball.frame, sensitivity.value, promise)

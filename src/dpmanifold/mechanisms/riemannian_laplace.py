@@ -10,7 +10,7 @@ from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
 from dpmanifold.noise import RiemannianLaplace
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale
-from dpmanifold.sensitivity import of_mean
+from dpmanifold.sensitivity import Sensitivity
 
 
 class RiemannianLaplaceMechanism(AboutMean):
@@ -23,15 +23,16 @@ class RiemannianLaplaceMechanism(AboutMean):
     name = "riemannian-laplace"
     title = "Riemannian Laplace, whole space"
     noise = "laplace"
+    has_profile = True
     truncated = False
 
     def refusal(self, ball: Ball, privacy: Promise) -> str | None:
         """Return None: it keeps every promise a pure one implies, if the scale admits the law."""
         return None
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/epsilon, or twice that for the truncated law."""
-        sensitivity = of_mean(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         scale = laplace_scale(sensitivity.value * (2 if self.truncated else 1), PureDP(pure_epsilon(privacy)))
         self._law(ball, scale, ball.frame.origin)  # refuses a scale at which the law does not exist
         return Calibration(
@@ -59,6 +60,7 @@ class TruncatedLaplaceMechanism(RiemannianLaplaceMechanism):
 
     name = "riemannian-laplace-truncated"
     title = "Riemannian Laplace, truncated to the ball"
+    has_profile = False
     truncated = True
     covers_timing = False
     needs_inside = True

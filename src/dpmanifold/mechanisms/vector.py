@@ -18,9 +18,6 @@ from dpmanifold.noise.source import RandomSource
 class VectorMechanism(Mechanism):
     """A vector plus Gaussian noise, or noise of density exp(-|z|/sigma), in Euclidean space."""
 
-    noise: str
-    """"gaussian" or "laplace"."""
-
     @abstractmethod
     def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
         """Return the doubles that the noise is added to, (d,), from the mean or the units' points in the frame."""

@@ -17,7 +17,7 @@ from dpmanifold.noise import WrappedGaussian, WrappedLaplace
 from dpmanifold.noise.wrapped import WrappedLaw
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
 from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
-from dpmanifold.sensitivity import of_mean
+from dpmanifold.sensitivity import Sensitivity
 
 _NOT_HADAMARD = "it needs a flat or Hadamard space: elsewhere the logarithm stretches distances"
 
@@ -60,9 +60,9 @@ class WrappedLaplaceMechanism(_Wrapped):
         """Return why not: positive curvature."""
         return None if ball.space.is_hadamard else _NOT_HADAMARD
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/epsilon."""
-        sensitivity = of_mean(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
         return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")
 
@@ -83,9 +83,9 @@ class WrappedGaussianMechanism(_Wrapped):
             return "Gaussian noise keeps no pure promise"
         return None
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return Delta/mu."""
-        sensitivity = of_mean(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         rule = "analytic Gaussian" if isinstance(privacy, ApproxDP) else "Delta/mu"
         return Calibration(self.name, privacy, gaussian_scale(sensitivity.value, privacy), sensitivity, rule)
 
@@ -106,8 +106,8 @@ class ClassicalGaussianMechanism(WrappedGaussianMechanism):
             return f"the classical calibration needs epsilon below 1, got {privacy.epsilon:g}"
         return None
 
-    def calibrate(self, ball: Ball, n: int, privacy: Promise) -> Calibration:
+    def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return the classical scale."""
-        sensitivity = of_mean(ball, n)
+        sensitivity = self.bound(ball, n, bound)
         scale = gaussian_scale(sensitivity.value, privacy, method="classical")
         return Calibration(self.name, privacy, scale, sensitivity, "classical Gaussian")

@@ -5,6 +5,7 @@ Whoever adds a statistic, a step, a share or a detail adds it here (and names of
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from dpmanifold._version import __version__
@@ -54,7 +55,7 @@ class Recipe:
     """
 
     statistic: str
-    mechanisms: tuple[str, ...]
+    mechanisms: Container[str]
     shares: tuple[float, ...] = (1.0,)
     step: Recipe | None = None
     details: frozenset[str] = frozenset()
@@ -83,7 +84,7 @@ class Recipe:
         return [promise] if len(self.shares) == 1 else divide(promise, self.shares)
 
 
-def _mean(mechanisms: tuple[str, ...]) -> Recipe:
+def _mean(mechanisms: Container[str]) -> Recipe:
     return Recipe("mean", mechanisms, optional=(SKIPPED,), projected=True)
 
 
@@ -119,7 +120,7 @@ def _steps_first(recipe: Recipe) -> Recipe:
     return recipe.step
 
 
-_MEAN = Recipe("mean", tuple(MECHANISMS), optional=(CLASSES, REVEALED, SKIPPED), shrinks=True)
+_MEAN = Recipe("mean", MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED), shrinks=True)
 _GROUP_MEAN = _mean(GAUSSIAN_MEANS)
 _INTERVAL_VARIANCE = _variance(INTERVAL_SHARES[:2], _GROUP_MEAN, corrected=False)
 _SECOND_MOMENT = _moment("second moment", REGION_SHARES, _GROUP_MEAN, _EITHER)

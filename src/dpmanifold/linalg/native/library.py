@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import ctypes
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from typing import Any
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.linalg.native.build import LIBRARY_NAME
+
+LIBRARY_NAME = "libdpmanifold_kernels" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 # Must equal dpm_version() of the library: one left over from another version of the package is not called.
 _VERSION = 2
