@@ -9,9 +9,20 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.linalg import from_vecd, inspect, log_euclidean_mean, symmetrize, symmetrize_batch, to_vecd
+from dpmanifold.linalg import (
+    ExactSum,
+    clipped_log_sums,
+    from_vecd,
+    inspect,
+    log_euclidean_mean,
+    logm,
+    symmetrize,
+    symmetrize_batch,
+    to_vecd,
+)
+from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
-from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawSums
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
@@ -193,6 +204,22 @@ class SPD(Manifold):
     ) -> tuple[FloatArray, float]:
         """Weighted sum of matrix logarithms, flattened by vecd, without storing them; and the longest."""
         return self._geometry.weighted_log(self._array(p), self._array(q, "q"), weights, reach)
+
+    def clipped_sums(
+        self, records: Array, center: Array, radius: float, group: Array | None = None, groups: int = 1
+    ) -> RawSums | None:
+        """Sum logarithms of raw matrices, log-Euclidean: the records are read where they are."""
+        if not (
+            self.is_flat
+            and type(records) in (np.ndarray, np.memmap)
+            and records.dtype.kind in "fiu"
+            and records.shape[1:] == self.shape
+        ):
+            return None
+        at = None if center is self.origin else logm(self._array(center))
+        sums = ExactSum(self.dim, radius if math.isfinite(radius) else LARGEST_LOGARITHM, groups)
+        found = clipped_log_sums(records, at, radius, tolerance=POINT_TOLERANCE, sums=sums, group=group)
+        return RawSums(found.totals(), found.clipped, found.faulty)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Return the matrix with normal coordinates `c` at p."""
