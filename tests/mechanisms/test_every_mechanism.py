@@ -3,6 +3,6 @@
 from dpmanifold.mechanisms import MECHANISMS
 from laws.mechanism_laws import MechanismLaws
 
-for _name in MECHANISMS:
+for _name in MECHANISMS.names():
     _title = "Test" + "".join(part.capitalize() for part in _name.split("-"))
     globals()[_title] = type(_title, (MechanismLaws,), {"name": _name})
