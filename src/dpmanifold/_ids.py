@@ -5,6 +5,8 @@ and whatever leaves doubt about who is who is refused: missing ids, ids of sever
 nobody sees. The verdict is the same for lists, arrays, pandas and pyarrow, but for one thing: numpy's arrays of text
 (dtypes U and S) drop NUL characters at the end of an entry, so np.array(["a\0", "a"]) holds one id twice, and what it
 was made of cannot be seen here. Messages give an index and never an id.
+
+Arrays are read a block at a time, so that the work takes memory for the distinct ids and four bytes per record.
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ _LONGEST_WORD = max(map(len, MISSING_WORDS))  # small letters are never fewer th
 # What becomes of 7 in a column that was once read as floats. 1.10 is left alone: it may be the tenth person of site 1.
 _WHOLE_WITH_POINT = re.compile(r"([+-]?[0-9]+)\.0*")
 
+# Ids that are looked at together, and a range of whole numbers for which a table is always small enough.
+_BLOCK = 65_536
+_SMALL_RANGE = 1_048_576
+
 _FILL_IN = "Give every record the id of its unit, or leave the record out."
 _KINDS = "Ids are whole numbers or text, all of one kind: str(id) makes text of anything."
 
@@ -39,11 +45,20 @@ class UnitIds:
     Attributes
     ----------
     group : (n,), the number of each record's unit, from 0
-    names : the ids by that number, sorted: all int, or all str without blanks around them
+    found : the ids by that number, sorted: all whole numbers, or all str without blanks around them
     """
 
-    group: npt.NDArray[np.intp]
-    names: Sequence[int] | Sequence[str]
+    group: Array
+    found: Array | list[str] | list[int]
+
+    def __len__(self) -> int:
+        """Return how many units there are."""
+        return len(self.found)
+
+    @property
+    def names(self) -> Sequence[int] | Sequence[str]:
+        """The ids by their number: all int, or all str."""
+        return self.found if isinstance(self.found, list) else self.found.tolist()
 
     def shares_a_unit(self, other: UnitIds) -> bool:
         """Return whether somebody is among both. Where one has numbers and the other text, text that is a number is it.
@@ -83,7 +98,7 @@ def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
     --------
     >>> found = unit_ids(["bob", "ann", "bob"], 3)
     >>> found.names, found.group
-    (['ann', 'bob'], array([1, 0, 1]))
+    (['ann', 'bob'], array([1, 0, 1], dtype=int32))
     >>> unit_ids(["bob", None, "bob"], 3)
     Traceback (most recent call last):
     ...
@@ -96,10 +111,78 @@ def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
         raise InvalidArgumentError(f"{name} must have shape ({n},), one id per record, got {shape}.")
     if isinstance(ids, list):
         return _grouped(_texts(ids, name) if _are_text(ids, name) else _numbers(ids, name))
-    if ids.dtype.kind == "f":
-        ids = _whole_array(ids, name)
-    found, group = np.unique(ids, return_inverse=True)
-    return UnitIds(np.asarray(group, dtype=np.intp), found.tolist())
+    if ids.dtype.kind in "OUST":
+        return _by_blocks(ids, name)
+    return _whole_numbers(_whole_array(ids, name) if ids.dtype.kind == "f" else ids)
+
+
+def _kind_of_group(n: int, count: int) -> type[np.int32] | type[np.int64]:
+    return np.int32 if max(n, count) < 2**31 else np.int64
+
+
+def _whole_numbers(ids: Array) -> UnitIds:
+    """Group an array of whole numbers: by a table where their range is small, else by their place among all of them."""
+    n = len(ids)
+    kind = _kind_of_group(n, n)
+    if n == 0:
+        return UnitIds(np.empty(0, kind), ids)
+    low, high = int(ids.min()), int(ids.max())
+    parts = [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
+    group = np.empty(n, kind)
+    if high - low < max(_SMALL_RANGE, 2 * n):
+        # Differences of two whole numbers this close are exact in 64 bits, whatever the numbers' own type.
+        seen = np.zeros(high - low + 1, dtype=bool)
+        for part in parts:
+            seen[_above(ids[part], low)] = True
+        rank = np.cumsum(seen, dtype=kind)
+        for part in parts:
+            group[part] = rank[_above(ids[part], low)] - 1
+        return UnitIds(group, _numbers_from(low, np.flatnonzero(seen), ids.dtype))
+    found = np.unique(np.concatenate([np.unique(ids[part]) for part in parts]))
+    for part in parts:
+        group[part] = np.searchsorted(found, ids[part])
+    return UnitIds(group, found)
+
+
+def _above(ids: Array, low: int) -> npt.NDArray[np.int64]:
+    """Return ids less their smallest, which fits 64 bits although the ids themselves may not."""
+    if ids.dtype.kind == "u":
+        return np.asarray(ids - ids.dtype.type(low)).astype(np.int64)
+    return np.asarray(ids.astype(np.int64) - low)
+
+
+def _numbers_from(low: int, offsets: Array, dtype: np.dtype[Any]) -> Array:
+    """Return low + offsets in a type that holds both ends."""
+    return offsets.astype(np.uint64) + np.uint64(low) if dtype.kind == "u" else offsets + low
+
+
+def _by_blocks(ids: Array, name: str) -> UnitIds:
+    """Group an array of text, or of Python's objects, by a dictionary of the distinct ones; a block at a time.
+
+    Where anything is wrong with them, the list of all of them says what.
+    """
+    number: dict[Any, int] = {}
+    group = np.empty(len(ids), _kind_of_group(len(ids), len(ids)))
+    try:
+        for start in range(0, len(ids), _BLOCK):
+            entries = ids[start : start + _BLOCK].tolist()
+            if not set(map(type, entries)) <= {str}:
+                raise InvalidArgumentError("not all of them are text")
+            for entry in dict.fromkeys(entries):
+                number.setdefault(entry, len(number))
+            codes = map(number.__getitem__, entries)
+            group[start : start + len(entries)] = np.fromiter(codes, dtype=group.dtype, count=len(entries))
+        distinct = _texts(list(number), name)
+    except InvalidArgumentError:
+        everything = list(ids.tolist())
+        return _grouped(_texts(everything, name) if _are_text(everything, name) else _numbers(everything, name))
+    names = sorted(distinct)
+    place = {entry: i for i, entry in enumerate(names)}
+    rank = np.fromiter(map(place.__getitem__, distinct), dtype=group.dtype, count=len(distinct))
+    for start in range(0, len(group), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        group[part] = rank[group[part]]
+    return UnitIds(group, names)
 
 
 def _as_sequence(units: object, name: str) -> list[Any] | Array:
@@ -116,10 +199,8 @@ def _as_sequence(units: object, name: str) -> list[Any] | Array:
     except Exception:
         # Whatever a foreign container raises; its message may quote data.
         raise InvalidArgumentError(f"{name} cannot be read, got {shown(units)}. Give a list.") from None
-    if array.dtype.kind in "iuf" or array.ndim != 1:
+    if array.dtype.kind in "iufOUST" or array.ndim != 1:
         return array
-    if array.dtype.kind in "OUST":
-        return list(array.tolist())
     raise InvalidArgumentError(f"{name} must be whole numbers or text, got dtype {array.dtype}. {_KINDS}")
 
 
@@ -282,4 +363,5 @@ def _a(kind: type) -> str:
 def _grouped(ids: list[str] | list[int]) -> UnitIds:
     names: list[Any] = sorted(set(ids))
     number = {name: i for i, name in enumerate(names)}
-    return UnitIds(np.fromiter(map(number.__getitem__, ids), dtype=np.intp, count=len(ids)), names)
+    kind = _kind_of_group(len(ids), len(ids))
+    return UnitIds(np.fromiter(map(number.__getitem__, ids), dtype=kind, count=len(ids)), names)

@@ -20,6 +20,8 @@ from dpmanifold.manifolds.euclidean import Euclidean
 
 # A ball whose distances double precision cannot tell to this share of the radius is refused.
 _WORST_ROUNDING = 0.01
+# Clipping leaves a record within rounding of the edge; what lies there by itself is counted with them.
+_ON_EDGE = 1e-9
 # Squares and fourth powers of radii in this range stay well inside the doubles.
 _SMALLEST, _LARGEST = 1e-70, 1e70
 
@@ -119,6 +121,10 @@ class Ball:
         return self
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.space, self.radius, self.source, (self.center + 0.0).tobytes()))
 
     @staticmethod
@@ -146,7 +152,7 @@ class Ball:
             )
         return Ball(space, space.origin, space.diameter, source)
 
-    @property
+    @cached_property
     def is_whole(self) -> bool:
         """Whether it is the whole space."""
         return self.radius == self.space.diameter
@@ -156,7 +162,7 @@ class Ball:
         """The computed distance beyond which a record is moved: in the whole space there is none."""
         return math.inf if self.is_whole else self.radius
 
-    @property
+    @cached_property
     def frame(self) -> Manifold:
         """The space in which statistics of this ball are computed, about its origin (theory: rounding).
 
@@ -168,9 +174,11 @@ class Ball:
     @cached_property
     def in_frame(self) -> Ball:
         """The same ball in its frame: about the frame's origin."""
+        if self.frame is self.space and np.array_equal(self.center, self.frame.origin):
+            return self
         return Ball(self.frame, self.frame.origin, self.radius, self.source, self.simulated)
 
-    @property
+    @cached_property
     def effective_radius(self) -> float:
         """The radius that is true of what the program computes; sensitivities use this one.
 
@@ -272,18 +280,34 @@ class Ball:
         >>> Ball(SPD(1), [[4.0]], 2.0).into_frame(np.array([[[4.0]]]))
         array([[0.]])
         """
-        frame = self.frame
+        return self.moved(records)[0]
+
+    def moved(self, records: Array) -> tuple[Array, int]:
+        """Return what :meth:`into_frame` does, and how many records lie outside the ball or on its edge.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> Ball(Euclidean(1), [4.0], 2.0).moved(np.array([[4.0], [9.0]]))
+        (array([[0.], [2.]]), 1)
+        """
+        frame, origin = self.frame, self.frame.origin
+        flat = records.reshape(-1, *self.space.shape)
         # Warnings of numpy would tell about single records: none, and what is not finite counts as the centre.
         with np.errstate(all="ignore"):
-            if self.space.is_flat:
-                return _pull_in(frame, frame.origin, self.space.log_coords(self.center, records), self.radius)
-            flat = records.reshape(-1, *self.space.shape)
-            outside = ~(self.space.dist(self.center, flat) <= self._limit)
-            moved = np.empty_like(flat)
-            moved[~outside] = self.space.to_origin(self.center, flat[~outside])
-            c = self.space.log_coords(self.center, flat[outside])
-            moved[outside] = self.space.exp_coords(frame.origin, shorten(np.nan_to_num(c), self.radius))
-            return _pull_in(frame, frame.origin, moved, self._limit).reshape(records.shape)
+            points = (self.space.log_coords if self.space.is_flat else self.space.to_origin)(self.center, flat)
+            away = frame.dist(origin, points)
+            # "not <=": what has no distance, or too large a one to be moved, is outside as well.
+            outside = np.flatnonzero(~(away <= self._limit))
+            if outside.size:
+                points = np.array(points)
+                if not self.space.is_flat:
+                    c = self.space.log_coords(self.center, flat[outside])
+                    points[outside] = self.space.exp_coords(origin, shorten(np.nan_to_num(c), self.radius))
+                points[outside] = _pull_in(frame, origin, points[outside], self._limit)
+                away[outside] = frame.dist(origin, points[outside])
+            edge = 0 if self.is_whole else int(np.count_nonzero(away > self.radius * (1 - _ON_EDGE)))
+            return points.reshape(*records.shape[: records.ndim - len(self.space.shape)], *frame.shape), edge
 
     def locate(self, point: Array) -> tuple[Array, float]:
         """Return a released or public point clipped into the frame, and its computed distance from the origin there.

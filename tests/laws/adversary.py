@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpmanifold.frechet.statistics import _Problem
+from dpmanifold.frechet.statistics import _prepared
 
 
 def largest_shift(ball, n, rng, **options):
@@ -39,8 +39,8 @@ def worst_neighbours(ball, n, rng, clusters=3, population=48, generations=60):
         X = space.project(space.exp_coords(ball.center, np.concatenate(versions).reshape(-1, d)))
         weights = np.tile(np.hstack([numbers, np.ones((len(candidates), 1))]), (2, 1)).ravel()
         sets = np.repeat(np.arange(2 * len(candidates)), clusters + 1)
-        problem = _Problem.prepare(X, ball, weights, sets, None, 200)
-        means = problem.to_user(problem.points)
+        problem = _prepared(X, ball, weights, sets, None, 200)
+        means = problem.to_user(problem.array())
         return n * space.dist(means[: len(candidates)], means[len(candidates) :])
 
     people = rng.uniform(-1.5, 1.5, (population, size))

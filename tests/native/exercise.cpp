@@ -52,24 +52,40 @@ void exercise(int level, int k, long n, int function, bool accurate, bool spoile
         x[0] = std::numeric_limits<double>::quiet_NaN();
         x[x.size() - 1] = -1.0;
     }
-    const long size = k * (k + 1) / 2, chunks = (n + CHUNK - 1) / CHUNK;
-    std::vector<double> factor(k * k), center(k * k), weights(n, 0.5), out(n * k * k), c(n * size), norms(n),
-        sums(chunks * size);
+    const long size = k * (k + 1) / 2;
+    std::vector<double> factor(k * k), center(k * k), out(n * k * k), c(n * size), norms(n), moved(n * size);
+    std::vector<long long> words(2 * size), rows(n), codes(n), powers(3), grouped(3 * 2 * size);
     for (int i = 0; i < k; ++i) factor[i * k + i] = 1.0 + i;
     std::vector<unsigned char> status(n);
     Pass pass{};
     pass.x = x.data(), pass.n = n, pass.k = k, pass.function = function, pass.accurate = accurate;
     pass.radius = function == CHECK ? 1e-6 : 1.0;
     pass.factor = function == EXP ? nullptr : factor.data(), pass.factor_is_lower = accurate;
-    pass.center = center.data(), pass.weights = weights.data();
-    pass.matrices = out.data(), pass.coordinates = c.data(), pass.norms = norms.data(), pass.sums = sums.data();
+    pass.center = center.data();
+    pass.matrices = out.data(), pass.coordinates = c.data(), pass.norms = norms.data();
+    pass.words = words.data(), pass.fixed = 0x1p62;
     pass.status = status.data();
     const long marked = dpm_pass(level, &pass, 1e6, threads);
     const bool definite = function == LOG || function == ROOT || function == INVERSE_ROOT || function == CHECK;
     if (definite) expect(spoiled ? marked >= 1 : marked == 0, "marked", level, k, n);
-    pass.center = nullptr, pass.factor = nullptr, pass.weights = nullptr, pass.matrices = nullptr;
-    pass.coordinates = nullptr, pass.sums = nullptr, pass.radius = std::numeric_limits<double>::infinity();
-    if (function == LOG) expect(dpm_pass(level, &pass, 1e16, threads) >= 0, "norms", level, k, n);
+    if (function != LOG) return;
+    pass.center = nullptr, pass.factor = nullptr, pass.matrices = nullptr, pass.coordinates = nullptr;
+    pass.words = nullptr, pass.radius = std::numeric_limits<double>::infinity();
+    expect(dpm_pass(level, &pass, 1e16, threads) >= 0, "norms", level, k, n);
+    if (accurate) return;
+    // Raw records to whitened triangles, each at another place, with a table that is too small; then sums by group.
+    for (long i = 0; i < n; ++i) rows[i] = n - 1 - i, codes[i] = i % 3;
+    pass.factor = factor.data(), pass.factor_is_lower = 1, pass.inspect = 1, pass.tolerance = 1e-6, pass.radius = 5.0;
+    pass.norms = nullptr, pass.moved = moved.data(), pass.places = rows.data(), pass.words = words.data();
+    const long faulty = dpm_pass(level, &pass, 2.0, threads);
+    expect(spoiled ? faulty >= 1 : faulty == 0, "inspected", level, k, n);
+    if (spoiled) return;
+    std::vector<double> factors(3 * k * k);
+    for (int i = 0; i < 3 * k * k; ++i) factors[i] = factor[i % (k * k)];
+    pass.x = moved.data(), pass.triangles = 1, pass.inspect = 0, pass.moved = nullptr, pass.places = nullptr;
+    pass.factor = factors.data(), pass.powers = powers.data(), pass.codes = codes.data(), pass.rows = rows.data();
+    pass.words = grouped.data(), pass.n = n > 1 ? n - 1 : n, pass.radius = 1.0;
+    expect(dpm_pass(level, &pass, 2.0, threads) == 0, "grouped", level, k, n);
 }
 
 template <typename Pixel>

@@ -8,11 +8,11 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.frechet.solver import blocks, default_tol, solve_groups
-from dpmanifold.linalg import weighted_sum
+from dpmanifold.frechet.solver import Solved, blocks, default_tol, solve_groups
+from dpmanifold.linalg.exact_sums import ExactSum
 
-# Numbers that a sum makes of a block at a time (2 MiB of doubles).
-_PIECE = 262_144
+# Numbers that a sum makes of a block at a time (2 MiB of doubles), and of how many points at first.
+_PIECE, _FEW = 262_144, 64
 
 Blocks = Callable[[], Iterator[Array]]
 """Makes every unit's point once, in blocks, as often as it is called."""
@@ -70,35 +70,40 @@ class UnitPoints:
     def mean_of(self, f: Callable[[Array], FloatArray], bound: float) -> FloatArray:
         """Return the mean over units of what `f` makes of a block, (b, m), shape (m,).
 
+        Summed as integers, so that neither the order of the units nor the blocks show in a bit of it.
+
         Parameters
         ----------
         f : a map of each point by itself
         bound : a public number that no entry of `f` exceeds in size
         """
-        sums = [weighted_sum(f(part), np.full(len(part), 1 / self._n)) for part in self._pieces(f)]
-        return weighted_sum(np.array(sums), np.ones(len(sums)))
-
-    def _pieces(self, f: Callable[[Array], FloatArray]) -> Iterator[Array]:
-        """Cut blocks so that what `f` makes of a piece stays small, however many numbers it makes of a point."""
-        step = 0
+        sums: ExactSum | None = None
         for block in self.blocks():
-            step = step or max(1, _PIECE // f(block[:1]).shape[1])
-            for start in range(0, len(block), step):
-                yield block[start : start + step]
+            start = 0
+            while start < len(block):
+                # How many numbers `f` makes of a point is seen on the first few; pieces are cut accordingly.
+                step = _FEW if sums is None else max(1, _PIECE // sums.size)
+                values = f(block[start : start + step])
+                sums = ExactSum(values.shape[1], bound) if sums is None else sums
+                sums.add(values)
+                start += step
+        return np.empty(0) if sums is None else sums.total()[0] / self._n
 
     def mean(self) -> Array:
         """Return the Fréchet mean in the frame, to the public tolerance `default_tol`; solved once and remembered."""
         if self._mean is None:
-            self._mean = self._solved()
+            self._mean = self.solved(0.0 if self.ball.space.is_flat else default_tol(self.ball, self._n)).points[0]
         return self._mean
 
-    def _solved(self) -> Array:
+    def solved(self, tol: float) -> Solved:
+        """Return the mean, as a batch of one, to a tolerance that the ball allows, and how it was found."""
         frame = self.ball.frame
         if frame.is_flat:
-            return self.mean_of(lambda block: block, self.ball.radius)
-        points, tol = self.array(), default_tol(self.ball, self._n)
+            mean = self.mean_of(lambda block: block, self.ball.radius) if self._mean is None else self._mean
+            return Solved(mean[None], np.zeros(1), 0)
+        points = self.array()
         share, group = np.full(self._n, 1 / self._n), np.zeros(self._n, dtype=np.intp)
-        return np.asarray(solve_groups(frame, self.ball.in_frame, points, share, group, 1, tol, 200).points[0])
+        return solve_groups(frame, self.ball.in_frame, points, share, group, 1, tol, 200)
 
     def in_ball(self, inner: Ball) -> UnitPoints:
         """Return the points in the frame of another ball of the same space, clipped to it."""
@@ -106,6 +111,18 @@ class UnitPoints:
             return self
         moved = [inner.take_over(self.ball, block) for block in self.blocks()]
         return UnitPoints.of(np.concatenate(moved), inner, self.unit)
+
+    def where(self, chosen: Array, total: FloatArray | None = None) -> UnitPoints:
+        """Return the points of some units, given a boolean for each; and on a flat space their sum, where known."""
+
+        def some() -> Iterator[Array]:
+            start = 0
+            for block in self.blocks():
+                yield block[chosen[start : start + len(block)]]
+                start += len(block)
+
+        n = int(np.count_nonzero(chosen))
+        return UnitPoints(self.ball, self.unit, n, some, None if total is None else total / n)
 
     def joined(self, other: UnitPoints) -> UnitPoints:
         """Return the units of two groups in one ball together."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +14,8 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, solve_groups
-from dpmanifold.linalg import to_vecd, weighted_sum
+from dpmanifold.frechet.streams import Records, made_from
+from dpmanifold.linalg import to_vecd
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import Manifold
 
@@ -77,16 +80,10 @@ def mean(
     array([[1., 0.],
            [0., 4.]])
     """
-    problem = _Problem.prepare(X, where, weights, units, tol, max_iter)
+    problem = _prepared(X, where, weights, units, tol, max_iter)
     solved = problem.solve()
-    return FrechetMean(
-        problem.to_user(solved.points)[0],
-        solved.points[0],
-        float(solved.residuals[0]),
-        solved.iterations,
-        problem.tol,
-        len(problem.points),
-    )
+    value, residual = problem.to_user(solved.points)[0], float(solved.residuals[0])
+    return FrechetMean(value, solved.points[0], residual, solved.iterations, problem.tol, problem.n)
 
 
 def variance(
@@ -108,8 +105,7 @@ def variance(
     >>> variance([[0.0], [2.0]], Euclidean(1))
     1.0
     """
-    problem = _Problem.prepare(X, where, weights, units, tol, 200)
-    return problem.mean_squared_distance(None if about is None else about)
+    return _prepared(X, where, weights, units, tol, 200).mean_squared_distance(about)
 
 
 def second_moment(vectors: FloatArray) -> FloatArray:
@@ -153,8 +149,8 @@ def unit_means(X: object, units: object, where: Ball | Manifold) -> Array:
     array([[ 2.],
            [10.]])
     """
-    problem = _Problem.prepare(X, where, None, units, None, 200)
-    return problem.to_user(problem.points)
+    problem = _prepared(X, where, None, units, None, 200)
+    return problem.to_user(problem.array())
 
 
 def unit_points(X: object, ball: Ball, units: object = None) -> UnitPoints:
@@ -169,103 +165,44 @@ def unit_points(X: object, ball: Ball, units: object = None) -> UnitPoints:
     array([[1.],
            [5.]])
     """
-    records = ball.space.as_points(X, "X", batch=True)
+    records = _checked(X, ball.space)
+    return made_from(records, ball, None if units is None else unit_ids(units, len(records))).points
+
+
+def _checked(X: object, space: Manifold) -> Records:
+    records = Records.of(X, space)
     if len(records) == 0:
         raise InvalidDataError("X is empty. A mean needs at least one record.")
-    points = record_points(records, ball)
-    return UnitPoints.of(points, ball) if units is None else unit_averages(points, ball, units)
-
-
-def record_points(records: Array, ball: Ball) -> Array:
-    """Clip valid records and move them into the ball's frame, a block at a time: (n, *frame.shape). Not private.
-
-    Examples
-    --------
-    >>> from dpmanifold.manifolds import Euclidean
-    >>> record_points(np.array([[1.0], [9.0]]), Ball(Euclidean(1), [1.0], 5.0))
-    array([[0.],
-           [5.]])
-    """
-    points = np.empty((len(records), *ball.frame.shape), dtype=ball.frame.dtype)
-    for block in blocks(len(records), ball.space):
-        points[block] = ball.into_frame(records[block])
-    return points
-
-
-def unit_averages(points: Array, ball: Ball, units: object) -> UnitPoints:
-    """Average each unit's points, all in the ball's frame. Not private.
-
-    Examples
-    --------
-    >>> from dpmanifold.manifolds import Euclidean
-    >>> ball = Ball(Euclidean(1), [0.0], 5.0)
-    >>> unit_averages(np.array([[1.0], [3.0], [5.0]]), ball, ["ann", "ann", "bob"]).array()
-    array([[2.],
-           [5.]])
-    """
-    return UnitPoints.of(_average_units(ball.frame, ball, points, units, None, 200)[0], ball, "unit")
+    return records
 
 
 # -------------------------------------------------------------------- the problem, in its frame
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """Points in the frame of a ball (or about a starting point, without one), and weights that sum to 1."""
+class _Problem(ABC):
+    """Points in a frame, and how a mean is found there and moved back."""
 
     space: Manifold
     frame: Manifold
     anchor: Array
-    ball: Ball | None
-    points: Array
-    weights: FloatArray
     tol: float
-    max_iter: int
+    n: int
 
-    @staticmethod
-    def prepare(
-        X: object, where: Ball | Manifold, weights: object, units: object, tol: float | None, max_iter: int
-    ) -> _Problem:
-        if not isinstance(where, (Ball, Manifold)):
-            raise InvalidArgumentError(
-                f"where must be a Ball or a space such as SPD(3), got {shown(where)}. The arguments are (X, where)."
-            )
-        ball = where if isinstance(where, Ball) else None
-        space = where.space if isinstance(where, Ball) else where
-        records = space.as_points(X, "X", batch=True)
-        if len(records) == 0:
-            raise InvalidDataError("X is empty. A mean needs at least one record.")
-        max_iter = positive_int(max_iter, "max_iter")
-        share = _normalised(weights, len(records))
-        frame = ball.frame if ball is not None else Euclidean(space.dim) if space.is_flat else space
-        if ball is not None:
-            anchor = ball.center
-        else:
-            anchor = space.origin if space.is_flat else space.extrinsic_mean(records, share)
-        points = np.empty((len(records), *frame.shape), dtype=frame.dtype)
-        for block in blocks(len(records), space):
-            points[block] = _in_frame(space, anchor, ball, records[block])
-        if units is not None:
-            points, share = _average_units(frame, ball, points, units, weights, max_iter)
-        tol = (
-            (1e-10 if tol is None else positive_float(tol, "tol"))
-            if ball is None
-            else public_tol(ball, len(points), tol)
-        )
-        return _Problem(space, frame, anchor, ball, points, share, tol, max_iter)
-
+    @abstractmethod
     def solve(self) -> Solved:
         """Return the mean in the frame, as a batch of one, with its residual and the number of iterations."""
-        group = np.zeros(len(self.points), dtype=np.intp)
-        return solve_groups(self.frame, self.ball, self.points, self.weights, group, 1, self.tol, self.max_iter)
 
+    @abstractmethod
     def to_user(self, points: Array) -> Array:
-        """Move points of the frame back to the space, and into the ball should rounding have left it."""
-        if self.ball is not None:
-            return self.ball.pull_in(self.ball.from_frame(points))
-        if self.space.is_flat:
-            return self.space.exp_coords(self.anchor, points)
-        return self.space.project(self.space.from_origin(self.anchor, points))
+        """Move points of the frame back to the space."""
+
+    @abstractmethod
+    def array(self) -> Array:
+        """Return the points, (n, *frame.shape)."""
+
+    @abstractmethod
+    def _weighted(self, at: Array) -> FloatArray:
+        """Return squared distances from a point of the frame, times weights that add up to 1."""
 
     def mean_squared_distance(self, about: object) -> float:
         """Return the mean squared distance to a point of the space, or to the mean."""
@@ -275,17 +212,131 @@ class _Problem:
             point = self.space.as_points(about, "about", batch=False)
             move = self.space.log_coords if self.space.is_flat else self.space.to_origin
             at = move(self.anchor, point)
-        sums = [
-            weighted_sum(self.frame.dist(at, self.points[block])[:, None] ** 2, self.weights[block])
-            for block in blocks(len(self.points), self.frame)
-        ]
-        return float(np.sum(sums))
+        return math.fsum(self._weighted(at))
 
 
-def _in_frame(space: Manifold, anchor: Array, ball: Ball | None, records: Array) -> Array:
-    if ball is not None:
-        return ball.to_frame(records)
-    return space.log_coords(anchor, records) if space.is_flat else space.to_origin(anchor, records)
+class _InBall(_Problem):
+    """Clipped records in the frame of a ball, each with the same weight."""
+
+    def __init__(self, points: UnitPoints, tol: float | None) -> None:
+        self.ball, self.points, self.n = points.ball, points, len(points)
+        self.space, self.frame, self.anchor = self.ball.space, self.ball.frame, self.ball.center
+        self.tol = public_tol(self.ball, self.n, tol)
+
+    def solve(self) -> Solved:
+        return self.points.solved(self.tol)
+
+    def to_user(self, points: Array) -> Array:
+        # Into the ball, should rounding have left it.
+        return self.ball.pull_in(self.ball.from_frame(points))
+
+    def array(self) -> Array:
+        return self.points.array()
+
+    def _weighted(self, at: Array) -> FloatArray:
+        return self.points.each(lambda block: self.frame.dist(at, block)) ** 2 / self.n
+
+
+class _Weighted(_Problem):
+    """Points about a starting point, or in the frame of a ball, with weights that add up to 1."""
+
+    def __init__(
+        self,
+        records: Records,
+        ball: Ball | None,
+        weights: object,
+        units: object,
+        tol: float | None,
+        max_iter: int,
+    ) -> None:
+        self.space, self.ball, self.max_iter = records.space, ball, max_iter
+        space, share = self.space, _normalised(weights, len(records))
+        self.frame = ball.frame if ball is not None else Euclidean(space.dim) if space.is_flat else space
+        valid = records.array()
+        if ball is not None:
+            self.anchor = ball.center
+        else:
+            self.anchor = space.origin if space.is_flat else space.extrinsic_mean(valid, share)
+        points = np.empty((len(valid), *self.frame.shape), dtype=self.frame.dtype)
+        for block in blocks(len(valid), space):
+            points[block] = self._in_frame(valid[block])
+        if units is not None:
+            points, share = _average_units(self.frame, ball, points, units, weights, max_iter)
+        self.points, self.weights, self.n = points, share, len(points)
+        if ball is None:
+            self.tol = 1e-10 if tol is None else positive_float(tol, "tol")
+        else:
+            self.tol = public_tol(ball, len(points), tol)
+
+    def _in_frame(self, records: Array) -> Array:
+        if self.ball is not None:
+            return self.ball.into_frame(records)
+        move = self.space.log_coords if self.space.is_flat else self.space.to_origin
+        return move(self.anchor, records)
+
+    def solve(self) -> Solved:
+        group = np.zeros(len(self.points), dtype=np.intp)
+        return solve_groups(self.frame, self.ball, self.points, self.weights, group, 1, self.tol, self.max_iter)
+
+    def to_user(self, points: Array) -> Array:
+        if self.ball is not None:
+            return self.ball.pull_in(self.ball.from_frame(points))
+        if self.space.is_flat:
+            return self.space.exp_coords(self.anchor, points)
+        return self.space.project(self.space.from_origin(self.anchor, points))
+
+    def array(self) -> Array:
+        return self.points
+
+    def _weighted(self, at: Array) -> FloatArray:
+        parts = [self.frame.dist(at, self.points[part]) for part in blocks(len(self.points), self.frame)]
+        return np.concatenate(parts) ** 2 * self.weights
+
+
+class _Summed(_Problem):
+    """Records of a flat space without a ball, whose sum one pass over them gave."""
+
+    def __init__(self, records: Records, total: FloatArray, tol: float | None) -> None:
+        self.records, self.space, self.n = records, records.space, len(records)
+        self.frame, self.anchor = Euclidean(self.space.dim), self.space.origin
+        self.tol = 1e-10 if tol is None else positive_float(tol, "tol")
+        self._mean = total / self.n
+
+    def solve(self) -> Solved:
+        return Solved(self._mean[None], np.zeros(1), 0)
+
+    def to_user(self, points: Array) -> Array:
+        return self.space.exp_coords(self.anchor, points)
+
+    def array(self) -> Array:
+        return np.concatenate([self.space.log_coords(self.anchor, block) for _, block, _ in self.records.blocks()])
+
+    def _weighted(self, at: Array) -> FloatArray:
+        return self.frame.dist(at, self.array()) ** 2 / self.n
+
+
+def _prepared(
+    X: object, where: Ball | Manifold, weights: object, units: object, tol: float | None, max_iter: int
+) -> _Problem:
+    if not isinstance(where, (Ball, Manifold)):
+        raise InvalidArgumentError(
+            f"where must be a Ball or a space such as SPD(3), got {shown(where)}. The arguments are (X, where)."
+        )
+    max_iter = positive_int(max_iter, "max_iter")
+    if isinstance(where, Ball):
+        require_ball(where)
+        if weights is None:
+            return _InBall(unit_points(X, where, units), tol)
+        return _Weighted(_checked(X, where.space), where, weights, units, tol, max_iter)
+    records = _checked(X, where)
+    if where.is_flat and weights is None and units is None:
+        found = where.clipped_sums(records.raw, where.origin, math.inf)
+        if found is not None:
+            odd = np.flatnonzero(found.odd)
+            if odd.size == 0:
+                return _Summed(records, found.totals[0], tol)
+            records.rows(odd)  # refuses them, unless they are points after all
+    return _Weighted(records, None, weights, units, tol, max_iter)
 
 
 def _normalised(weights: object, n: int) -> FloatArray:
@@ -310,7 +361,7 @@ def _average_units(
     if ball is not None:
         require_ball(ball)
     ids = unit_ids(units, len(points))
-    group, count = ids.group, len(ids.names)
+    group, count = ids.group, len(ids)
     inside = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
     total = np.bincount(group, inside, count)
     if (total == 0).any():
@@ -322,5 +373,5 @@ def _average_units(
     solved = solve_groups(frame, ball, points, share, group, count, tol, max_iter, strict=ball is None)
     averages = solved.points
     if ball is not None:
-        averages = ball.in_frame.clip(averages)
+        averages = ball.in_frame.pull_in(averages)
     return averages, _normalised(None if weights is None else total, count)

@@ -19,6 +19,7 @@ from dpmanifold.linalg.fused import (
     whitened_log_norm,
     whitened_log_sum,
 )
+from dpmanifold.linalg.log_sums import LogSums, clipped_log_sums, gradient_sums, whitened_triangles
 from dpmanifold.linalg.native import available, backend, backends, level
 from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.symmetric import (
@@ -26,16 +27,20 @@ from dpmanifold.linalg.symmetric import (
     divided_differences_exp,
     divided_differences_log,
     expm,
+    from_triangles,
     from_vecd,
     invsqrtm,
     logm,
     sqrtm,
     symmetrize,
     to_vecd,
+    triangles_of,
+    vecd_of_triangles,
 )
 
 __all__ = [
     "ExactSum",
+    "LogSums",
     "affine_distances",
     "affine_factor",
     "affine_gradient",
@@ -43,11 +48,14 @@ __all__ = [
     "backend",
     "backends",
     "clipped_log_mean",
+    "clipped_log_sums",
     "congruence",
     "divided_differences_exp",
     "divided_differences_log",
     "expm",
+    "from_triangles",
     "from_vecd",
+    "gradient_sums",
     "inspect",
     "invsqrtm",
     "level",
@@ -62,9 +70,12 @@ __all__ = [
     "symmetrize",
     "symmetrize_batch",
     "to_vecd",
+    "triangles_of",
+    "vecd_of_triangles",
     "weighted_sum",
     "whitened",
     "whitened_log_coordinates",
     "whitened_log_norm",
     "whitened_log_sum",
+    "whitened_triangles",
 ]

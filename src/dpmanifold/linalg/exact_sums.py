@@ -10,12 +10,13 @@ import numpy.typing as npt
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 
-# An entry becomes an integer of at most 2^62 in size, held as two of 31 bits: 2^32 of either fit a 64-bit sum.
+# An entry becomes an integer of at most 2^62 in size, held as two of 31 bits. 2^31 of either fit a 64-bit sum with
+# room for a factor of two.
 _BITS, _HALF = 62, 31
 _LOW = (1 << _HALF) - 1
 
 # Records that one sum takes; beyond it a word could overflow.
-MOST_RECORDS = 2**32
+MOST_RECORDS = 2**31
 
 IntArray = npt.NDArray[np.int64]
 
@@ -26,7 +27,7 @@ class ExactSum:
     An entry is divided by 2^(p - 62), where 2^p is the smallest power of two not below `bound`, cut to a whole number
     (toward zero: no vector gets longer) and added as an integer. Nothing else is rounded until :meth:`total`. Cutting
     costs less than 2^-61 of the bound per entry and record, a five-hundredth of a double's rounding at that size. Up
-    to 2^32 records fit (theory: rounding).
+    to 2^31 records fit (theory: rounding).
 
     Parameters
     ----------
@@ -125,4 +126,4 @@ class ExactSum:
         return np.asarray(np.ldexp(upper + lower, -self.shift))
 
 
-__all__ = ["MOST_RECORDS", "ExactSum"]
+__all__ = ["MOST_RECORDS", "ExactSum", "IntArray"]

@@ -15,22 +15,27 @@ import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.native import passes
-from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.symmetric import (
     expm,
+    from_triangles,
     from_vecd,
     log_of_eigenvalues,
     logm,
     positive_eigenvalues,
     symmetrize,
     to_vecd,
+    triangles_of,
 )
 
 _EPS = float(np.finfo(np.float64).eps)
 
 # Records whose coordinates are held at once by passes that store them.
 _BLOCK = 4096
+
+# No entry of a logarithm of a matrix of doubles, or of the difference of two, is larger.
+LARGEST_LOGARITHM = 2048.0
 
 
 def log_coordinates(x: FloatArray, *, condition: float = passes.ANY_CONDITION) -> FloatArray:
@@ -67,17 +72,15 @@ def log_mean(
            [0., 2.]])
     """
     _one_axis(x)
+    if weights is not None:
+        return from_vecd(_weighted_sum(x, weights, log_norm(x, condition=condition), condition))
+    sums = _triangle_sum(x, LARGEST_LOGARITHM)
     if not passes.usable(x):
-        logs = logm(x)
-        return np.asarray(logs.mean(axis=0) if weights is None else np.tensordot(weights, logs, axes=1))
-    given = None if weights is None else passes.plain(weights)
-    found = passes.run(_batch(x), passes.LOG, weights=given, total=True, condition=condition)
-    assert found.total is not None
-    total = found.total
-    if found.marked.size:
-        share = np.ones(found.marked.size) if given is None else given[found.marked]
-        total = total + np.tensordot(share, log_of_eigenvalues(x[found.marked]), axes=1)
-    return total / len(x) if given is None else total
+        sums.add(triangles_of(logm(x)))
+    else:
+        marked = passes.run(_batch(x), passes.LOG, sums=sums, condition=condition).marked
+        sums.add(triangles_of(log_of_eigenvalues(x[marked])))
+    return from_triangles(sums.total()[0]) / len(x)
 
 
 def log_euclidean_mean(
@@ -110,19 +113,18 @@ def clipped_log_mean(
     _one_axis(x)
     if not radius >= 0:
         raise InvalidArgumentError(f"radius must be a number of at least 0, got {radius!r}.")
+    sums = _triangle_sum(x, radius if 0 < radius < math.inf else LARGEST_LOGARITHM)
     if not passes.usable(x):
-        return _clipped(logm(x) - center, radius, len(x))
+        clipped, lengths = shortened(logm(x) - center, radius)
+        sums.add(triangles_of(clipped))
+        return from_triangles(sums.total()[0]) / len(x), lengths
     found = passes.run(
-        _batch(x), passes.LOG, center=passes.plain(center), radius=radius, norms=True, total=True, condition=condition
+        _batch(x), passes.LOG, center=passes.plain(center), radius=radius, norms=True, sums=sums, condition=condition
     )
-    assert found.total is not None
     assert found.norms is not None
-    mean = found.total / len(x)
-    if found.marked.size:
-        more, lengths = _clipped(log_of_eigenvalues(x[found.marked]) - center, radius, len(x))
-        found.norms[found.marked] = lengths
-        mean = mean + more
-    return mean, found.norms
+    clipped, found.norms[found.marked] = shortened(log_of_eigenvalues(x[found.marked]) - center, radius)
+    sums.add(triangles_of(clipped))
+    return from_triangles(sums.total()[0]) / len(x), found.norms
 
 
 def log_second_moment(
@@ -190,27 +192,8 @@ def whitened_log_sum(
     (array([3.]), array([2., 4.]))
     """
     _one_axis(x)
-    if not passes.usable(x):
-        c = _coordinates_by_lapack(x, inverse, power)
-        return weighted_sum(c, weights), np.asarray(np.linalg.norm(c, axis=-1))
-    found = passes.run(
-        _batch(x),
-        passes.LOG,
-        factor=passes.plain(inverse),
-        power=power,
-        weights=passes.plain(weights),
-        norms=True,
-        total=True,
-        condition=condition,
-    )
-    assert found.total is not None
-    assert found.norms is not None
-    total = to_vecd(found.total)
-    if found.marked.size:
-        c = _coordinates_by_lapack(x[found.marked], inverse, power)
-        total = total + weighted_sum(c, weights[found.marked])
-        found.norms[found.marked] = np.linalg.norm(c, axis=-1)
-    return total, found.norms
+    lengths = whitened_log_norm(inverse, x, power, condition=condition)
+    return _weighted_sum(x, weights, lengths, condition, inverse, power), lengths
 
 
 def affine_factor(base: FloatArray) -> tuple[FloatArray, int]:
@@ -259,8 +242,15 @@ def affine_gradient(
     _one_axis(x)
     _same_size(base, x)
     inverse, power = affine_factor(base)
-    share = np.full(len(x), 1 / len(x)) if weights is None else weights
-    return from_vecd(whitened_log_sum(inverse, x, share, power, condition=condition)[0])
+    if weights is not None:
+        return from_vecd(whitened_log_sum(inverse, x, weights, power, condition=condition)[0])
+    sums = _triangle_sum(x, LARGEST_LOGARITHM)
+    left: Array = np.arange(len(x))
+    if passes.usable(x):
+        factor = passes.plain(inverse)
+        left = passes.run(_batch(x), passes.LOG, factor=factor, power=power, sums=sums, condition=condition).marked
+    sums.add(triangles_of(from_vecd(_coordinates_by_lapack(x[left], inverse, power))))
+    return from_triangles(sums.total()[0]) / len(x)
 
 
 def not_definite(x: FloatArray) -> npt.NDArray[np.intp]:
@@ -356,11 +346,49 @@ def _batch(x: FloatArray) -> FloatArray:
     return passes.plain(x).reshape(-1, *x.shape[-2:])
 
 
-def _clipped(difference: FloatArray, radius: float, n: int) -> tuple[FloatArray, FloatArray]:
-    lengths = np.asarray(np.linalg.norm(difference, axis=(-1, -2)))
-    slack = difference.shape[-1] * 2.0**-51  # as the kernels: rounding must leave nothing outside
-    share = np.where(lengths > radius, radius * (1 - slack) / np.where(lengths > 0, lengths, 1.0), 1.0)
-    return np.asarray(np.tensordot(share, difference, axes=1) / n), lengths
+def _triangle_sum(x: FloatArray, bound: float) -> ExactSum:
+    return ExactSum(x.shape[-1] * (x.shape[-1] + 1) // 2, bound)
+
+
+def _weighted_sum(
+    x: FloatArray,
+    weights: FloatArray,
+    lengths: FloatArray,
+    condition: float,
+    inverse: FloatArray | None = None,
+    power: int = 0,
+) -> FloatArray:
+    """Return the exact weighted sum of :func:`_coordinates`, whose lengths are known; a block at a time."""
+    if np.shape(weights) != (len(x),):
+        raise InvalidArgumentError(f"weights must be of shape ({len(x)},), one per matrix, got {np.shape(weights)}.")
+    size = x.shape[-1] * (x.shape[-1] + 1) // 2
+    # Lengths and coordinates are computed in two ways: 1 % for what rounding may make of it.
+    bound = 1.01 * float(lengths.max()) * float(np.abs(weights).max())
+    if bound == 0:
+        return np.zeros(size)
+    sums = ExactSum(size, bound)
+    for start in range(0, len(x), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        sums.add(_coordinates(x[part], condition, inverse, power) * weights[part, None])
+    return np.asarray(sums.total()[0])
+
+
+def shortened(matrices: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
+    """Return symmetric matrices (n, k, k) shortened to `radius`, and their lengths before.
+
+    Short by what the norm of a result of this size may round, as the kernels do it: nothing is left outside.
+
+    Examples
+    --------
+    >>> shortened(np.full((1, 1, 1), 4.0), 2.0)[1]
+    array([4.])
+    """
+    lengths = np.asarray(np.linalg.norm(matrices, axis=(-1, -2)))
+    slack = matrices.shape[-1] * 2.0**-51
+    share = np.ones(len(matrices))
+    far = lengths > radius
+    share[far] = radius * (1 - slack) / lengths[far]
+    return matrices * share[:, None, None], lengths
 
 
 def _coordinates(x: FloatArray, condition: float, inverse: FloatArray | None = None, power: int = 0) -> FloatArray:

@@ -67,6 +67,40 @@ def from_vecd(c: FloatArray) -> FloatArray:
     return a
 
 
+def triangles_of(matrices: FloatArray) -> FloatArray:
+    """Return lower triangles packed by rows, (..., k, k) -> (..., k(k+1)/2).
+
+    >>> triangles_of(np.array([[1.0, 2.0], [2.0, 3.0]]))
+    array([1., 2., 3.])
+    """
+    rows, columns = np.tril_indices(matrices.shape[-1])
+    return np.ascontiguousarray(matrices[..., rows, columns])
+
+
+def from_triangles(triangles: FloatArray) -> FloatArray:
+    """Undo :func:`triangles_of`, (..., k(k+1)/2) -> (..., k, k).
+
+    >>> from_triangles(np.array([1.0, 2.0, 3.0]))
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    k = passes.size_of(triangles.shape[-1])
+    rows, columns = np.tril_indices(k)
+    matrices = np.empty((*triangles.shape[:-1], k, k))
+    matrices[..., rows, columns] = triangles
+    matrices[..., columns, rows] = triangles
+    return matrices
+
+
+def vecd_of_triangles(triangles: FloatArray) -> FloatArray:
+    """Return packed triangles as isometric coordinates, (..., d) both ways.
+
+    >>> vecd_of_triangles(np.array([1.0, 2.0, 3.0])).round(3)
+    array([1.   , 3.   , 2.828])
+    """
+    return to_vecd(from_triangles(triangles))
+
+
 def positive_eigenvalues(values: FloatArray) -> FloatArray:
     """Raise eigenvalues that rounding pushed to zero or below to a floor relative to the largest.
 

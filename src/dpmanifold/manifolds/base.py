@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,26 @@ from dpmanifold.manifolds.vectors import EPS, shorten, sum_and_longest, unit_dir
 # enough for data that went through float32 (6e-8 per entry), far too narrow for unnormalised data.
 POINT_TOLERANCE = 1e-6
 
+# Factors above exp(this) are not worth telling apart, and the next ones overflow.
+_LARGEST_EXPONENT = 700.0
+
 # Hyperbolic functions of about this many units still leave room for products of two of them.
 _FARTHEST = 290.0
+
+
+class RawSums(NamedTuple):
+    """What one pass over raw records found. Data: not private.
+
+    Attributes
+    ----------
+    totals : sums of coordinates, (groups, dim)
+    clipped : how many of the added records lie on the edge of the ball or beyond it
+    odd : which records were not added, a boolean each: they are no points, or only others can tell
+    """
+
+    totals: FloatArray
+    clipped: int
+    odd: Array
 
 
 class Manifold(ForPeople):
@@ -97,8 +116,8 @@ class Manifold(ForPeople):
         return [np.eye(self.dim)[0]]
 
     def distance_factor(self, distance: float) -> float | None:
-        """Return what a distance means as a factor on what people measure; None where it means nothing of the kind."""
-        return None
+        """Return what a distance means as a factor on `factor_of`; None where it means nothing of the kind."""
+        return None if self.factor_of is None else math.exp(min(distance, _LARGEST_EXPONENT))
 
     # ---------------------------------------------------------------- facts that follow
 
@@ -292,6 +311,22 @@ class Manifold(ForPeople):
         point is farther than `reach` away: where that saves work it is used, and a wrong value costs time alone.
         """
         return sum_and_longest(self.log_coords(p, q), weights)
+
+    def clipped_sums(
+        self, records: Array, center: Array, radius: float, group: Array | None = None, groups: int = 1
+    ) -> RawSums | None:
+        """Check raw records, move them to coordinates at a centre, shorten these to a radius and add: in one pass.
+
+        For flat spaces that have such a pass; None where there is none, or not for this array. What is added for a
+        record depends on that record alone, and sums are exact. Records that the pass cannot take are left to others.
+
+        Parameters
+        ----------
+        records : (n, *shape), as a user gave them
+        center, radius : of a ball; an infinite radius shortens nothing
+        group, groups : the number of each record's group, (n,), and how many groups there are; one if left out
+        """
+        return None
 
     @abstractmethod
     def exp_coords(self, p: Array, c: FloatArray) -> Array:

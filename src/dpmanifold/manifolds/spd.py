@@ -9,9 +9,20 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.linalg import from_vecd, inspect, log_euclidean_mean, symmetrize, symmetrize_batch, to_vecd
+from dpmanifold.linalg import (
+    ExactSum,
+    clipped_log_sums,
+    from_vecd,
+    inspect,
+    log_euclidean_mean,
+    logm,
+    symmetrize,
+    symmetrize_batch,
+    to_vecd,
+)
+from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
-from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawSums
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
@@ -22,8 +33,6 @@ _METRICS: dict[str, type[SPDMetric]] = {"logeuclid": LogEuclideanMetric, "rieman
 
 # A normal coordinate beyond this would overflow the exponential of some matrix it belongs to.
 _LONGEST = 300.0
-# Factors above this are not worth telling apart, and the next ones overflow.
-_LARGEST_FACTOR_LOG = 700.0
 
 
 class SPD(Manifold):
@@ -79,7 +88,7 @@ class SPD(Manifold):
         return {"spd": {}, "spd-riemann": {"metric": "riemann"}}
 
     @classmethod
-    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    def sizes_of(cls, shape: tuple[int, ...], kind: str = "f") -> tuple[int, ...] | None:
         """The side of a matrix; of a row of numbers, of a whole one if they are a square, of a triangle if not."""
         if len(shape) != 1:
             return shape[:1] or None
@@ -163,10 +172,6 @@ class SPD(Manifold):
         opposed[:2] = math.sqrt(0.5), -math.sqrt(0.5)
         return [first, isotropic, opposed]
 
-    def distance_factor(self, distance: float) -> float:
-        """Return exp(distance): by how much an eigenvalue may be off."""
-        return math.exp(min(distance, _LARGEST_FACTOR_LOG))
-
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.exp_coords(self.origin, rng.standard_normal((*batch, self.dim)))
 
@@ -199,6 +204,22 @@ class SPD(Manifold):
     ) -> tuple[FloatArray, float]:
         """Weighted sum of matrix logarithms, flattened by vecd, without storing them; and the longest."""
         return self._geometry.weighted_log(self._array(p), self._array(q, "q"), weights, reach)
+
+    def clipped_sums(
+        self, records: Array, center: Array, radius: float, group: Array | None = None, groups: int = 1
+    ) -> RawSums | None:
+        """Sum logarithms of raw matrices, log-Euclidean: the records are read where they are."""
+        if not (
+            self.is_flat
+            and type(records) in (np.ndarray, np.memmap)
+            and records.dtype.kind in "fiu"
+            and records.shape[1:] == self.shape
+        ):
+            return None
+        at = None if center is self.origin else logm(self._array(center))
+        sums = ExactSum(self.dim, radius if math.isfinite(radius) else LARGEST_LOGARITHM, groups)
+        found = clipped_log_sums(records, at, radius, tolerance=POINT_TOLERANCE, sums=sums, group=group)
+        return RawSums(found.totals(), found.clipped, found.faulty)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Return the matrix with normal coordinates `c` at p."""

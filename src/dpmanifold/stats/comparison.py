@@ -9,7 +9,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import get
 from dpmanifold.release import Release
 from dpmanifold.stats.draws import hidden_mean
-from dpmanifold.stats.inputs import checked_units, number_of_records
+from dpmanifold.stats.inputs import is_each_record
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,17 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
     if release.statistic != "mean":
         raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
     ball, space = release.ball, release.ball.space
-    ids = None if units is None else checked_units(units, number_of_records(X))
+    if is_each_record(units):
+        units = None
     outer = next((step.ball for step in release.steps if step.statistic == "ball"), ball)
-    points = frechet.unit_points(X, outer, ids)
+    points = frechet.unit_points(X, outer, units)
     outside = 1 - outer.contains(X).mean()
     if outer != ball:
         outside = 1 - points.each(lambda block: ball.contains(outer.from_frame(block))).mean()
         points = points.in_ball(ball)
     clipped_mean = ball.from_frame(hidden_mean(ball, get(release.mechanism), points)[None])[0]
     # Data all over a sphere may have no Fréchet mean: without a ball the mean that was hidden is all there is.
-    true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=ids).value
+    true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=units).value
     return Comparison(
         error=float(space.dist(true_mean, release.value)),
         noise=float(space.dist(clipped_mean, release.value)),

@@ -14,14 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from dpmanifold._check import Array, shown
-from dpmanifold.ball import Ball
+from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-
-# Clipping leaves a record within rounding of the edge; what lies there by itself is counted with them.
-_ON_EDGE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -66,22 +60,13 @@ Curator = Callable[[Notice], None]
 """A function that is told, before anything is spent."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tally:
-    """Counts over blocks of records, told once they are complete."""
+    """Counts over all records, to be told."""
 
-    records: int = 0
-    clipped: int = 0
-    replaced: int = 0
-
-    def add(self, ball: Ball, points: Array, replaced: int = 0) -> None:
-        """Count a block of records that were moved into the ball's frame."""
-        frame = ball.frame
-        with np.errstate(all="ignore"):
-            away = frame.dist(frame.origin, points)
-        self.records += len(points)
-        self.clipped += 0 if ball.is_whole else int((away > ball.radius * (1 - _ON_EDGE)).sum())
-        self.replaced += replaced
+    records: int
+    clipped: int
+    replaced: int
 
     def tell(self, curator: Curator | None, confirm: bool, group: str = "") -> None:
         """Tell the curator; refuse to go on where most records are concerned, unless that was confirmed."""

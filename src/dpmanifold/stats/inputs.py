@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeGuard, final
-
-import numpy as np
+from typing import Final, final
 
 from dpmanifold import frechet
-from dpmanifold._check import Array, shown
-from dpmanifold._ids import unit_ids
+from dpmanifold._check import shown
+from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.linalg import weighted_sum
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
 from dpmanifold.stats.curator import Curator, Tally, checked_curator
-from dpmanifold.stats.records import checked_records as checked_records
 from dpmanifold.stats.records import number_of_records as number_of_records
-
-# Numbers in the records that are checked, clipped and moved at a time (1 MiB of them), and the fewest records.
-_BLOCK = 131_072
-_FEWEST = 64
+from dpmanifold.stats.records import records_of
 
 
 @final
@@ -71,18 +63,12 @@ def prepare(
     checked_question(ball, privacy)
     if number_of_records(X) == 0:
         raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
-    tally = Tally()
-    if _comes_in_blocks(X, ball, units):
-        points = _each_record(X, ball, invalid, tally)
-    else:
-        records, replaced = checked_records(X, ball, invalid)
-        ids = checked_units(units, len(records))
-        moved = frechet.record_points(records, ball)
-        tally.add(ball, moved, replaced)
-        points = UnitPoints.of(moved, ball) if ids is None else frechet.unit_averages(moved, ball, ids)
-    checked_number(len(points))
-    tally.tell(told.curator, told.confirm, group)
-    return points
+    records = records_of(X, ball, invalid)
+    ids = checked_units(units, len(records))
+    checked_number(len(records) if ids is None else len(ids))
+    made = frechet.made_from(records, ball, ids)
+    Tally(len(records), made.clipped, made.replaced).tell(told.curator, told.confirm, group)
+    return made.points
 
 
 def checked_number(n: int) -> int:
@@ -92,45 +78,8 @@ def checked_number(n: int) -> int:
     return n
 
 
-def _comes_in_blocks(X: object, ball: Ball, units: object) -> TypeGuard[Array]:
-    """Return whether records can be taken a block at a time: an array of which every record is a unit."""
-    return is_each_record(units) and isinstance(X, np.ndarray) and len(X.shape) > len(ball.space.shape)
-
-
-def _each_record(X: Array, ball: Ball, invalid: str, tally: Tally) -> UnitPoints:
-    """Check, clip and move records. Points of a flat ball are not stored: their mean is, and blocks are made anew.
-
-    Added pairwise in blocks and over blocks, so within the rounding that every mean allows for.
-    """
-    if ball.space.is_flat:
-        parts = (moved for _, moved in _blocks(X, ball, invalid, tally))
-        sums = [weighted_sum(moved, np.full(len(moved), 1 / len(X))) for moved in parts]
-        mean = weighted_sum(np.array(sums), np.ones(len(sums)))
-        return UnitPoints(
-            ball, "record", len(X), lambda: (moved for _, moved in _blocks(X, ball, invalid, Tally())), mean
-        )
-    points = np.empty((len(X), *ball.frame.shape), dtype=ball.frame.dtype)
-    for block, moved in _blocks(X, ball, invalid, tally):
-        points[block] = moved
-    return UnitPoints.of(points, ball)
-
-
-def _blocks(X: Array, ball: Ball, invalid: str, tally: Tally) -> Iterator[tuple[slice, Array]]:
-    """Yield records checked, clipped and moved, a block at a time: a memory-mapped file never has to fit into memory.
-
-    Every record is mapped by itself, so the blocks do not show in the result.
-    """
-    step = max(_FEWEST, _BLOCK // math.prod(ball.space.shape))
-    for start in range(0, max(1, len(X)), step):
-        block = slice(start, min(start + step, len(X)))
-        records, replaced = checked_records(X[block], ball, invalid, start)
-        moved = ball.into_frame(records)
-        tally.add(ball, moved, replaced)
-        yield block, moved
-
-
-def checked_units(units: object, n: int) -> Array | None:
-    """Return the number of each record's unit, or None for EACH_RECORD; refuse a missing or wrong argument."""
+def checked_units(units: object, n: int) -> UnitIds | None:
+    """Return who owns each record, or None for EACH_RECORD; refuse a missing or wrong argument."""
     if is_each_record(units):
         return None
     if units is None:
@@ -138,7 +87,7 @@ def checked_units(units: object, n: int) -> Array | None:
             "units must say who owns each record: one id per record, or EACH_RECORD if nobody owns two. "
             "Protecting a single record of a person with many protects nobody."
         )
-    return unit_ids(units, n).group
+    return unit_ids(units, n)
 
 
 def divide(privacy: Promise, parts: int | Sequence[float]) -> list[Promise]:

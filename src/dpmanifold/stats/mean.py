@@ -9,9 +9,10 @@ import numpy as np
 
 from dpmanifold import frechet
 from dpmanifold._check import Array, shown
+from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet import UnitPoints
+from dpmanifold.frechet import Records, UnitPoints
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Mechanism
 from dpmanifold.noise.source import Rng
@@ -32,7 +33,6 @@ from dpmanifold.stats.inputs import (
     checked_flag,
     checked_number,
     checked_question,
-    checked_records,
     checked_units,
     divide,
     is_each_record,
@@ -40,6 +40,7 @@ from dpmanifold.stats.inputs import (
     prepare,
     spend,
 )
+from dpmanifold.stats.records import records_of
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
@@ -313,23 +314,17 @@ def private_means(
     shrinks = _checked_shrink(shrink)
     wanted = Wanted(mechanism, estimand)
     told = Told(curator, confirm)
-    records, replaced = checked_records(X, ball, invalid)
-    tally = Tally()
-    moved = frechet.record_points(records, ball)
-    tally.add(ball, moved, replaced)
-    tally.tell(told.curator, told.confirm)
+    records = records_of(X, ball, invalid)
     ids = checked_units(units, len(records))
     names = list(classes)
     which = _class_numbers(labels, names, len(records))
-    owners = np.arange(len(records)) if ids is None else ids
-    pairs = np.unique(np.stack([owners, which]), axis=1)
-    spans = int(np.bincount(pairs[0]).max()) if pairs.size else 1
+    groups = _points_by_class(records, ball, ids, which, names, told)
+    spans = 1 if ids is None else _most_classes(ids, which, len(names))
     shares = [privacy] if spans == 1 else divide(privacy, spans)
-    prepared = []
-    for number, name in enumerate(names):
-        mine = which == number
-        points = _class_points(moved[mine], name, ball, None if ids is None else ids[mine])
-        prepared.append((name, points, MeanPlan(ball, len(points), shares[0], wanted, refine, arithmetic)))
+    prepared = [
+        (name, points, MeanPlan(ball, len(points), shares[0], wanted, refine, arithmetic))
+        for name, points in zip(names, groups, strict=True)
+    ]
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "means by class")
     details = {"classes": float(len(names)), "classes a unit touches": float(spans)}
@@ -339,16 +334,40 @@ def private_means(
     }
 
 
-def _class_points(moved: Array, name: Any, ball: Ball, ids: Array | None) -> UnitPoints:
-    """Return the points of one class, given its records in the ball's frame, or say which class is too small."""
-    if len(moved) == 0:
-        raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
-    points = UnitPoints.of(moved, ball) if ids is None else frechet.unit_averages(moved, ball, ids)
-    try:
-        checked_number(len(points))
-    except InvalidDataError as problem:
-        raise InvalidDataError(f"class {name!r}: {problem}") from problem
-    return points
+def _points_by_class(
+    records: Records, ball: Ball, ids: UnitIds | None, which: Array, names: list[Any], told: Told
+) -> list[UnitPoints]:
+    """Return the points of each class, or say which class is too small. Records are looked at once, for all of them."""
+    if ids is None:
+        _refuse_small(which, names)
+        groups, clipped, replaced = frechet.made_by_class(records, ball, which, len(names))
+    else:
+        # A unit counts once in each class that it has records in: who is averaged are pairs of a unit and a class.
+        pairs = unit_ids(ids.group.astype(np.int64) * len(names) + which, len(which))
+        label = np.asarray(pairs.found) % len(names)
+        _refuse_small(label, names)
+        made = frechet.made_from(records, ball, pairs)
+        groups = [made.points.where(label == number) for number in range(len(names))]
+        clipped, replaced = made.clipped, made.replaced
+    Tally(len(records), clipped, replaced).tell(told.curator, told.confirm)
+    return groups
+
+
+def _most_classes(ids: UnitIds, which: Array, classes: int) -> int:
+    """Return in how many classes a unit has records, at most."""
+    pairs = np.asarray(unit_ids(ids.group.astype(np.int64) * classes + which, len(which)).found)
+    return int(np.bincount(pairs // classes).max(initial=1))
+
+
+def _refuse_small(label: Array, names: list[Any]) -> None:
+    for number, name in enumerate(names):
+        found = int(np.count_nonzero(label == number))
+        if found == 0:
+            raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
+        try:
+            checked_number(found)
+        except InvalidDataError as problem:
+            raise InvalidDataError(f"class {name!r}: {problem}") from problem
 
 
 def _class_numbers(labels: object, names: list[Any], n: int) -> Array:

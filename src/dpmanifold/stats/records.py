@@ -15,6 +15,7 @@ import numpy as np
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet.streams import Records, is_stream
 from dpmanifold.manifolds import Manifold
 
 
@@ -30,6 +31,14 @@ def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tupl
         if invalid == "raise":
             return ball.space.as_points(X, "X", batch=True, first=first), 0
         return _with_centers(X, ball)
+
+
+def records_of(X: object, ball: Ball, invalid: str) -> Records:
+    """Return records to be checked a block at a time where X is an array; what else it may be is checked at once."""
+    if is_stream(X, ball.space):
+        return Records(X, ball.space, lambda block, first: checked_records(block, ball, invalid, first))
+    records, replaced = checked_records(X, ball, invalid)
+    return Records.valid(records, ball.space, replaced)
 
 
 def number_of_records(X: object, name: str = "X") -> int:

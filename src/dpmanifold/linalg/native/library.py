@@ -20,7 +20,7 @@ from dpmanifold.errors import InvalidArgumentError
 LIBRARY_NAME = "libdpmanifold_kernels" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 # Must equal dpm_version() of the library: one left over from another version of the package is not called.
-_VERSION = 2
+_VERSION = 3
 
 _LEVELS = ("baseline", "avx2", "avx512")
 
@@ -37,15 +37,25 @@ class PassArguments(ctypes.Structure):
         ("factor_is_lower", ctypes.c_int),
         ("factor", ctypes.c_void_p),
         ("center", ctypes.c_void_p),
-        ("weights", ctypes.c_void_p),
         ("power", ctypes.c_longlong),
         ("radius", ctypes.c_double),
         ("table", ctypes.c_void_p),
         ("matrices", ctypes.c_void_p),
         ("coordinates", ctypes.c_void_p),
         ("norms", ctypes.c_void_p),
-        ("sums", ctypes.c_void_p),
         ("status", ctypes.c_void_p),
+        ("wide", ctypes.c_void_p),
+        ("inspect", ctypes.c_int),
+        ("triangles", ctypes.c_int),
+        ("tolerance", ctypes.c_double),
+        ("rows", ctypes.c_void_p),
+        ("codes", ctypes.c_void_p),
+        ("powers", ctypes.c_void_p),
+        ("moved", ctypes.c_void_p),
+        ("places", ctypes.c_void_p),
+        ("words", ctypes.c_void_p),
+        ("fixed", ctypes.c_double),
+        ("locks", ctypes.c_void_p),
     ]
 
 
@@ -72,7 +82,6 @@ class Library:
 
     handle: Any
     levels: tuple[int, ...]
-    chunk: int
 
 
 def load(path: Path) -> Library | None:
@@ -89,7 +98,6 @@ def load(path: Path) -> Library | None:
         if handle.dpm_version() != _VERSION:
             return None
         handle.dpm_level_name.restype = ctypes.c_char_p
-        handle.dpm_chunk.restype = ctypes.c_long
         handle.dpm_poles.argtypes = [ctypes.c_int, ctypes.c_double]
         handle.dpm_pass.restype = ctypes.c_long
         handle.dpm_pass.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_double, ctypes.c_int]
@@ -98,7 +106,7 @@ def load(path: Path) -> Library | None:
     except (OSError, AttributeError):
         return None
     levels = tuple(i for i in range(len(_LEVELS)) if handle.dpm_level_name(i) is not None)
-    return Library(handle, levels, int(handle.dpm_chunk()))
+    return Library(handle, levels)
 
 
 _LIBRARY = load(Path(__file__).with_name(LIBRARY_NAME))
@@ -112,11 +120,6 @@ def current() -> tuple[Any, int] | None:
     """Return the library's handle and the level to call it at, or None where numpy is to be used."""
     number = _chosen.get()
     return None if number is None or _LIBRARY is None else (_LIBRARY.handle, number)
-
-
-def chunk() -> int:
-    """Return how many matrices the library adds up before it rounds to one partial sum."""
-    return 1 if _LIBRARY is None else _LIBRARY.chunk
 
 
 def available() -> bool:

@@ -1,8 +1,9 @@
 """One pass of the compiled kernels over a batch of symmetric matrices, with numpy arrays on both sides.
 
-Matrices are (n, k, k), k from 2 to 64, of which the lower triangles are read. A pass applies a function (after a
-congruence with one matrix, if asked), subtracts a centre, clips, and returns whatever was asked for. Matrices that
-are not finite, not positive definite or too ill-conditioned for the bound are marked, never raised upon.
+Matrices are (n, k, k), k from 2 to 64, of which the lower triangles are read, or those triangles alone, packed by
+rows, (n, k(k+1)/2). A pass applies a function (after a congruence, if asked), subtracts a centre, clips, and returns
+whatever was asked for. Matrices that are not finite, not positive definite or too ill-conditioned for any table are
+marked, never raised upon.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy.typing as npt
 
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.linalg.native.library import ImageArguments, PassArguments, chunk, current
+from dpmanifold.linalg.exact_sums import ExactSum, IntArray
+from dpmanifold.linalg.native.library import ImageArguments, PassArguments, current
 
 # One by one matrices are numbers: numpy is exact there, and needs no help.
 SMALLEST_SIZE, LARGEST_SIZE = 2, 64
@@ -24,8 +26,9 @@ SMALLEST_SIZE, LARGEST_SIZE = 2, 64
 # Numbers of the C enumeration Function.
 NONE, LOG, ROOT, INVERSE_ROOT, EXP, CHECK, SYMMETRIZE = range(7)
 
-# Bits of a status that CHECK sets.
-UNUSABLE, NOT_FINITE, NOT_SYMMETRIC = 1, 2, 4
+# Bits of a status. The first three are faults; the last one says that a difference was longer than the radius.
+UNUSABLE, NOT_FINITE, NOT_SYMMETRIC, CLIPPED = 1, 2, 4, 8
+FAULTS = UNUSABLE | NOT_FINITE | NOT_SYMMETRIC
 
 # More than any table covers: the largest one is taken, and matrices beyond 7e13 are marked. Smaller public bounds need
 # fewer poles: 65 here, 33 at 1e6, 20 at 1e3.
@@ -44,15 +47,13 @@ class Outcome:
     matrices : (n, k, k)
     coordinates : (n, k(k+1)/2), by vecd
     norms : (n,), Frobenius, before clipping
-    total : (k, k), the (weighted) sum, marked matrices left out
     marked : indices of matrices the kernels could not take; whatever was computed for them means nothing
-    status : (n,), the bits UNUSABLE, NOT_FINITE and NOT_SYMMETRIC; the last two are set by CHECK alone
+    status : (n,), the bits UNUSABLE, NOT_FINITE, NOT_SYMMETRIC (by CHECK and `tolerance` alone) and CLIPPED
     """
 
     matrices: FloatArray | None
     coordinates: FloatArray | None
     norms: FloatArray | None
-    total: FloatArray | None
     marked: npt.NDArray[np.intp]
     status: npt.NDArray[np.uint8]
 
@@ -69,7 +70,18 @@ def usable(x: npt.NDArray[np.generic]) -> bool:
     False
     """
     square = x.ndim >= 2 and x.shape[-2] == x.shape[-1] and x.dtype.kind != "c"
-    return square and SMALLEST_SIZE <= x.shape[-1] <= LARGEST_SIZE and x.size > 0 and current() is not None
+    return square and x.size > 0 and usable_size(x.shape[-1])
+
+
+def usable_size(k: int) -> bool:
+    """Return whether the kernels are in use and take k x k matrices.
+
+    Examples
+    --------
+    >>> usable_size(65)
+    False
+    """
+    return SMALLEST_SIZE <= k <= LARGEST_SIZE and current() is not None
 
 
 def plain(a: npt.ArrayLike) -> FloatArray:
@@ -92,30 +104,42 @@ def run(
     factor: FloatArray | None = None,
     lower: bool = True,
     power: int = 0,
+    powers: IntArray | None = None,
     center: FloatArray | None = None,
     radius: float = math.inf,
-    weights: FloatArray | None = None,
+    tolerance: float | None = None,
+    rows: IntArray | None = None,
+    group: IntArray | None = None,
     matrices: bool = False,
     coordinates: bool = False,
     norms: bool = False,
-    total: bool = False,
+    sums: ExactSum | None = None,
+    moved: FloatArray | None = None,
+    places: IntArray | None = None,
 ) -> Outcome:
-    """Run one pass over (n, k, k) C-contiguous float64 matrices; call only where :func:`usable` says so.
+    """Run one pass over C-contiguous float64 matrices; call only where :func:`usable` says so.
 
     Parameters
     ----------
-    x : the matrices
+    x : the matrices, (m, k, k), or their packed lower triangles, (m, k(k+1)/2)
     function : NONE, LOG, ROOT, INVERSE_ROOT or EXP; CHECK, for the status alone; SYMMETRIZE, for matrices alone
-    condition : public bound on condition numbers; decides the number of poles, and nothing else does
+    condition : public bound on condition numbers; decides the number of poles. A matrix beyond it is done with the
+        largest number, by itself
     accurate : one-sided Jacobi on the Cholesky factor instead (work then depends on the data)
-    factor : (k, k), a congruence with it comes first
+    factor : (k, k), a congruence with it comes first; with `powers`, (groups, k, k), one for each group
     lower : whether `factor` is lower triangular
     power : the result is that of 2^-power times the matrices (LOG and NONE alone)
+    powers : (groups,), the same for each group
     center : (k, k), subtracted from the function's value
     radius : differences longer than this are shortened to it; for CHECK, the share of the largest entry by which
         mirrored entries may differ
-    weights : (n,), for `total`
-    matrices, coordinates, norms, total : what to return
+    tolerance : look at both triangles as CHECK does, with this share, and go on with the symmetric part
+    rows : (n,), which matrices of packed ones to take; all by default
+    group : (m,), the group of each matrix
+    matrices, coordinates, norms : what to return
+    sums : where to add the lower triangles of the result, packed by rows; marked matrices are left out
+    moved : (places, k(k+1)/2), where to write the triangles after the congruence, packed by rows
+    places : (n,), in which row of `moved` each one goes; its own by default
 
     Examples
     --------
@@ -127,18 +151,29 @@ def run(
     if found is None:
         raise RuntimeError("the native kernels are not in use here: ask usable() first.")
     handle, level = found
-    n, k = x.shape[0], x.shape[-1]
-    # The kernels read as much memory as these shapes promise: a wrong one must stop here.
-    _require(x, (n, k, k), "the matrices")
-    _require(factor, (k, k), "the factor")
-    _require(center, (k, k), "the center")
-    _require(weights, (n,), "the weights")
+    triangles = x.ndim == 2
+    k = size_of(x.shape[-1]) if triangles else x.shape[-1]
     size = k * (k + 1) // 2
+    n = len(x) if rows is None else len(rows)
+    groups = 1 if sums is None else sums.groups
+    # The kernels read as much memory as these shapes promise: a wrong one must stop here.
+    _require(x, (len(x), size) if triangles else (len(x), k, k), "the matrices")
+    _require(factor, (k, k) if powers is None else (groups, k, k), "the factor")
+    _require(center, (k, k), "the center")
+    _require_numbers(powers, groups, None, "the powers")
+    _require_numbers(rows, n, len(x), "the rows")
+    _require_numbers(group, len(x), groups, "the groups")
+    if moved is not None:
+        _require(moved, (len(moved), size), "the place for moved matrices")
+        _require_numbers(places, n, len(moved), "the places")
+    if (rows is not None and not triangles) or (powers is not None and (group is None or factor is None)):
+        raise InvalidArgumentError("rows need packed triangles, and powers need groups and factors.")
+    if sums is not None and sums.size != size:
+        raise InvalidArgumentError(f"the sums must have {size} entries, got {sums.size}.")
     status = np.empty(n, dtype=np.uint8)
     out_matrices = np.empty((n, k, k)) if matrices else None
     out_coordinates = np.empty((n, size)) if coordinates else None
     out_norms = np.empty(n) if norms else None
-    sums = np.empty((-(-n // chunk()), size)) if total else None
     arguments = PassArguments(
         x=_address(x),
         n=n,
@@ -148,20 +183,36 @@ def run(
         factor_is_lower=lower,
         factor=_address(factor),
         center=_address(center),
-        weights=_address(weights),
         power=power,
         radius=radius,
         matrices=_address(out_matrices),
         coordinates=_address(out_coordinates),
         norms=_address(out_norms),
-        sums=_address(sums),
         status=_address(status),
+        inspect=tolerance is not None,
+        triangles=triangles,
+        tolerance=0.0 if tolerance is None else tolerance,
+        rows=_address(rows),
+        codes=_address(group),
+        powers=_address(powers),
+        moved=_address(moved),
+        places=_address(places),
+        words=None if sums is None else _address(sums.words),
+        fixed=0.0 if sums is None else math.ldexp(1.0, sums.shift),
     )
     work = n * k * k * (k + 60.0)
     count = _checked(handle.dpm_pass(level, ctypes.byref(arguments), condition, _threads(handle, work)))
-    marked = np.flatnonzero(status) if count else _NOTHING
-    folded = None if sums is None else _folded(sums, k)
-    return Outcome(out_matrices, out_coordinates, out_norms, folded, marked, status)
+    marked = np.flatnonzero(status & FAULTS) if count else _NOTHING
+    return Outcome(out_matrices, out_coordinates, out_norms, marked, status)
+
+
+def size_of(entries: int) -> int:
+    """Return the size of a matrix whose lower triangle has so many entries.
+
+    >>> size_of(6)
+    3
+    """
+    return (math.isqrt(8 * entries + 1) - 1) // 2
 
 
 def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, rows: FloatArray) -> FloatArray:
@@ -212,6 +263,18 @@ def _require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> Non
         )
 
 
+def _require_numbers(array: IntArray | None, length: int, below: int | None, name: str) -> None:
+    """Refuse whole numbers that are too few, or (with `below`) would be read as places outside an array."""
+    if array is None:
+        return
+    plain_numbers = array.dtype == np.int64 and array.flags.c_contiguous and array.flags.aligned
+    inside = below is None or array.size == 0 or (array.min() >= 0 and array.max() < below)
+    if array.shape != (length,) or not plain_numbers or not inside:
+        raise InvalidArgumentError(
+            f"{name} must be {length} numbers of type int64" + ("." if below is None else f" from 0 to {below - 1}.")
+        )
+
+
 def _address(array: npt.NDArray[np.generic] | None) -> int | None:
     return None if array is None else array.ctypes.data
 
@@ -228,13 +291,3 @@ def _checked(code: int) -> int:
     if code < 0:  # pragma: no cover - backend() offers only levels the machine has
         raise RuntimeError("this machine lacks the instruction set that was asked for.")
     return code
-
-
-def _folded(sums: FloatArray, k: int) -> FloatArray:
-    """Add the chunks' sums pairwise (numpy does so along contiguous memory) and unpack the triangle."""
-    packed = np.ascontiguousarray(sums.T).sum(axis=1)
-    result = np.empty((k, k))
-    rows, columns = np.tril_indices(k)
-    result[rows, columns] = packed
-    result[columns, rows] = packed
-    return result

@@ -16,6 +16,9 @@ namespace {
 constexpr int LEVELS = 3;
 constexpr long NO_LEVEL = -1, NO_MEMORY = -2;
 
+// More than any table covers: the largest one is taken.
+constexpr double MOST_CONDITION = 1e30;
+
 // What OMP_NUM_THREADS says, 1 without it: a library does not take cores that nobody offered.
 int threads_at_start() {
     const char* text = std::getenv("OMP_NUM_THREADS");
@@ -87,7 +90,7 @@ long split(long units, int threads, long bytes, Work work) {
 extern "C" {
 
 // Raised whenever the structures or the meaning of a call change: a stale library is refused, not called.
-EXPORT int dpm_version() { return 2; }
+EXPORT int dpm_version() { return 3; }
 
 // Name of level `number`, or null if this machine or build does not have it.
 EXPORT const char* dpm_level_name(int number) {
@@ -95,8 +98,6 @@ EXPORT const char* dpm_level_name(int number) {
     const Level* level = level_at(number);
     return level ? level->name : nullptr;
 }
-
-EXPORT long dpm_chunk() { return CHUNK; }
 
 // Poles that a pass takes for eigenvalues within a factor of `condition` of each other.
 EXPORT int dpm_poles(int function, double condition) { return table_for(function, condition)->count; }
@@ -111,6 +112,10 @@ EXPORT long dpm_pass(int number, const Pass* given, double condition, int thread
     if (given->n == 0) return 0;
     Pass pass = *given;
     pass.table = table_for(pass.function, condition);
+    pass.wide = table_for(pass.function, MOST_CONDITION);
+    if (pass.wide == pass.table) pass.wide = nullptr;
+    std::vector<unsigned char> locks(threads > 1 && pass.words ? LOCKS : 0);
+    pass.locks = locks.empty() ? nullptr : locks.data();
     const long chunks = (pass.n + CHUNK - 1) / CHUNK;
     auto work = [&](long first, long last, void* memory) { return level->pass(&pass, first, last, memory); };
     return split(chunks, threads, level->pass_memory(&pass), work);

@@ -29,19 +29,33 @@ struct Entries {
     }
 };
 
-// Compare the packed lower triangles `a` of LANES matrices with their upper triangles in memory; `a` becomes the
-// symmetric part.
-DPM_INLINE void compare(const double* x, int k, Vec* a, Entries& entries) {
-    const long size = (long)k * k;
-    for (int i = 0; i < k; ++i) {
-        int j = i;
-        for (; j + LANES <= k; j += LANES) {
-            Vec r[LANES];
-            for (int lane = 0; lane < LANES; ++lane) r[lane] = load(x + lane * size + i * k + j);
-            transpose(r);
-            for (int c = 0; c < LANES; ++c) a[at(j + c, i)] = entries.see(a[at(j + c, i)], r[c]);
-        }
-        for (; j < k; ++j) a[at(j, i)] = entries.see(a[at(j, i)], strided(x + i * k + j, size));
+// Read LANES matrices, one at each of p; `a` becomes the packed triangle of the symmetric part.
+template <int K>
+DPM_INLINE void load_symmetric(const double* const* p, int size, Vec* a, Entries& entries) {
+    const int k = K ? K : size;
+    int i = 0, j = 0;
+    each_entry(p, (long)k * k, [&](long, Vec v) __attribute__((always_inline)) {
+        if (j > i)
+            a[at(j, i)] = v;  // waits for its mirror image, which comes later
+        else if (j < i)
+            a[at(i, j)] = entries.see(v, a[at(i, j)]);
+        else
+            a[at(i, i)] = entries.see(v, v);
+        if (++j == k) j = 0, ++i;
+    });
+}
+
+// Bits NOT_FINITE and NOT_SYMMETRIC.
+DPM_INLINE Ints faults(const Entries& entries, double tolerance) {
+    const Ints infinite = ~(entries.zero == 0.0), uneven = entries.gap > 0.5 * tolerance * entries.largest;
+    return (infinite & (long long)NOT_FINITE) | (uneven & (long long)NOT_SYMMETRIC);
+}
+
+// Where the matrices of a block stand; lanes beyond the last one look at that one again.
+DPM_INLINE void point_at(const double* x, long stride, const long long* rows, long first, long count, const double** p) {
+    for (long lane = 0; lane < LANES; ++lane) {
+        const long i = first + (lane < count ? lane : count - 1);
+        p[lane] = x + (rows ? rows[i] : i) * stride;
     }
 }
 
@@ -56,7 +70,6 @@ long run_symmetrize(const Pass* pass, long first_chunk, long last_chunk) {
     return 0;
 }
 
-// `m` needs a and squares, as in Memory; the latter holds the last matrices of a batch, filled up to a whole block.
 template <int K, typename Memory>
 long run_check(const Pass* pass, long first_chunk, long last_chunk, Memory m) {
     const int k = K ? K : pass->k;
@@ -64,26 +77,18 @@ long run_check(const Pass* pass, long first_chunk, long last_chunk, Memory m) {
     long marked = 0;
     for (long first = first_chunk * CHUNK; first < end; first += LANES) {
         const long count = end - first < LANES ? end - first : LANES;
-        const double* x = pass->x + first * size;
-        if (count < LANES) {
-            double* whole = (double*)m.squares;
-            for (long i = 0; i < LANES * size; ++i) whole[i] = i < count * size ? x[i] : 0.0;
-            x = whole;
-        }
-        load_block(x, LANES, k, m.a);
+        const double* p[LANES];
+        point_at(pass->x, size, nullptr, first, count, p);
         Entries entries;
-        compare(x, k, m.a, entries);
+        load_symmetric<K>(p, k, m.a, entries);
         normalise(m.a, k);
         Vec trace{};
         for (int i = 0; i < k; ++i) trace += m.a[at(i, i)];
         for (int i = 0; i < k; ++i) m.a[at(i, i)] -= DOUBTFUL * trace;
-        const Ints unusable = cholesky(m.a, k), infinite = ~(entries.zero == 0.0);
-        const Ints uneven = entries.gap > 0.5 * pass->radius * entries.largest;
+        const Ints found = (cholesky(m.a, k) & (long long)UNUSABLE) | faults(entries, pass->radius);
         for (long lane = 0; lane < count; ++lane) {
-            const int found = (unusable[lane] ? UNUSABLE : 0) | (infinite[lane] ? NOT_FINITE : 0) |
-                              (uneven[lane] ? NOT_SYMMETRIC : 0);
-            pass->status[first + lane] = (unsigned char)found;
-            marked += found != 0;
+            pass->status[first + lane] = (unsigned char)found[lane];
+            marked += found[lane] != 0;
         }
     }
     return marked;

@@ -5,16 +5,19 @@
 
 enum Function { NONE = 0, LOG = 1, ROOT = 2, INVERSE_ROOT = 3, EXP = 4, CHECK = 5, SYMMETRIZE = 6 };
 
-// Bits of a status: CHECK sets any of them, every other function only the first.
-enum Status { UNUSABLE = 1, NOT_FINITE = 2, NOT_SYMMETRIC = 4 };
+// Bits of a status: CHECK and `inspect` set any of the first three, every other pass only the first. CLIPPED is no fault.
+enum Status { UNUSABLE = 1, NOT_FINITE = 2, NOT_SYMMETRIC = 4, CLIPPED = 8 };
 
-// Matrices whose sums are added in one go, in order: fixed, so that sums do not depend on the number of threads.
+// Matrices that one thread takes at a time, at least.
 constexpr long CHUNK = 64;
 
+// Locks for the words of groups: group g is under lock g % LOCKS.
+constexpr long LOCKS = 1024;
+
 // One pass over n matrices: [congruence with one matrix] -> function -> [minus centre, clip] -> outputs.
-// Outputs that are null are left out. `table` fits the function; sums has one packed lower triangle per chunk.
+// Outputs that are null are left out. `table` fits the function; `wide` is for matrices that are beyond it.
 struct Pass {
-    const double* x;        // (n, k, k), lower triangles are read
+    const double* x;        // (n, k, k), lower triangles are read; or lower triangles packed by rows, see `triangles`
     long n;
     int k;
     int function;
@@ -22,7 +25,6 @@ struct Pass {
     int factor_is_lower;
     const double* factor;   // (k, k) or null
     const double* center;   // (k, k), subtracted from the function's value, or null
-    const double* weights;  // (n,), or null for ones
     long long power;        // the result is that of 2^-power times the matrices (LOG and NONE)
     double radius;          // longer differences are shortened to this; infinite for none.
                             // CHECK: the largest |a_ij - a_ji|, as a share of the largest |a_ij|, that is symmetric
@@ -30,8 +32,21 @@ struct Pass {
     double* matrices;       // (n, k, k)
     double* coordinates;    // (n, k (k + 1) / 2)
     double* norms;          // (n,): of the difference before clipping
-    double* sums;           // (chunks, k (k + 1) / 2)
     unsigned char* status;  // (n,): UNUSABLE where the matrix is not positive definite within the bound, or not finite
+    const PoleTable* wide;
+    // Input
+    int inspect;              // look at both triangles, as CHECK does, and go on with the symmetric part
+    int triangles;            // x is (records, k (k + 1) / 2)
+    double tolerance;         // for inspect: as `radius` for CHECK
+    const long long* rows;    // (n,): which records of x to take, or null for the first n
+    const long long* codes;   // the group of each record of x, or null
+    const long long* powers;  // (groups,): with it, factor is (groups, k, k) and this replaces `power`
+    // Output
+    double* moved;            // (records, k (k + 1) / 2): lower triangles after the congruence, packed by rows
+    const long long* places;  // (n,): where in `moved` each one goes, or null for its own number
+    long long* words;         // (groups, 2, k (k + 1) / 2): exact sums, added to what is there (sums.hpp)
+    double fixed;             // a power of two: entry v counts as the integer trunc(v fixed)
+    unsigned char* locks;     // LOCKS bytes, 0, where several threads add to `words`; else null
 };
 
 struct Images {

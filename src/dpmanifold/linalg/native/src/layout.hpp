@@ -78,6 +78,50 @@ DPM_INLINE void load_block(const double* x, long count, int k, Vec* a) {
         }
 }
 
+// The four doubles at each of p[0], ..., p[LANES - 1], as four vectors.
+DPM_INLINE void load_fours(const double* const* p, long offset, Vec* out) {
+#if DPM_LANES == 8 && defined(__AVX512F__)
+    __m512d r[4];
+    for (int i = 0; i < 4; ++i) {
+        const int lane = i < 2 ? i : i + 2;
+        r[i] = _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(p[lane] + offset)),
+                                  _mm256_loadu_pd(p[lane + 2] + offset), 1);
+    }
+    const __m512d a = _mm512_unpacklo_pd(r[0], r[1]), b = _mm512_unpackhi_pd(r[0], r[1]);
+    const __m512d c = _mm512_unpacklo_pd(r[2], r[3]), d = _mm512_unpackhi_pd(r[2], r[3]);
+    out[0] = (Vec)_mm512_shuffle_f64x2(a, c, 0x88);
+    out[1] = (Vec)_mm512_shuffle_f64x2(b, d, 0x88);
+    out[2] = (Vec)_mm512_shuffle_f64x2(a, c, 0xdd);
+    out[3] = (Vec)_mm512_shuffle_f64x2(b, d, 0xdd);
+#else
+    for (int i = 0; i < 4; ++i)
+        for (int lane = 0; lane < LANES; ++lane) out[i][lane] = p[lane][offset + i];
+#endif
+}
+
+// Call take(e, v) for e = 0, ..., length - 1 in order, where v holds entry e of the records at p, one per lane.
+template <typename Take>
+DPM_INLINE void each_entry(const double* const* p, long length, Take take) {
+    long e = 0;
+    for (; e + LANES <= length; e += LANES) {
+        Vec r[LANES];
+        for (int lane = 0; lane < LANES; ++lane) r[lane] = load(p[lane] + e);
+        transpose(r);
+        for (int i = 0; i < LANES; ++i) take(e + i, r[i]);
+    }
+    if (LANES == 8 && e + 4 <= length) {
+        Vec r[4];
+        load_fours(p, e, r);
+        for (int i = 0; i < 4; ++i) take(e + i, r[i]);
+        e += 4;
+    }
+    for (; e < length; ++e) {
+        Vec v;
+        for (int lane = 0; lane < LANES; ++lane) v[lane] = p[lane][e];
+        take(e, v);
+    }
+}
+
 // Write both triangles of up to LANES matrices.
 DPM_INLINE void store_block(const Vec* a, long count, int k, double* x) {
     const long size = (long)k * k;
@@ -108,6 +152,14 @@ DPM_INLINE void store_coordinates(const Vec* a, long count, int k, double* c) {
             Vec scaled = 1.4142135623730951 * a[at(j, i)];
             for (long lane = 0; lane < count; ++lane) c[lane * size + place] = scaled[lane];
         }
+    }
+}
+
+// Write packed triangles of up to LANES matrices, each to its place.
+DPM_INLINE void store_triangles(const Vec* a, long count, int size, double* const* p) {
+    for (long lane = 0; lane < count; ++lane) {
+        const double* entries = (const double*)a + lane;
+        for (int i = 0; i < size; ++i) p[lane][i] = entries[i * LANES];
     }
 }
 

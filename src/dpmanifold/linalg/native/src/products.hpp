@@ -10,9 +10,10 @@ DPM_INLINE void unfold(const Vec* a, int k, Vec* full) {
         for (int j = 0; j <= i; ++j) full[i * k + j] = full[j * k + i] = a[at(i, j)];
 }
 
-// a <- f a f' for one k x k matrix f of doubles; `lower` says that f is lower triangular. work: 2 k^2 vectors.
-template <int K>
-DPM_INLINE void congruence(Vec* a, int size, const double* f, bool lower, Vec* work) {
+// a <- f a f' for a k x k matrix f: of doubles, the same for all lanes, or of vectors. `lower` says that it is lower
+// triangular. work: 2 k^2 vectors.
+template <int K, typename Number>
+DPM_INLINE void congruence(Vec* a, int size, const Number* f, bool lower, Vec* work) {
     const int k = K ? K : size;
     Vec *full = work, *half = work + k * k;
     unfold(a, k, full);
@@ -23,7 +24,7 @@ DPM_INLINE void congruence(Vec* a, int size, const double* f, bool lower, Vec* w
             Vec s0{}, s1{}, s2{}, s3{};
             for (int m = 0; m < end; ++m) {
                 const Vec* row = full + m * k + j;
-                double x = f[i * k + m];
+                const Number x = f[i * k + m];
                 s0 += x * row[0];
                 s1 += x * row[1];
                 s2 += x * row[2];
@@ -40,13 +41,13 @@ DPM_INLINE void congruence(Vec* a, int size, const double* f, bool lower, Vec* w
     }
     for (int j = 0; j < k; ++j) {
         const int end = lower ? j + 1 : k;
-        const double* g = f + j * k;
+        const Number* g = f + j * k;
         int i = j;
         for (; i + 4 <= k; i += 4) {
             Vec s0{}, s1{}, s2{}, s3{};
             const Vec* row = half + i * k;
             for (int m = 0; m < end; ++m) {
-                double x = g[m];
+                const Number x = g[m];
                 s0 += x * row[m];
                 s1 += x * row[k + m];
                 s2 += x * row[2 * k + m];

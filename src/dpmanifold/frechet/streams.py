@@ -1,0 +1,228 @@
+"""From a user's records to one point per unit in a ball's frame: each record is checked once, a block at a time.
+
+What is held is a block of records, and what has to be kept: sums of a flat ball's units, points of a curved one's. A
+memory-mapped file never has to fit into memory, and rows may come in any order. Every record is mapped by itself and
+sums are exact, so that neither blocks nor order show in a bit of the result. Not private.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeGuard
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold._ids import UnitIds
+from dpmanifold.ball import Ball, require_ball
+from dpmanifold.errors import InvalidDataError
+from dpmanifold.frechet.points import UnitPoints
+from dpmanifold.frechet.solver import lowest_tol, solve_groups
+from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.manifolds import Manifold
+
+# Numbers in the records that are looked at together (1 MiB of them), and the fewest records.
+_BLOCK, _FEWEST = 131_072, 64
+# The same where whole units are gathered from all over the data: larger, as every block is solved on its own.
+_GATHERED = 1_048_576
+
+Check = Callable[[Array, int], tuple[Array, int]]
+"""Takes raw records and the index of the first; returns valid ones, and how many it replaced, or refuses them."""
+
+
+class Records:
+    """Records as a user gave them, or valid ones, and how to check a block of them.
+
+    Parameters
+    ----------
+    raw : (n, ...), read and never written to
+    space : where they live
+    check : refuses or replaces what is no point of the space
+    replaced : how many were replaced before
+    """
+
+    def __init__(self, raw: Array, space: Manifold, check: Check, replaced: int = 0) -> None:
+        self.raw, self.space, self._check, self.replaced = raw, space, check, replaced
+        # After a pass that looked at every record: those that only `check` can make a point of.
+        self._odd: Array | None = None
+
+    @staticmethod
+    def of(X: object, space: Manifold) -> Records:
+        """Take what a user calls X, to be refused where it is not valid."""
+        if is_stream(X, space):
+            return Records(X, space, lambda block, first: (space.as_points(block, "X", batch=True, first=first), 0))
+        return Records.valid(space.as_points(X, "X", batch=True), space)
+
+    @staticmethod
+    def valid(points: Array, space: Manifold, replaced: int = 0) -> Records:
+        """Take points that need no check, some of which stand for records that were none."""
+        return Records(points, space, lambda block, first: (block, 0), replaced)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def blocks(self) -> Iterator[tuple[slice, Array, int]]:
+        """Yield slices, the valid records there, and how many of them were replaced."""
+        for rows in self._slices():
+            if self._odd is None:
+                yield (rows, *self._check(self.raw[rows], rows.start))
+                continue
+            records, replaced = self.space.project(self.raw[rows]), 0
+            odd = np.flatnonzero(self._odd[rows])
+            if odd.size:
+                records = np.array(records)
+                records[odd], replaced = self.rows(rows.start + odd)
+            yield rows, records, replaced
+
+    def array(self) -> Array:
+        """Return all of them, valid, at once."""
+        return np.concatenate([block for _, block, _ in self.blocks()])
+
+    def rows(self, places: Array) -> tuple[Array, int]:
+        """Return the valid records at some places, and how many of them were replaced."""
+        try:
+            return self._check(self.raw[places], 0)
+        except InvalidDataError:
+            # The message gives an index: that of the record, and of the first one where several are wrong.
+            for rows in self._slices():
+                self._check(self.raw[rows], rows.start)
+            raise
+
+    def remember(self, odd: Array) -> None:
+        """Say which records, a boolean each, are more than the space's own passes can take."""
+        self._odd = odd
+
+    def _slices(self) -> Iterator[slice]:
+        step = max(_FEWEST, _BLOCK // max(1, math.prod(self.raw.shape[1:])))
+        return (slice(start, min(start + step, len(self))) for start in range(0, len(self), step))
+
+
+def is_stream(X: object, space: Manifold) -> TypeGuard[Array]:
+    """Return whether records can be taken a block at a time: an array with an axis in front."""
+    return isinstance(X, np.ndarray) and X.ndim > len(space.shape)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Points and what became of the records: how many lie outside the ball or on its edge, and how many were replaced.
+
+    All of it is data.
+    """
+
+    points: UnitPoints
+    clipped: int
+    replaced: int
+
+
+def made_from(records: Records, ball: Ball, ids: UnitIds | None = None) -> Made:
+    """Return one point per unit in the ball's frame; without ids, every record is a unit."""
+    made = _made(records, ball, ids)
+    return replace(made, replaced=made.replaced + records.replaced)
+
+
+def _made(records: Records, ball: Ball, ids: UnitIds | None) -> Made:
+    if ids is not None:
+        require_ball(ball)
+        maker = _flat_units if ball.space.is_flat else _curved_units
+        averages, clipped, replaced = maker(records, ball, ids)
+        # An average of points of the ball is in it, but for rounding.
+        return Made(UnitPoints.of(ball.in_frame.pull_in(averages), ball, "unit"), clipped, replaced)
+    return (_flat_records if ball.space.is_flat else _curved_records)(records, ball)
+
+
+def made_by_class(records: Records, ball: Ball, label: Array, classes: int) -> tuple[list[UnitPoints], int, int]:
+    """Return the points of each class, given the number of each record's; every record is a unit.
+
+    With them the numbers of clipped and replaced records.
+    """
+    if not ball.space.is_flat:
+        made = made_from(records, ball)
+        return [made.points.where(label == number) for number in range(classes)], made.clipped, made.replaced
+    total, clipped, replaced = _summed(records, ball, label, classes)
+    everybody = UnitPoints(ball, "record", len(records), lambda: _again(records, ball))
+    parts = [everybody.where(label == number, total[number]) for number in range(classes)]
+    return parts, clipped, replaced + records.replaced
+
+
+# -------------------------------------------------------------------- flat: sums are all that is kept
+
+
+def _flat_records(records: Records, ball: Ball) -> Made:
+    total, clipped, replaced = _summed(records, ball, None, 1)
+    points = UnitPoints(ball, "record", len(records), lambda: _again(records, ball), total[0] / len(records))
+    return Made(points, clipped, replaced)
+
+
+def _again(records: Records, ball: Ball) -> Iterator[Array]:
+    return (ball.into_frame(block) for _, block, _ in records.blocks())
+
+
+def _flat_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[FloatArray, int, int]:
+    total, clipped, replaced = _summed(records, ball, ids.group, len(ids))
+    return total / np.bincount(ids.group, minlength=len(ids))[:, None], clipped, replaced
+
+
+def _summed(records: Records, ball: Ball, group: Array | None, groups: int) -> tuple[FloatArray, int, int]:
+    """Return the sums of clipped records in coordinates, (groups, dim), and how many were clipped and replaced."""
+    found = ball.space.clipped_sums(records.raw, ball.center, ball.radius, group, groups)
+    sums = ExactSum(ball.frame.dim, ball.radius, groups)
+    if found is None:
+        clipped = replaced = 0
+        for rows, block, bad in records.blocks():
+            moved, edge = ball.moved(block)
+            sums.add(moved, None if group is None else group[rows])
+            clipped, replaced = clipped + edge, replaced + bad
+        return sums.total(), clipped, replaced
+    records.remember(found.odd)
+    odd = np.flatnonzero(found.odd)
+    if not odd.size:
+        return found.totals, found.clipped, 0
+    block, replaced = records.rows(odd)
+    moved, edge = ball.moved(block)
+    sums.add(moved, None if group is None else group[odd])
+    return found.totals + sums.total(), found.clipped + edge, replaced
+
+
+# -------------------------------------------------------------------- curved: points are kept, or units solved
+
+
+def _curved_records(records: Records, ball: Ball) -> Made:
+    points = np.empty((len(records), *ball.frame.shape), dtype=ball.frame.dtype)
+    clipped = replaced = 0
+    for rows, block, bad in records.blocks():
+        points[rows], edge = ball.moved(block)
+        clipped, replaced = clipped + edge, replaced + bad
+    return Made(UnitPoints.of(points, ball), clipped, replaced)
+
+
+def _curved_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[Array, int, int]:
+    """Average whole units, gathered a block at a time from wherever their rows are."""
+    frame, count = ball.frame, len(ids)
+    order = np.argsort(ids.group, kind="stable").astype(ids.group.dtype)
+    ends = np.cumsum(np.bincount(ids.group, minlength=count))
+    averages = np.empty((count, *frame.shape), dtype=frame.dtype)
+    clipped = replaced = start = first = 0
+    step = max(_FEWEST, _GATHERED // max(1, math.prod(frame.shape)))
+    while first < count:
+        last = max(first + 1, int(np.searchsorted(ends, start + step, "right")))
+        places = order[start : ends[last - 1]]
+        block, bad = records.rows(places)
+        moved, edge = ball.moved(block)
+        group = ids.group[places] - first
+        averages[first:last] = averaged(frame, ball, moved, group, last - first)
+        clipped, replaced = clipped + edge, replaced + bad
+        start, first = int(ends[last - 1]), last
+    return averages, clipped, replaced
+
+
+def averaged(frame: Manifold, ball: Ball, points: Array, group: Array, count: int) -> Array:
+    """Return the mean of each group of points, (count, *frame.shape), solved to a tolerance of the ball alone.
+
+    A unit's average is a per-unit map: how exactly it is solved plays no part in any sensitivity. Its tolerance must
+    not depend on other units (not even on how many records they have), and failure must not show.
+    """
+    share = 1 / np.bincount(group, minlength=count)[group]
+    tol = max(1e-10 * ball.radius, lowest_tol(ball, 1))
+    return solve_groups(frame, ball, points, share, group, count, tol, 200, strict=False).points

@@ -1,0 +1,351 @@
+"""Exact sums of logarithms of many SPD matrices in one pass: over raw records, and over points that were whitened once.
+
+Sums are :class:`~dpmanifold.linalg.exact_sums.ExactSum` of lower triangles, packed by rows: their bits depend neither
+on the order of records nor on blocks, threads or partitions. What is added for a record depends on that record alone,
+whichever way it was computed. Nothing here is private.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.linalg.exact_sums import ExactSum, IntArray
+from dpmanifold.linalg.fused import LARGEST_LOGARITHM, inspect, shortened, whitened, whitened_log_coordinates
+from dpmanifold.linalg.native import passes
+from dpmanifold.linalg.symmetric import (
+    from_triangles,
+    from_vecd,
+    log_of_eigenvalues,
+    logm,
+    symmetrize,
+    triangles_of,
+    vecd_of_triangles,
+)
+
+# Records that are copied at a time where the kernels cannot read them in place.
+_BLOCK = 4096
+
+# The table that is tried first where no bound is known; a matrix beyond it takes the largest one.
+_USUAL_CONDITION = 1e4
+
+# What counts as on the edge of a ball, as a share of its radius: clipping leaves records there. As in the kernels.
+_EDGE = 1 - 1e-9
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class LogSums:
+    """What a pass over raw records found.
+
+    Attributes
+    ----------
+    sums : the sums of lower triangles, packed by rows, one per group; faulty records add nothing
+    status : (n,), a bit each for `not finite` (2), `not symmetric` (4), `not positive definite` (1) and, where nothing
+        is wrong, `clipped` (8): on the edge of the ball, or beyond it
+    """
+
+    sums: ExactSum
+    status: Array
+
+    @property
+    def faulty(self) -> Array:
+        """Which records are no SPD matrices, a boolean each."""
+        return np.asarray((self.status & passes.FAULTS) != 0)
+
+    @property
+    def clipped(self) -> int:
+        """How many records lie on the edge of the ball or beyond it."""
+        return int(np.count_nonzero(self.status & passes.CLIPPED))
+
+    def totals(self) -> FloatArray:
+        """Return the sums as coordinates (vecd), (groups, k(k+1)/2)."""
+        return vecd_of_triangles(self.sums.total())
+
+
+def clipped_log_sums(
+    x: Array,
+    center: FloatArray | None = None,
+    radius: float = math.inf,
+    *,
+    tolerance: float,
+    sums: ExactSum | None = None,
+    group: Array | None = None,
+) -> LogSums:
+    """Check records, take logarithms of their symmetric parts, subtract a centre, clip and add: one pass, no copy.
+
+    Arrays of doubles in C order, memory-mapped ones too, are read where they are; others in small blocks. A record is
+    faulty if it is not finite, not symmetric to `tolerance`, or not positive definite to working precision (smallest
+    eigenvalue at most k eps times the largest); it adds nothing.
+
+    Parameters
+    ----------
+    x : (n, k, k), records as a user gave them
+    center : (k, k), a logarithm; 0 by default
+    radius : differences longer than this are shortened to it. Centre and radius, which are public, decide the number
+        of poles; a record that needs more gets them by itself
+    tolerance : by what share of the largest entry mirrored entries may differ
+    sums : where to add; a new sum, if none is given. Its bound must be `radius` at least
+    group : (n,), the number of each record's group in `sums`
+
+    Examples
+    --------
+    >>> records = np.stack([np.eye(2), np.diag([1.0, np.exp(4.0)]), -np.eye(2)])
+    >>> found = clipped_log_sums(records, radius=1.0, tolerance=1e-6)
+    >>> found.totals().round(12), found.clipped, found.faulty.tolist()
+    (array([[0., 1., 0.]]), 1, [False, False, True])
+    """
+    k = x.shape[-1]
+    size = k * (k + 1) // 2
+    if sums is None:
+        bound = radius if radius < math.inf else LARGEST_LOGARITHM
+        sums = ExactSum(size, bound, 1 if group is None else int(np.max(group, initial=-1)) + 1)
+    codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
+    shift = np.zeros((k, k)) if center is None else passes.plain(center)
+    condition = _USUAL_CONDITION if radius == math.inf else _condition(shift, radius)
+    status = np.empty(len(x), dtype=np.uint8)
+    for rows in _readable(x):
+        part = passes.plain(x[rows])
+        of_part = None if codes is None else codes[rows]
+        if not passes.usable(part):
+            status[rows] = _log_sums_by_lapack(part, shift, radius, tolerance, sums, of_part)
+            continue
+        found = passes.run(
+            part,
+            passes.LOG,
+            center=None if center is None else shift,
+            radius=radius,
+            condition=condition,
+            tolerance=tolerance,
+            sums=sums,
+            group=of_part,
+        )
+        for few in _pieces(found.marked):
+            found.status[few] = _log_sums_by_lapack(
+                part[few], shift, radius, tolerance, sums, None if of_part is None else of_part[few]
+            )
+        status[rows] = found.status
+    return LogSums(sums, status)
+
+
+def whitened_triangles(
+    x: Array,
+    inverse: FloatArray,
+    power: int,
+    radius: float,
+    *,
+    tolerance: float,
+    spread: float = 0.0,
+    out: FloatArray | None = None,
+    places: Array | None = None,
+) -> tuple[FloatArray, LogSums]:
+    """Check records and whiten them, 2^-power a x a' with lower triangular `a`; one pass, no copy.
+
+    Returns packed lower triangles, one row per record, and the sum of the logarithms of those that lie within `radius`
+    of the identity. Records that do not (status `clipped`) and faulty ones add nothing, and their rows mean
+    nothing: the caller decides what they count as.
+
+    Parameters
+    ----------
+    x : (n, k, k), records as a user gave them
+    inverse, power : from :func:`~dpmanifold.linalg.affine_factor` of the centre
+    radius, tolerance : as in :func:`clipped_log_sums`
+    spread : how far points of the ball may be from each other beyond the radius, for the number of poles
+    out : (rows, k(k+1)/2), where to write; a new array, if none is given
+    places : (n,), the row of `out` for each record; its own by default
+
+    Examples
+    --------
+    >>> stored, found = whitened_triangles(4 * np.eye(2)[None], np.eye(2) / 2, 0, 1.0, tolerance=1e-6)
+    >>> stored, found.totals()
+    (array([[1., 0., 1.]]), array([[0., 0., 0.]]))
+    """
+    k = x.shape[-1]
+    size = k * (k + 1) // 2
+    stored = np.empty((len(x), size)) if out is None else out
+    where = None if places is None else np.ascontiguousarray(places, dtype=np.int64)
+    sums = ExactSum(size, radius)
+    condition = condition_within(radius + spread)
+    status = np.empty(len(x), dtype=np.uint8)
+    factor = passes.plain(inverse)
+    for rows in _readable(x):
+        part = passes.plain(x[rows])
+        to = np.arange(len(x))[rows] if where is None else where[rows]
+        if not passes.usable(part):
+            moved, status[rows] = _whitened_by_lapack(part, factor, power, radius, tolerance, sums)
+            stored[to] = moved
+            continue
+        found = passes.run(
+            part,
+            passes.LOG,
+            factor=factor,
+            power=power,
+            radius=radius,
+            condition=condition,
+            tolerance=tolerance,
+            sums=sums,
+            moved=stored if where is not None else stored[rows],
+            places=None if where is None else np.ascontiguousarray(to),
+        )
+        for few in _pieces(found.marked):
+            stored[to[few]], found.status[few] = _whitened_by_lapack(part[few], factor, power, radius, tolerance, sums)
+        status[rows] = found.status
+    return stored, LogSums(sums, status)
+
+
+def gradient_sums(
+    triangles: FloatArray,
+    inverse: FloatArray,
+    power: IntArray | int,
+    bound: float,
+    *,
+    group: Array | None = None,
+    rows: Array | None = None,
+) -> FloatArray:
+    """Return exact sums of log(2^-power a x a') in coordinates (vecd), one per group; (groups, k(k+1)/2).
+
+    Minus n times the gradient of half the mean squared affine-invariant distance. Points are trusted.
+
+    Parameters
+    ----------
+    triangles : (m, k(k+1)/2), points as :func:`whitened_triangles` returns them
+    inverse, power : of one base point, (k, k) and a number; or of one for each group, (groups, k, k) and (groups,)
+    bound : no point is farther from its base point than this: a public number. Logarithms are shortened to it, and it
+        decides the number of poles
+    group : (m,), the group of each point, where there are several
+    rows : which points to add; all by default
+
+    Examples
+    --------
+    >>> gradient_sums(np.array([[1.0, 0.0, np.e]]), np.eye(2), 0, 2.0).round(12) + 0.0
+    array([[0., 1., 0.]])
+    """
+    size = triangles.shape[-1]
+    k = passes.size_of(size)
+    several = inverse.ndim == 3
+    sums = ExactSum(size, bound, len(inverse) if several else 1)
+    condition = condition_within(bound)
+    codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
+    chosen = None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
+    if not passes.usable_size(k):
+        _gradient_by_lapack(triangles, inverse, power, bound, codes, chosen, sums)
+        return vecd_of_triangles(sums.total())
+    found = passes.run(
+        passes.plain(triangles),
+        passes.LOG,
+        factor=passes.plain(inverse),
+        power=0 if several else int(power),
+        powers=np.ascontiguousarray(power, dtype=np.int64) if several else None,
+        radius=bound,
+        condition=condition,
+        rows=chosen,
+        group=codes if several else None,
+        sums=sums,
+    )
+    if found.marked.size:
+        left = found.marked if chosen is None else chosen[found.marked]
+        _gradient_by_lapack(triangles, inverse, power, bound, codes, left, sums)
+    return vecd_of_triangles(sums.total())
+
+
+def condition_within(distance: float) -> float:
+    """Return how ill-conditioned a matrix within a distance of the identity can be; 1 % more, for rounding.
+
+    Logarithms of two eigenvalues differ by at most sqrt(2) times the norm of all of them.
+
+    >>> round(condition_within(0.0), 4)
+    1.0101
+    """
+    return math.exp(min(math.sqrt(2) * distance + 0.01, 700.0))
+
+
+def _condition(center: FloatArray, radius: float) -> float:
+    values = np.linalg.eigvalsh(center)
+    return math.exp(min(float(values[-1] - values[0]) + math.log(condition_within(radius)), 700.0))
+
+
+def _readable(x: Array) -> Iterator[slice]:
+    """Yield all of x where the kernels can read it in place, else small blocks."""
+    in_place = x.dtype == np.float64 and x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative
+    step = max(1, len(x)) if in_place and passes.usable(x) else _BLOCK
+    for start in range(0, len(x), step):
+        yield slice(start, min(start + step, len(x)))
+
+
+def _pieces(marked: Array) -> Iterator[Array]:
+    for start in range(0, len(marked), _BLOCK):
+        yield marked[start : start + _BLOCK]
+
+
+def _checked(x: FloatArray, tolerance: float) -> tuple[FloatArray, Array]:
+    """Return symmetric parts, the identity in place of faulty records, and the status of each."""
+    k = x.shape[-1]
+    status = np.zeros(len(x), dtype=np.uint8)
+    with np.errstate(all="ignore"):
+        finite = np.asarray(np.isfinite(x).all(axis=(1, 2)))
+        usable = np.where(finite[:, None, None], x, np.eye(k))
+        uneven = inspect(usable, tolerance)[0]
+        part = symmetrize(usable)
+        largest = np.abs(part).max(axis=(1, 2), initial=0.0)
+        values = np.linalg.eigvalsh(part / np.where(largest > 0, largest, 1.0)[:, None, None])
+    indefinite = ~(values[:, 0] > k * _EPS * values[:, -1])
+    status[~finite] = passes.NOT_FINITE
+    status[uneven] |= passes.NOT_SYMMETRIC
+    status[indefinite] |= passes.UNUSABLE
+    part[status != 0] = np.eye(k)
+    return part, status
+
+
+def _log_sums_by_lapack(
+    x: FloatArray, center: FloatArray, radius: float, tolerance: float, sums: ExactSum, group: IntArray | None
+) -> Array:
+    """Add records one by one and return the status of each."""
+    part, status = _checked(x, tolerance)
+    difference = (log_of_eigenvalues(part) if passes.usable(x) else logm(part)) - center
+    good = status == 0
+    clipped, lengths = shortened(difference, radius)
+    status[good & (lengths > radius * _EDGE)] = passes.CLIPPED
+    sums.add(triangles_of(clipped[good]), None if group is None else group[good])
+    return status
+
+
+def _whitened_by_lapack(
+    x: FloatArray, inverse: FloatArray, power: int, radius: float, tolerance: float, sums: ExactSum
+) -> tuple[FloatArray, Array]:
+    part, status = _checked(x, tolerance)
+    moved = whitened(inverse, part, power)
+    logs = from_vecd(whitened_log_coordinates(inverse, part, power))
+    far = np.linalg.norm(logs, axis=(-1, -2)) > radius * _EDGE
+    good = (status == 0) & ~far
+    status[(status == 0) & far] = passes.CLIPPED
+    sums.add(triangles_of(logs[good]))
+    return triangles_of(moved), status
+
+
+def _gradient_by_lapack(
+    triangles: FloatArray,
+    inverse: FloatArray,
+    power: IntArray | int,
+    bound: float,
+    group: IntArray | None,
+    rows: IntArray | None,
+    sums: ExactSum,
+) -> None:
+    chosen = np.arange(len(triangles)) if rows is None else rows
+    for few in _pieces(chosen):
+        matrices = from_triangles(triangles[few])
+        taken = np.asarray(np.frexp(np.diagonal(matrices, axis1=-2, axis2=-1).max(axis=-1))[1])
+        several = inverse.ndim == 3
+        of = None if group is None or not several else group[few]
+        a = inverse if of is None else inverse[of]
+        white = symmetrize(a @ np.ldexp(matrices, -taken[:, None, None]) @ np.swapaxes(a, -1, -2))
+        logs = log_of_eigenvalues(white)
+        diagonal = np.arange(matrices.shape[-1])
+        shift = power if of is None else np.asarray(power)[of]
+        logs[:, diagonal, diagonal] += ((taken - shift) * math.log(2))[:, None]
+        sums.add(triangles_of(shortened(logs, bound)[0]), of)
