@@ -65,15 +65,26 @@ class Records:
 
     def blocks(self) -> Iterator[tuple[slice, Array, int]]:
         """Yield slices, the valid records there, and how many of them were replaced."""
+        if self._odd is not None:
+            yield from self._again(self._odd)
+            return
+        total = 0
         for rows in self._slices():
-            if self._odd is None:
-                yield (rows, *self._check(self.raw[rows], rows.start))
-                continue
-            records, replaced = self.space.project(self.raw[rows]), 0
-            odd = np.flatnonzero(self._odd[rows])
-            if odd.size:
+            records, replaced = self._check(self.raw[rows], rows.start)
+            total += replaced
+            yield rows, records, replaced
+        if total == 0 and self.raw.dtype.kind in "fiuc":
+            self._odd = np.zeros(len(self), dtype=bool)
+
+    def _again(self, odd: Array) -> Iterator[tuple[slice, Array, int]]:
+        """Yield what was checked before: looked at again only where it was no point as it stands."""
+        for rows in self._slices():
+            with np.errstate(all="ignore"):  # a warning would tell about a single record
+                records, replaced = self.space.project(self.raw[rows]), 0
+            places = np.flatnonzero(odd[rows])
+            if places.size:
                 records = np.array(records)
-                records[odd], replaced = self.rows(rows.start + odd)
+                records[places], replaced = self.rows(rows.start + places)
             yield rows, records, replaced
 
     def array(self) -> Array:
@@ -118,7 +129,8 @@ class Made:
 
 def made_from(records: Records, ball: Ball, ids: UnitIds | None = None) -> Made:
     """Return one point per unit in the ball's frame; without ids, every record is a unit."""
-    made = _made(records, ball, ids)
+    with np.errstate(all="ignore"):  # a warning would tell about a single record
+        made = _made(records, ball, ids)
     return replace(made, replaced=made.replaced + records.replaced)
 
 
@@ -140,7 +152,8 @@ def made_by_class(records: Records, ball: Ball, label: Array, classes: int) -> t
     if not ball.space.is_flat:
         made = made_from(records, ball)
         return [made.points.where(label == number) for number in range(classes)], made.clipped, made.replaced
-    total, clipped, replaced = _summed(records, ball, label, classes)
+    with np.errstate(all="ignore"):
+        total, clipped, replaced = _summed(records, ball, label, classes)
     everybody = UnitPoints(ball, "record", len(records), lambda: _again(records, ball))
     parts = [everybody.where(label == number, total[number]) for number in range(classes)]
     return parts, clipped, replaced + records.replaced
