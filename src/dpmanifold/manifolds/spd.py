@@ -11,14 +11,19 @@ from dpmanifold._check import Array, FloatArray, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import (
     ExactSum,
+    affine_factor,
+    affine_factors,
     clipped_log_sums,
     from_vecd,
+    gradient_sums,
     inspect,
     log_euclidean_mean,
     logm,
+    pack_triangles,
     symmetrize,
     symmetrize_batch,
     to_vecd,
+    unpack_triangles,
 )
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
@@ -226,6 +231,33 @@ class SPD(Manifold):
         sums = ExactSum(self.dim, radius if math.isfinite(radius) else LARGEST_LOGARITHM, groups)
         found = clipped_log_sums(records, at, radius, tolerance=POINT_TOLERANCE, sums=sums, group=group)
         return RawSums(found.totals(), found.clipped, found.faulty)
+
+    def pack(self, points: Array) -> Array:
+        """Return lower triangles, packed by rows."""
+        return pack_triangles(points)
+
+    def unpack(self, stored: Array) -> Array:
+        """Return whole matrices."""
+        return unpack_triangles(stored)
+
+    def log_sums(
+        self,
+        p: Array,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Exact sums of matrix logarithms, in one pass of the kernels where nothing is weighted."""
+        if weights is not None or self.is_flat:
+            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
+        if group is None:
+            inverse, power = affine_factor(p[0])
+            return gradient_sums(stored, inverse, power, bound, rows=rows)
+        inverses, powers = affine_factors(p)
+        return gradient_sums(stored, inverses, powers, bound, group=group, rows=rows)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Return the matrix with normal coordinates `c` at p."""
