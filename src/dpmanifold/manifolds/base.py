@@ -55,6 +55,19 @@ class RawSums(NamedTuple):
     odd: Array
 
 
+class RawPoints(NamedTuple):
+    """What one pass over raw records of a curved space found. Data: not private.
+
+    Attributes
+    ----------
+    first : the sum, over the records that were moved, of their coordinates at the origin, (dim,)
+    left : which records were not moved, a boolean each: on the edge of the ball, beyond it, or no points
+    """
+
+    first: FloatArray
+    left: Array
+
+
 class Manifold(ForPeople):
     """A homogeneous Riemannian manifold with exact exponential and logarithm."""
 
@@ -372,6 +385,20 @@ class Manifold(ForPeople):
             c = self.log_coords(p[0] if of_part is None else p[of_part], self.unpack(stored[part]))
             sums.add(c if weights is None else c * weights[part, None], of_part)
         return sums.total()
+
+    def moved_records(self, records: Array, center: Array, radius: float, out: Array) -> RawPoints | None:
+        """Check raw records and move those inside a ball by the isometry that takes its centre to the origin.
+
+        For curved spaces that have such a pass; None where there is none, or not for this array. What is written for a
+        record depends on that record alone, and sums are exact.
+
+        Parameters
+        ----------
+        records : (n, *shape), as a user gave them
+        center, radius : of the ball
+        out : (n, ...), where to write them, packed as by :meth:`pack`; rows of records that are left mean nothing
+        """
+        return None
 
     @abstractmethod
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
