@@ -32,8 +32,9 @@ PEOPLE, ROWS = 40, 900
 def question(space, seed=0):
     """A ball, records of which some lie outside, and ids in random order."""
     rng = np.random.default_rng(seed)
-    ball = Ball(space, space.random_point(rng=3) if space.radius_limit < 10 else space.origin, 0.4)
-    wide = Ball(space, ball.center, min(0.55, 0.99 * space.radius_limit))
+    radius = min(0.4, 0.7 * space.radius_limit)
+    ball = Ball(space, space.random_point(rng=3) if space.radius_limit < 10 else space.origin, radius)
+    wide = Ball(space, ball.center, 1.3 * radius)
     return ball, in_ball(wide, ROWS, rng), rng.integers(100, 100 + PEOPLE, ROWS)
 
 
@@ -223,7 +224,10 @@ def test_classes_are_what_each_of_them_is_alone(space, units):
             X[mine], ball, dpm.GDP(1.0), units=ids[mine] if units else EACH_RECORD, rng=source, **options
         )
         assert alone.n == both[name].n
-        same_bits(alone.value, both[name].value)
+        if units or space.is_flat:
+            same_bits(alone.value, both[name].value)
+        else:  # to the solver's tolerance: the first gradient comes with the pass over all records
+            np.testing.assert_allclose(alone.value, both[name].value, atol=1e-10)
 
 
 # -------------------------------------------------------------------- the type itself
@@ -233,7 +237,7 @@ def test_points_can_be_moved_joined_and_picked():
     ball = Ball(Euclidean(1), [0.0], 9.0)
     points = UnitPoints.of(np.array([[1.0], [3.0], [8.0]]), ball, "unit")
     inner = points.in_ball(Ball(Euclidean(1), [2.0], 4.0))
-    assert inner.array().tolist() == [[-1.0], [1.0], [4.0]]
+    np.testing.assert_allclose(inner.array(), [[-1.0], [1.0], [4.0]], rtol=1e-15)
     assert (inner.unit, inner.ball.radius) == ("unit", 4.0)
     assert points.in_ball(ball) is points
     assert points.joined(points).mean().tolist() == [4.0]

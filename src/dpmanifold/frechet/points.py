@@ -133,6 +133,8 @@ class UnitPoints:
 
     def where(self, chosen: Array, total: FloatArray | None = None) -> UnitPoints:
         """Return the points of some units, given a boolean for each; and on a flat space their sum, where known."""
+        if self._stored is not None:
+            return UnitPoints.packed(self._stored[chosen], self.ball, self.unit)
 
         def some() -> Iterator[Array]:
             start = 0

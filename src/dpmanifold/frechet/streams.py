@@ -91,8 +91,16 @@ class Records:
         """Return all of them, valid, at once."""
         return np.concatenate([block for _, block, _ in self.blocks()])
 
-    def rows(self, places: Array) -> tuple[Array, int]:
-        """Return the valid records at some places, and how many of them were replaced."""
+    def rows(self, places: Array, odd: Array | None = None) -> tuple[Array, int]:
+        """Return the valid records at some places, and how many of them were replaced.
+
+        `odd` says which of them need a look, a boolean each, where a pass before has told.
+        """
+        if odd is not None and not odd.all():
+            records, replaced = np.array(self.space.project(self.raw[places])), 0
+            if odd.any():
+                records[odd], replaced = self.rows(places[odd])
+            return records, replaced
         try:
             return self._check(self.raw[places], 0)
         except InvalidDataError:
@@ -212,8 +220,8 @@ def _curved_records(records: Records, ball: Ball) -> Made:
             clipped, replaced = clipped + edge, replaced + bad
         return Made(UnitPoints.packed(stored, ball, "record"), clipped, replaced)
     sums = ExactSum(ball.frame.dim, ball.effective_radius)
-    for places in _pieces(np.flatnonzero(found.left), ball):
-        block, bad = records.rows(places)
+    for places in _pieces(np.flatnonzero(found.outside | found.odd), ball):
+        block, bad = records.rows(places, found.odd[places])
         moved, edge = ball.moved(block)
         stored[places] = ball.frame.pack(moved)
         sums.add(ball.frame.log_coords(ball.frame.origin, moved))
@@ -248,9 +256,9 @@ def _gathered(records: Records, ball: Ball, places: Array) -> tuple[Array, int, 
         part = stored[start : start + len(few)]
         start += len(few)
         found = ball.space.moved_records(records.raw[few], ball.center, ball.radius, part)
-        left = np.arange(len(few)) if found is None else np.flatnonzero(found.left)
+        left = np.arange(len(few)) if found is None else np.flatnonzero(found.outside | found.odd)
         if left.size:
-            block, bad = records.rows(few[left])
+            block, bad = records.rows(few[left], None if found is None else found.odd[left])
             moved, edge = ball.moved(block)
             part[left] = ball.frame.pack(moved)
             clipped, replaced = clipped + edge, replaced + bad

@@ -61,11 +61,13 @@ class RawPoints(NamedTuple):
     Attributes
     ----------
     first : the sum, over the records that were moved, of their coordinates at the origin, (dim,)
-    left : which records were not moved, a boolean each: on the edge of the ball, beyond it, or no points
+    outside : which records lie on the edge of the ball or beyond it, a boolean each: points that were not moved
+    odd : which records are no points, or only others can tell: not moved either
     """
 
     first: FloatArray
-    left: Array
+    outside: Array
+    odd: Array
 
 
 class Manifold(ForPeople):
@@ -396,7 +398,7 @@ class Manifold(ForPeople):
         ----------
         records : (n, *shape), as a user gave them
         center, radius : of the ball
-        out : (n, ...), where to write them, packed as by :meth:`pack`; rows of records that are left mean nothing
+        out : (n, ...), where to write them, packed as by :meth:`pack`; rows of records that were not moved mean nothing
         """
         return None
 

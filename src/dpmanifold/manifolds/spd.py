@@ -261,7 +261,7 @@ class SPD(Manifold):
             return None
         inverse, power = affine_factor(self._array(center))
         _, found = whitened_triangles(records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out)
-        return RawPoints(found.totals()[0], found.status != 0)
+        return RawPoints(found.totals()[0], (found.status != 0) & ~found.faulty, found.faulty)
 
     def _is_plain(self, records: Array) -> bool:
         """Return whether the passes over raw records can read an array: of numbers, of this shape, without a mask."""
