@@ -39,6 +39,15 @@ def test_links_between_documents_lead_somewhere():
             assert (page.parent / target).is_file(), f"{page.name}: {target}"
 
 
+def test_markdown_is_at_most_120_characters_wide():
+    """But for rows of tables, which cannot be broken, and the papers' pages, which are written by a program."""
+    for page in [*pages(), ROOT / "CHANGELOG.md"]:
+        if page.parent.name == "papers":
+            continue
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            assert len(line) <= 120 or line.startswith("|"), f"{page.name}, line {number}: {len(line)} characters"
+
+
 def test_a_page_that_loads_from_elsewhere_is_found():
     """The site's check sees scripts, styles, fonts and pictures of other machines, and lets links alone."""
     spec = importlib.util.spec_from_file_location("offline", ROOT / "tools" / "pages" / "offline.py")

@@ -21,7 +21,7 @@ from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import array_text, facts_table, facts_text, told
-from dpmanifold.mechanisms import Calibration, Forecast, get
+from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast, get
 from dpmanifold.privacy import Promise, cautions, promise_from_dict
 from dpmanifold.records import (
     DETAILS,
@@ -152,7 +152,8 @@ class Release:
     @property
     def estimand(self) -> str | None:
         """Which mean: "frechet", "tangent" or "extrinsic" (theory: estimands); None of other statistics."""
-        return get(self.mechanism).estimand if self.statistic == "mean" else None
+        known = MECHANISMS.find(self.mechanism)
+        return known.estimand if known is not None and self.statistic == "mean" else None
 
     @property
     def calibration(self) -> Calibration:
@@ -261,7 +262,8 @@ class Release:
     @property
     def _has_forecast(self) -> bool:
         """Whether the noise can be told as a distance: of means that are points, in a ball."""
-        return self.statistic == "mean" and not self.ball.is_whole and not get(self.mechanism).baseline
+        known = MECHANISMS.find(self.mechanism)
+        return self.statistic == "mean" and not self.ball.is_whole and known is not None and not known.baseline
 
     def _error_is_exact(self) -> bool:
         """Whether the noise error is the expected one and no upper bound."""
@@ -454,6 +456,12 @@ def _release_from(record: Any, depth: int) -> Release:
         **_shrunken(known, ball),
         **_exact(known, plain["arithmetic"]),
     )
+    answers = known.get("answers")
+    if isinstance(answers, dict) and "estimand" in answers and release.mechanism not in MECHANISMS:
+        raise InvalidDataError(
+            f"its mechanism {release.mechanism!r} is not known here, and nothing it answers can be checked: install "
+            "the distribution that offers it"
+        )
     refuse_wrong_answers(known, release)
     return release
 

@@ -391,3 +391,59 @@ def test_a_class_may_be_called_none_and_an_id_may_not(tmp_path):
     refused = dpm(*words, "--force")
     assert refused.exit_code == 3
     assert "line 9 has nothing, or a word such as NA" in " ".join(refused.output.split())
+
+
+# -------------------------------------------------------------------- a table is read from front to back once
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+@pytest.mark.parametrize(
+    ("names", "space", "more"),
+    [
+        (["person", "class", "x1", "x2", "x3"], "sphere", ["--columns", "x*", "--normalize"]),
+        (["person", "class", "lon", "lat"], "sphere", []),
+        (["id", "person", "class", "x1", "y1", "x2", "y2", "x3", "y3"], "kendall", []),
+        (["person", "class", "a", "b"], "euclidean", ["--columns", "a,b"]),
+    ],
+)
+def test_a_command_opens_a_table_once(tmp_path, monkeypatch, suffix, names, space, more):
+    text = [name for name in names if name in ("id", "person", "class")]
+    rng = np.random.default_rng(0)
+    rows = [[f"p{i // 2}"] * len(text) + rng.uniform(0.1, 1, len(names) - len(text)).tolist() for i in range(40)]
+    for row in rows:
+        row[text.index("class")] = "ab"[int(row[0][1:]) % 2]
+    path, center = tmp_path / f"a{suffix}", tmp_path / "center.npy"
+    content = table(names, rows).encode()
+    path.write_bytes(gzip.compress(content) if suffix == ".csv.gz" else content)
+    np.save(center, {"kendall": KendallShapes(3).to_landmarks(KendallShapes(3).origin)[None],
+                     "sphere": np.eye(3)[:1], "euclidean": np.zeros((1, 2))}[space])  # fmt: skip
+    opened = []
+
+    def counted(real):
+        def counting(file, *arguments, **keywords):
+            opened.append(str(file))
+            return real(file, *arguments, **keywords)
+
+        return counting
+
+    monkeypatch.setattr("builtins.open", counted(open))
+    about = ["--space", space, "--units", "person", "--center", center, "--radius", 0.3, "--mu", 1, "--confirm", *more]
+    result = dpm("means", path, *about, "--labels", "class", "--classes", "a,b", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert opened.count(str(path)) == 1
+
+
+def test_columns_kept_or_not_are_the_same(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("who,x,why\n 7 ,1,a\n8,2,NA\n07,,none\n")
+    kept, plain = data.open_file(path), data.open_file(path)
+    for name in ("who", "why", "nobody"):
+        kept.keep(name)
+    for file in (kept, plain):
+        np.testing.assert_array_equal(file.array(columns="x"), [[1.0], [2.0], [np.nan]])
+        assert file.column("who").tolist() == ["7", "8", "07"]
+        assert file.column("why", labels=True).tolist() == ["a", "NA", "none"]
+        with pytest.raises(InvalidDataError, match="line 3 has nothing, or a word such as NA"):
+            file.column("why")
+        with pytest.raises(InvalidArgumentError, match="column 'nobody' is not in"):
+            file.column("nobody")

@@ -246,10 +246,10 @@ def test_public_points_are_labelled():
 def test_show_finds_the_picture_of_every_result():
     titles = {
         "Mean tensor": mean("spd2"),
-        "Mean tensor and how sure it is": region("spd3"),
+        "Mean tensor with its confidence region": region("spd3"),
         "Mean matrix and its eigenvalues": mean("spd6"),
         "Mean on the sphere": mean("sphere"),
-        "Mean on the sphere and how sure it is": region("sphere").release,
+        "Mean on the sphere with its confidence region": region("sphere").release,
         "Mean shape": mean("shapes"),
         "Mean and its noise": mean("sphere3"),
         "Fréchet variance": interval().release,

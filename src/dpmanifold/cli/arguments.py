@@ -27,8 +27,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _MOST_CLASSES = 10_000
 
 
-def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None) -> Manifold:
-    """Return a space by name and size, or by its text in full; without a size, that of records of the given shape."""
+def space_of(name: str, size: str | None, records: Array | None = None) -> Manifold:
+    """Return a space by name and size, or by its text in full; without a size, that of records (n, ...)."""
     if "(" in name:
         if size is not None:
             raise InvalidArgumentError(f"--space {name} brings its size with it: leave out --size.")
@@ -36,15 +36,15 @@ def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None) 
     kind, keywords = _spelled(name)
     sizes = _sizes(size)
     if size is None:
-        if shape is None:
+        if records is None:
             raise InvalidArgumentError(
                 "--size must be given: the dimension d, landmarks k or matrix size k; several as in 5,2."
             )
-        sizes = kind.sizes_of(shape)
+        sizes = kind.sizes_of(records.shape[1:], records.dtype.kind)
         if sizes is None:
             raise InvalidArgumentError(
-                f"--size must be given: records of shape {shape} do not tell which {name} they are of. Or give the "
-                f"space in full, such as --space {kind(*kind.example, **keywords)!r}."
+                f"--size must be given: records of shape {records.shape[1:]} do not tell which {name} they are of. Or "
+                f"give the space in full, such as --space {kind(*kind.example, **keywords)!r}."
             )
     try:
         return kind(*(sizes or ()), **keywords)
@@ -181,7 +181,7 @@ def records_of(
         array = read_for(kind, file, wanted, coordinates, **options)
         if array.ndim < 2:
             raise InvalidDataError(f"it must hold one record per row, got an array with {array.ndim} axes.")
-        space = space_of(name, size, array.shape[1:])
+        space = space_of(name, size, array)
         records = data.as_records(array, space, order)
     except InvalidDataError as problem:
         words = _as_options(str(problem))

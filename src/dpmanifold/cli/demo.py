@@ -76,7 +76,7 @@ def demo(
     private, plain = _recognised(means, records, labels)
     say(f"The nearest private mean recognises {private:.0%} of the images; without privacy it is {plain:.0%}.")
 
-    _part("4. how sure: a confidence region for the mean of all digits")
+    _part("4. a confidence region for the mean of all digits")
     region = private_region(records, ball, _REGION, units=EACH_RECORD, budget=budget)
     region.save(out / "region.json")
     save_figure(plots.tangent(region), out / "region.png")

@@ -11,16 +11,17 @@ from typing import Any
 
 from dpmanifold._check import Array
 from dpmanifold.data.coordinates import coordinate_columns, from_coordinates
-from dpmanifold.data.formats import read_array
+from dpmanifold.data.formats import read_array, refuse_option
 from dpmanifold.data.landmarks import landmarks_of
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.tables import Table
 from dpmanifold.manifolds import Manifold
 from dpmanifold.registry import Registry
 
-Reader = Callable[[Table, Sequence[str] | None], Array]
+# From a table, the columns that were named, if any, and what other options its format takes, to rows.
+Reader = Callable[..., Array]
 READERS: Registry[Reader] = Registry("reader", "dpmanifold.readers")
-READERS.register("numbers", lambda table, columns: table.array(columns=columns))
+READERS.register("numbers", lambda table, columns, **options: table.array(columns=columns, **options))
 READERS.register("landmarks", lambda table, columns: landmarks_of(table, columns)[0])
 
 
@@ -56,9 +57,10 @@ def read_for(
     if isinstance(file, Table):
         if coordinates is None and kind.coordinates:
             columns, coordinates = coordinate_columns(file, columns, kind.coordinates)
-        if any(value is not None for value in options.values()):
-            read_array(file, **options)  # refuses: of options, a table takes its columns alone
-        array = READERS.get(kind.table_reader)(file, columns)
+        given = {name: value for name, value in options.items() if value is not None}
+        for name in given:
+            refuse_option(file, name)
+        array = READERS.get(kind.table_reader)(file, columns, **given)
     else:
         array = read_array(file, columns=columns, **options)
     return array if coordinates is None else from_coordinates(array, coordinates)

@@ -36,6 +36,9 @@ _PASS_BLOCK = 32_768
 # enough for data that went through float32 (6e-8 per entry), far too narrow for unnormalised data.
 POINT_TOLERANCE = 1e-6
 
+# Factors above exp(this) are not worth telling apart, and the next ones overflow.
+_LARGEST_EXPONENT = 700.0
+
 # Hyperbolic functions of about this many units still leave room for products of two of them.
 _FARTHEST = 290.0
 
@@ -132,8 +135,8 @@ class Manifold(ForPeople):
         return [np.eye(self.dim)[0]]
 
     def distance_factor(self, distance: float) -> float | None:
-        """Return what a distance means as a factor on what people measure; None where it means nothing of the kind."""
-        return None
+        """Return what a distance means as a factor on `factor_of`; None where it means nothing of the kind."""
+        return None if self.factor_of is None else math.exp(min(distance, _LARGEST_EXPONENT))
 
     # ---------------------------------------------------------------- facts that follow
 

@@ -74,7 +74,7 @@ class Hyperbolic(Manifold):
     coordinates: ClassVar[Mapping[str, Coordinates]] = {"poincare": POINCARE}
 
     @classmethod
-    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    def sizes_of(cls, shape: tuple[int, ...], kind: str = "f") -> tuple[int, ...] | None:
         """One less than the number of entries."""
         return (shape[0] - 1,) if shape else None
 

@@ -97,9 +97,11 @@ class KendallShapes(Manifold):
         return {"kendall": {}}
 
     @classmethod
-    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The first of two axes, or half the number of columns x1, y1, x2, y2, ..."""
-        return (shape[0] if len(shape) == 2 else shape[0] // 2,) if shape else None
+    def sizes_of(cls, shape: tuple[int, ...], kind: str = "f") -> tuple[int, ...] | None:
+        """As many as there are pairs of real numbers, x1, y1, x2, y2, ..., or complex ones."""
+        if not shape:
+            return None
+        return (shape[0] // 2 if len(shape) == 1 and kind != "c" else shape[0],)
 
     def describe(self) -> str:
         """Shapes of so many landmarks."""

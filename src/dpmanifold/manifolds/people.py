@@ -40,8 +40,10 @@ class ForPeople(ABC):
         return {cls.__name__.lower(): {}}
 
     @classmethod
-    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the constructor's first arguments for which records have this shape, or None if shapes do not tell.
+    def sizes_of(cls, shape: tuple[int, ...], kind: str = "f") -> tuple[int, ...] | None:
+        """Return the constructor's first arguments for which records have this shape, or None if it does not tell.
+
+        `kind` is that of their numbers, "f" real or "c" complex.
 
         The best guess where no size fits: the message about the records is then about a space close to what was meant.
         """

@@ -54,7 +54,7 @@ def space_from_text(text: Any) -> Manifold:
     """
     call = None
     with contextlib.suppress(SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
-        call = ast.parse(text, mode="eval").body if len(text) <= _LONGEST_TEXT else None
+        call = ast.parse(text, mode="eval").body if isinstance(text, str) and len(text) <= _LONGEST_TEXT else None
     if not isinstance(call, ast.Call):
         raise _no_space(text)
     if sum(abs(size) for size in _whole_numbers(call)) > _LARGEST_SPACE:
@@ -64,9 +64,16 @@ def space_from_text(text: Any) -> Manifold:
 
 def _built(call: ast.Call, text: str) -> Manifold:
     """Return the space that a call in the text names."""
-    kind = SPACES.find(call.func.id) if isinstance(call.func, ast.Name) else None
-    if kind is None:
+    if not isinstance(call.func, ast.Name):
         raise _no_space(text)
+    name = call.func.id
+    # By the class where a distribution offers it under another name: a text has the name of the class.
+    kind = SPACES.find(name) or next((kind for kind in SPACES if kind.__name__ == name), None)
+    if kind is None:
+        raise InvalidDataError(
+            f"not a space: {text!r}: none is registered as {name!r}. Install the distribution that offers it, or "
+            "register its class (manifolds.SPACES)."
+        )
     arguments = [_argument(node, text) for node in call.args]
     keywords = {str(keyword.arg): _argument(keyword.value, text) for keyword in call.keywords}
     try:

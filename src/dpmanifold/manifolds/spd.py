@@ -39,8 +39,6 @@ _METRICS: dict[str, type[SPDMetric]] = {"logeuclid": LogEuclideanMetric, "rieman
 
 # A normal coordinate beyond this would overflow the exponential of some matrix it belongs to.
 _LONGEST = 300.0
-# Factors above this are not worth telling apart, and the next ones overflow.
-_LARGEST_FACTOR_LOG = 700.0
 
 
 class SPD(Manifold):
@@ -96,7 +94,7 @@ class SPD(Manifold):
         return {"spd": {}, "spd-riemann": {"metric": "riemann"}}
 
     @classmethod
-    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    def sizes_of(cls, shape: tuple[int, ...], kind: str = "f") -> tuple[int, ...] | None:
         """The side of a matrix; of a row of numbers, of a whole one if they are a square, of a triangle if not."""
         if len(shape) != 1:
             return shape[:1] or None
@@ -179,10 +177,6 @@ class SPD(Manifold):
             return [first]
         opposed[:2] = math.sqrt(0.5), -math.sqrt(0.5)
         return [first, isotropic, opposed]
-
-    def distance_factor(self, distance: float) -> float:
-        """Return exp(distance): by how much an eigenvalue may be off."""
-        return math.exp(min(distance, _LARGEST_FACTOR_LOG))
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self.exp_coords(self.origin, rng.standard_normal((*batch, self.dim)))

@@ -70,7 +70,7 @@ class Sphere(Manifold):
     natural_center = None  # no direction is the middle of all
 
     @classmethod
-    def sizes_of(cls, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    def sizes_of(cls, shape: tuple[int, ...], kind: str = "f") -> tuple[int, ...] | None:
         """One less than the number of entries."""
         return (shape[0] - 1,) if shape else None
 

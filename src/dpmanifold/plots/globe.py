@@ -25,7 +25,7 @@ _MARGIN = 1.25  # the close-up is this much wider than what it shows
 
 
 def sphere(result: Release | Region, points: object = None) -> Figure:
-    """Draw a mean or a region on S^2: the public ball's rim, the released mean, and how sure it is.
+    """Draw a mean or a region on S^2: the public ball's rim, the released mean and its confidence region.
 
     Left the globe, the far side dashed; right a close-up, with true distances from the released mean. Without a ball
     no error can be stated, and the mean is drawn alone.
@@ -49,7 +49,7 @@ def sphere(result: Release | Region, points: object = None) -> Figure:
     if ball.space.picture != "sphere":
         raise InvalidArgumentError(f"sphere draws Sphere(2), got {ball.space!r}. Use tangent, which draws any space.")
     public = None if points is None else np.atleast_2d(ball.space.as_points(points, "points"))
-    title = "Mean on the sphere and how sure it is" if isinstance(result, Region) else "Mean on the sphere"
+    title = "Mean on the sphere with its confidence region" if isinstance(result, Region) else "Mean on the sphere"
     releases = [parent_release(result)]
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 4.5)
     if not spread.is_stated:

@@ -44,14 +44,14 @@ def shape(result: Release | Region, *, closed: bool = True) -> Figure:
     >>> X = space.exp_coords(space.origin, 0.05 * np.random.default_rng(0).standard_normal((400, space.dim)))
     >>> figure = shape(dpm.private_region(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
     >>> figure.texts[0].get_text()
-    'Mean shape and how sure it is'
+    'Mean shape with its confidence region'
     """
     spread = spread_of(result, "shape")
     where = spread.release.ball.space
     if where.picture != "shape":
         raise InvalidArgumentError(f"shape draws KendallShapes(k), got {where!r}. Use show(result).")
     space = cast(KendallShapes, where)
-    title = "Mean shape and how sure it is" if isinstance(result, Region) else "Mean shape"
+    title = "Mean shape with its confidence region" if isinstance(result, Region) else "Mean shape"
     releases = [parent_release(result)]
     mean = space.to_landmarks(spread.center)
     span = np.ptp(mean, axis=0)

@@ -1,4 +1,4 @@
-"""Any space: a mean and how sure it is, in the plane of the two longest axes of its region."""
+"""Any space: a mean and its confidence region, in the plane of the two longest axes of its region."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
         raise InvalidArgumentError(f"axes must be two different axes from 0 to {d - 1}, got {axes!r}.")
     releases = [parent_release(result)]
     bare = "Mean and its noise" if spread.is_stated else "Mean"
-    title = "Mean and how sure it is" if isinstance(result, Region) else bare
+    title = "Mean with its confidence region" if isinstance(result, Region) else bare
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 2.7 if d == 1 else 4.6)
     panel = figure.subplots()
     if d == 1:

@@ -1,4 +1,4 @@
-"""Numbers with how sure they are: the interval of a Fréchet variance, or a bare variance with its noise."""
+"""Numbers with their uncertainty: the interval of a Fréchet variance, or a bare variance with its noise."""
 
 from __future__ import annotations
 

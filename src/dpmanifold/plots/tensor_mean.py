@@ -40,7 +40,7 @@ def draw_mean(result: Release | Region, parent: Release) -> Figure:
     """
     spread = spread_of(result, "tensors")
     k = len(spread.center)
-    title = "Mean tensor and how sure it is" if isinstance(result, Region) else "Mean tensor"
+    title = "Mean tensor with its confidence region" if isinstance(result, Region) else "Mean tensor"
     height = 4.4 if k == 2 else 5.8
     figure = canvas.new_figure(title, spread.sentence, mark_of([parent]), footer_of([parent]), height)
     if k == 2:

@@ -1,0 +1,114 @@
+"""The house's rules, read off the source: a space's facts are asked of the space, a statistic's of the statistic.
+
+Who adds a space or a statistic then writes one file, because no other file knows their names.
+"""
+
+import ast
+import pathlib
+
+import pytest
+
+import dpmanifold
+from dpmanifold import manifolds
+
+ROOT = pathlib.Path(dpmanifold.__file__).parent
+SOURCES = sorted(path for path in ROOT.rglob("*.py") if "__pycache__" not in path.parts)
+SPACES = {
+    name
+    for name, entry in vars(manifolds).items()
+    if isinstance(entry, type) and issubclass(entry, manifolds.Manifold) and entry is not manifolds.Manifold
+}
+
+
+def names_in(node):
+    """Every name that an expression is made of, attributes by their last part."""
+    return {part.id if isinstance(part, ast.Name) else part.attr
+            for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))}  # fmt: skip
+
+
+def lines_about_a_space(source):
+    """Return the lines that ask which space something is."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and names_in(node.func) & {"isinstance", "issubclass"}:
+            found += [node.lineno] if len(node.args) > 1 and names_in(node.args[1]) & SPACES else []
+        elif isinstance(node, ast.MatchClass) and names_in(node.cls) & SPACES:
+            found.append(node.lineno)
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            asks = any(isinstance(part, ast.Call) and names_in(part.func) == {"type"} for part in sides)
+            asks = asks or any(isinstance(part, ast.Attribute) and part.attr == "__class__" for part in sides)
+            found += [node.lineno] if asks and set().union(*map(names_in, sides)) & SPACES else []
+    return sorted(found)
+
+
+def is_statistic(node):
+    return (isinstance(node, ast.Attribute) and node.attr == "statistic") or (
+        isinstance(node, ast.Name) and node.id == "statistic"
+    )
+
+
+def holds_text(node):
+    return any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in ast.walk(node))
+
+
+def lines_about_a_statistic(source):
+    """Return the lines that ask which statistic something is: comparisons with a name, tables and matches by name."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            found += [node.lineno] if any(map(is_statistic, sides)) and any(map(holds_text, sides)) else []
+        elif isinstance(node, ast.Match):
+            found += [node.lineno] if is_statistic(node.subject) else []
+        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
+            found += [node.lineno] if is_statistic(node.slice) else []
+    return sorted(found)
+
+
+def places(paths, search):
+    return [f"{path.relative_to(ROOT)}:{line}" for path in paths for line in search(path.read_text(encoding="utf-8"))]
+
+
+def test_no_room_asks_which_space_it_is_given():
+    outside = [path for path in SOURCES if path.relative_to(ROOT).parts[0] != "manifolds"]
+    assert places(outside, lines_about_a_space) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "isinstance(space, Sphere)",
+        "isinstance(ball.space, (manifolds.SPD, Hyperbolic))",
+        "issubclass(kind, KendallShapes)",
+        "type(space) is Euclidean",
+        "space.__class__ == SPD",
+        "match space:\n    case SPD(metric='riemann'):\n        pass",
+    ],
+)
+def test_the_search_sees_what_asks_for_a_space(source):
+    assert len(lines_about_a_space(source)) == 1
+
+
+@pytest.mark.parametrize("source", ["isinstance(space, Manifold)", "space.is_flat", "space == Sphere(2)", "SPD(3)"])
+def test_the_search_lets_other_things_be(source):
+    assert lines_about_a_space(source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "release.statistic == 'mean'",
+        "'ball' != self.statistic",
+        "statistic in ('mean', 'variance')",
+        "match release.statistic:\n    case 'mean':\n        pass",
+        "{'mean': 1}[release.statistic]",
+    ],
+)
+def test_the_search_sees_what_asks_for_a_statistic(source):
+    assert len(lines_about_a_statistic(source)) == 1
+
+
+@pytest.mark.parametrize("source", ["STATISTICS[release.statistic]", "a.statistic == b.statistic", "x == 'mean'"])
+def test_the_search_lets_statistics_be(source):
+    assert lines_about_a_statistic(source) == []
