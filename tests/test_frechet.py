@@ -13,7 +13,7 @@ from dpmanifold import (
     Sphere,
     frechet,
 )
-from dpmanifold.frechet.solver import _first_step, whole_groups
+from dpmanifold.frechet.solver import _Gradient, fixed_steps
 from laws.data import hostile, in_ball
 
 SPACES = [
@@ -246,8 +246,12 @@ def test_the_first_step_of_many_points_follows_their_spread(space):
     """Where points are far apart a step of 1 overshoots: the one that is tried out leaves far less of the gradient."""
     points = space.random_point(4000, rng=0)
     points = space.to_origin(space.extrinsic_mean(points, np.full(4000, 1 / 4000)), points)
+
+    def first_step(points):
+        return _Gradient(space, None, points, None, None, 1, None).first_step()
+
     if space.is_flat:
-        assert _first_step(space, points) == pytest.approx(1.0)
+        assert first_step(points) == pytest.approx(1.0)
         return
     before = space.weighted_log(space.origin, points, np.full(4000, 1 / 4000))[0]
 
@@ -255,8 +259,9 @@ def test_the_first_step_of_many_points_follows_their_spread(space):
         new = space.exp_coords(space.origin, step * before)
         return np.linalg.norm(space.weighted_log(new, points, np.full(4000, 1 / 4000))[0])
 
-    assert left(_first_step(space, points)) < 0.3 * left(1.0)
-    assert _first_step(space, points[:100]) == 1.0
+    assert left(first_step(points)) < 0.3 * left(1.0)
+    assert first_step(points[:100]) == 1.0
+    assert first_step(points[::-1]) == first_step(points)
 
 
 @pytest.mark.parametrize("space", [SPD(3, metric="riemann"), Sphere(2)], ids=repr)
@@ -274,5 +279,60 @@ def test_a_unit_average_does_not_depend_on_other_units(monkeypatch, space):
             np.concatenate([in_ball(ball, extra, rng), X]), ball, np.concatenate([np.full(extra, -1), units])
         )
         np.testing.assert_array_equal(more.array()[1:], both.array())
-    found = whole_groups(np.repeat([0, 1, 2, 3], [5, 290, 2, 40]), SPD(3))
-    assert [(part.start, part.stop) for part in found] == [(0, 5), (5, 295), (295, 337)]
+
+
+DIFFERENT = [
+    Sphere(2), Sphere(10), Hyperbolic(3), KendallShapes(5), SPD(2, metric="riemann"), SPD(3, metric="riemann"),
+    SPD(5, metric="riemann"), SPD(3), Euclidean(4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("space", DIFFERENT, ids=repr)
+def test_the_order_of_records_does_not_show(space):
+    """Bit for bit: with a ball and without, with weights, with units whose rows come in any order."""
+    ball = ball_of(space, 0.8, large=1.0)
+    rng = np.random.default_rng(0)
+    X, weights = in_ball(ball, 1500, rng), rng.random(1500)
+    units = rng.integers(0, 30, 1500)
+    order = rng.permutation(1500)
+
+    def bits(rows):
+        results = (
+            frechet.mean(X[rows], ball).in_frame,
+            frechet.mean(X[rows], ball, weights=weights[rows]).in_frame,
+            frechet.mean(X[rows], ball, units=units[rows]).in_frame,
+            frechet.unit_points(X[rows], ball, units[rows]).array(),
+        )
+        return [result.tobytes() for result in results]
+
+    assert bits(order) == bits(np.arange(1500))
+
+
+@pytest.mark.parametrize("space", [Sphere(2), Hyperbolic(3), SPD(3, metric="riemann"), KendallShapes(5)], ids=repr)
+def test_the_number_of_gradients_is_public_on_ordinary_data(space, monkeypatch):
+    """Records that fill the ball, narrow ones, two clusters, one far from all others: the same number of gradients."""
+    ball = ball_of(space, 0.8, large=1.0)
+    taken = []
+    ask = _Gradient.__call__
+
+    def counted(self, x, active=None):
+        if len(self._stored) == 200:
+            taken.append(1)
+        return ask(self, x, active)
+
+    monkeypatch.setattr(_Gradient, "__call__", counted)
+    rng = np.random.default_rng(1)
+    c = rng.standard_normal((200, space.dim))
+    c *= ball.radius * (rng.random(200) ** (1 / space.dim) / np.linalg.norm(c, axis=1))[:, None]
+    ends = np.zeros((200, space.dim))
+    ends[:100, 0], ends[100:, -1] = 0.99 * ball.radius, -0.99 * ball.radius
+    alone = 0.01 * c
+    alone[0, 0] = 0.99 * ball.radius
+    numbers = set()
+    for coordinates in (c, 0.1 * c, ends + 0.01 * c, alone):
+        X = space.exp_coords(ball.center, coordinates)
+        taken.clear()
+        result = frechet.mean(X, ball)
+        numbers.add(len(taken))
+        assert result.residual <= result.tol / 2
+    assert numbers == {fixed_steps(ball, 200, result.tol) + 1}

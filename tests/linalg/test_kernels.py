@@ -303,7 +303,7 @@ def test_bad_matrices_are_marked_by_index_and_leave_the_others_alone(level, k, a
     assert found.marked.tolist() == bad
     rest = np.setdiff1d(np.arange(41), bad)
     np.testing.assert_array_equal(found.matrices[rest], clean.matrices[rest])
-    total = linalg.from_triangles(sums.total()[0])
+    total = linalg.unpack_triangles(sums.total()[0])
     np.testing.assert_allclose(total, clean.matrices[rest].sum(axis=0), rtol=0, atol=1e-10)
 
 

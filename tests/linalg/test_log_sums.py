@@ -157,7 +157,7 @@ def test_gradients_over_packed_points(level, k):
     x = records(n, k, spread=0.2)
     space, base = SPD(k, metric="riemann"), records(5, k, seed=3, spread=0.2)
     group = np.random.default_rng(2).integers(0, 5, n)
-    stored = linalg.triangles_of(x)
+    stored = linalg.pack_triangles(x)
     bound = 9.0
     with backend("numpy"):
         expected = space.log_coords(base[group], x)
@@ -199,13 +199,13 @@ def test_whitening_keeps_points_and_leaves_far_ones_to_the_caller(level, k):
         total = space.log_coords(space.origin, moved).sum(axis=0)
     assert (distances <= radius).all()
     assert inside.sum() > 5
-    np.testing.assert_allclose(linalg.from_triangles(stored[inside]), moved, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(linalg.unpack_triangles(stored[inside]), moved, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(found.totals()[0], total, rtol=0, atol=1e-10)
 
 
 @pytest.mark.skipif(not NATIVE, reason="the compiled kernels are not installed")
 def test_numbers_that_lie_outside_are_refused_before_memory_is_read():
-    x, stored = records(6, 3), linalg.triangles_of(records(6, 3))
+    x, stored = records(6, 3), linalg.pack_triangles(records(6, 3))
     sums = ExactSum(6, 1.0, groups=2)
     for wrong in (np.full(6, 2), np.full(6, -1), np.zeros(5, dtype=int), np.zeros(6)):
         with pytest.raises(linalg.native.passes.InvalidArgumentError, match="must be"):

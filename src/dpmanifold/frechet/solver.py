@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from dpmanifold._check import Array, FloatArray, positive_float
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import ConvergenceError, InvalidArgumentError
-from dpmanifold.linalg import weighted_sum
 from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm
 
 # Numbers held by one block of points: bounds the memory of a pass whatever n is (32 MiB of doubles).
@@ -21,8 +18,14 @@ _BLOCK = 4_194_304
 # Barzilai-Borwein steps before the safe descent takes over; they need 5 to 12 on ordinary data.
 _FAST_STEPS = 40
 
-# Points that the first step is tried on.
+# Points that the first step is tried on, about.
 _TRIAL = 256
+
+# Up to so many numbers in the points, a fixed number of gradients is taken.
+_FIXED_WORK = 200_000
+
+# The bound of sums of points that all are at the origin.
+_SMALLEST_BOUND = 1e-200
 
 # A tolerance beyond this share of the radius would say next to nothing about the mean.
 _WORST_TOL = 0.01
@@ -80,27 +83,6 @@ def _block_length(space: Manifold) -> int:
     return max(1, _BLOCK // (8 * max(space.dim, math.prod(space.shape))))
 
 
-def whole_groups(group: Array, space: Manifold) -> list[slice]:
-    """Cut points that are sorted by group like :func:`blocks`, but where a group ends."""
-    step = _block_length(space)
-    ends = np.cumsum(np.bincount(group))
-    found, start = [], 0
-    while start < len(group):
-        last = max(np.searchsorted(ends, start + step, "right") - 1, np.searchsorted(ends, start, "right"))
-        found.append(slice(start, int(ends[last])))
-        start = int(ends[last])
-    return found
-
-
-def group_sums(values: FloatArray, weights: FloatArray, group: Array, groups: int) -> FloatArray:
-    """Return one weighted sum per group, shape (groups, columns)."""
-    if groups == 1:
-        return weighted_sum(values, weights)[None]
-    n = len(group)
-    matrix = sparse.csr_array((weights, (group, np.arange(n))), shape=(groups, n))
-    return np.asarray(matrix @ values)
-
-
 def public_tol(ball: Ball, n: int, tol: float | None) -> float:
     """Return the tolerance asked for, the default if none was, or refuse one that rounding would hide.
 
@@ -133,57 +115,39 @@ def solve_groups(
     space: Manifold,
     ball: Ball | None,
     points: Array,
-    weights: FloatArray,
-    group: Array,
+    weights: FloatArray | None,
+    group: Array | None,
     groups: int,
     tol: float,
     max_iter: int,
     strict: bool = True,
+    first: FloatArray | None = None,
 ) -> Solved:
-    """Solve `groups` means at once, starting from the origin; `group` says where each point belongs.
+    """Solve `groups` means at once, starting from the origin. What comes out does not depend on the order of points.
 
     With `strict`, the tolerance is met or ConvergenceError raised; without, the last points are taken as they are.
+
+    Parameters
+    ----------
+    space : the frame
+    ball : the ball about the frame's origin that holds the points, or None
+    points : (n, *shape), or packed by `space.pack`; trusted
+    weights : (n,), adding up to 1 in every group; None for equal ones
+    group : (n,), where each point belongs; None where there is one group
+    groups : how many there are
+    tol, max_iter, strict : when to stop
+    first : (groups, dim), the sums of logarithms at the origin, where they are known already
     """
+    gradient = _Gradient(space, ball, points, weights, group if groups > 1 else None, groups, first)
     if space.is_flat:
-        return Solved(group_sums(points, weights, group, groups), np.zeros(groups), 0)
-
-    if groups > 1:
-        # A group's sum must not depend on how many points the others have: no block may cut through a group.
-        order = np.argsort(group, kind="stable")
-        points, weights, group = points[order], weights[order], group[order]
-        parts = whole_groups(group, space)
-    else:
-        parts = blocks(len(points), space)
-
-    # How far points may be from the origin: public with a ball. Without one, where nothing is private, the first
-    # gradient, which is taken at the origin, tells.
-    spread = math.inf if ball is None else ball.effective_radius
-
-    def sums_of_one(x: Array) -> list[FloatArray]:
-        nonlocal spread
-        reach = spread + (ball.effective_radius if ball is not None else float(space.dist(space.origin, x[0])))
-        found = [space.weighted_log(x[0], points[block], weights[block], reach) for block in parts]
-        if spread == math.inf:
-            spread = max(farthest for _, farthest in found)
-        return [total[None] for total, _ in found]
-
-    def sums_of_many(x: Array) -> list[FloatArray]:
-        return [
-            group_sums(space.log_coords(x[group[block]], points[block]), weights[block], group[block], groups)
-            for block in parts
-        ]
-
-    def gradient(x: Array) -> FloatArray:
-        sums = sums_of_one(x) if groups == 1 else sums_of_many(x)
-        # Blocks are added pairwise as well (numpy does so along contiguous memory).
-        return np.asarray(-np.ascontiguousarray(np.moveaxis(np.array(sums), 0, -1)).sum(axis=-1))
+        return Solved(-gradient(np.broadcast_to(space.origin, (groups, *space.shape))), np.zeros(groups), 0)
 
     # Half the tolerance is met by the computed gradient; the other half covers its rounding error.
     goal = tol / 2
     start = np.broadcast_to(space.origin, (groups, *space.shape)).copy()
     limit = _FAST_STEPS if ball is not None else max_iter
-    first = _first_step(space, points) if groups == 1 else 1.0
-    x, residual, iterations = _fast_descent(space, ball, gradient, start, goal, limit, first)
+    least = 0 if ball is None or groups > 1 else fixed_steps(ball, len(points), tol)
+    x, residual, iterations = _fast_descent(space, ball, gradient, start, goal, limit, gradient.first_step(), least)
     unsolved = ~(residual <= goal)
     if unsolved.any() and ball is None and strict:
         raise ConvergenceError(
@@ -202,19 +166,128 @@ def solve_groups(
     return Solved(x, residual, iterations)
 
 
+class _Gradient:
+    """Gradients of F for each group, by exact sums: the order of the points leaves no trace."""
+
+    def __init__(
+        self,
+        space: Manifold,
+        ball: Ball | None,
+        points: Array,
+        weights: FloatArray | None,
+        group: Array | None,
+        groups: int,
+        first: FloatArray | None,
+    ) -> None:
+        self._space, self._ball, self._groups, self._known = space, ball, groups, first
+        self._stored = np.ascontiguousarray(space.pack(points) if points.shape[1:] == space.shape else points)
+        self._group = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
+        n = len(points)
+        counts = np.full(1, n) if self._group is None else np.bincount(self._group, minlength=groups)
+        self._counts = np.maximum(counts, 1)[:, None].astype(np.float64)
+        equal = 1 / self._counts[:, 0]
+        if weights is not None and np.array_equal(weights, equal[np.zeros(n, int) if group is None else group]):
+            weights = None
+        self._weights = weights
+        self._spread: float | None = None  # the farthest point's distance from the origin, where no ball bounds it
+        self._reach = None if ball is None else _reach(space, ball)
+
+    def __call__(self, x: Array, active: Array | None = None) -> FloatArray:
+        """Return the gradients at x, (groups, dim); with `active`, those of these groups alone, the others 0."""
+        if self._known is not None:
+            sums, self._known = self._known, None  # asked for at the origin, once, before anything else
+        else:
+            sums = self._sums(x, active)
+        return np.asarray(-sums if self._weights is not None else -(sums / self._counts))
+
+    def _sums(self, x: Array, active: Array | None) -> FloatArray:
+        rows = None
+        if active is not None and self._group is not None and not active.all():
+            rows = np.flatnonzero(active[self._group])
+        return self._space.log_sums(
+            x, self._stored, self._bound(x), group=self._group, rows=rows, weights=self._weights
+        )
+
+    def _bound(self, x: Array) -> float:
+        """Return what no logarithm of a point at x exceeds: public with a ball."""
+        space = self._space
+        if self._reach is not None:
+            return self._reach
+        if self._spread is None:
+            step = _block_length(space)
+            parts = (self._stored[i : i + step] for i in range(0, len(self._stored), step))
+            self._spread = max(float(space.dist(space.origin, space.unpack(part)).max()) for part in parts)
+        # Nothing is private here, and a maximum does not depend on the order either; 1 % for rounding.
+        return max(1.01 * (self._spread + float(space.dist(space.origin, x).max())), _SMALLEST_BOUND)
+
+    def first_step(self) -> float:
+        """Return the step that some of many points ask for after a step of 1 from the origin; 1 where there are few.
+
+        A step of 1 takes the mean Hessian to be the identity, which is right for small spreads only. Which points are
+        tried is decided by their own bits: so it does not depend on their order.
+        """
+        if self._groups > 1 or len(self._stored) < 4 * _TRIAL:
+            return 1.0
+        few = self._stored[_by_own_bits(self._stored, _TRIAL / len(self._stored))]
+        if not 16 <= len(few) <= 4 * _TRIAL:
+            return 1.0
+        space, trial = self._space, _Gradient(self._space, self._ball, few, None, None, 1, None)
+        start = space.origin[None]
+        longest = min(0.45 * space.injectivity_radius, 10.0)
+        new = space.exp_coords(start, shorten(-trial(start), longest))
+        if self._ball is not None:
+            new = _clip_iterates(space, self._ball, new)
+        return float(_next_step(-space.log_coords(new, start), trial(new), np.ones(1))[0])
+
+
+def _reach(space: Manifold, ball: Ball) -> float:
+    """Return what no computed logarithm of one point of the ball at another exceeds; at the origin where flat."""
+    away = ball.effective_radius
+    return away if space.is_flat else 2 * away + space.log_error(away)
+
+
+def _by_own_bits(stored: Array, share: float) -> Array:
+    """Return the indices of about this share of the points, chosen by a hash of two of their numbers."""
+    numbers = stored.reshape(len(stored), -1).view(np.float64)
+    with np.errstate(over="ignore"):
+        mixed = numbers[:, 0].copy().view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed += numbers[:, numbers.shape[1] // 2].copy().view(np.uint64)
+        mixed *= np.uint64(0xD6E8FEB86659FD93)
+    return np.flatnonzero(mixed < np.uint64(min(share, 1.0) * 2.0**63) * np.uint64(2))
+
+
+def fixed_steps(ball: Ball, n: int, tol: float) -> int:
+    """Return how many gradients are taken at least, from public numbers alone; 0 where that would cost too much.
+
+    Enough for ordinary data, so that running time tells little about them (theory: solver).
+
+    >>> from dpmanifold.manifolds import Sphere
+    >>> ball = Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5)
+    >>> fixed_steps(ball, 1000, 1e-12), fixed_steps(ball, 10**6, 1e-12)
+    (14, 0)
+    """
+    if n * math.prod(ball.space.shape) > _FIXED_WORK:
+        return 0
+    low, high = ball.space.hessian_bounds(2 * ball.radius)
+    rate = max((high - low) / (high + low), 0.01)
+    return min(_FAST_STEPS, 4 + math.ceil(math.log(2 * ball.radius / tol) / (2 * -math.log(rate))))
+
+
 def _fast_descent(
     space: Manifold,
     ball: Ball | None,
-    gradient: Callable[[Array], FloatArray],
+    gradient: _Gradient,
     x: Array,
     goal: float,
     limit: int,
     first: float,
+    least: int = 0,
 ) -> tuple[Array, FloatArray, int]:
     """Take Barzilai-Borwein steps from x; returns the last points, their residuals and the steps taken.
 
     A step runs along the gradient, so its parallel transport to the new point is minus the logarithm back: no
-    other transport is needed.
+    other transport is needed. Groups that are done stay as they are, bit for bit, and are not looked at again.
+    Gradients beyond the last one needed are taken up to `least`, and thrown away.
     """
     g = gradient(x)
     residual = vector_norm(g)
@@ -224,18 +297,20 @@ def _fast_descent(
     iterations = 0
     while iterations < limit and (residual > goal).any():
         active = residual > goal
-        step = np.minimum(step, longest / np.maximum(residual, longest * EPS))
-        move = np.where(active[:, None], -step[:, None] * g, 0.0)
-        new = space.exp_coords(x, move)
+        here, slope = x[active], g[active]
+        length = np.minimum(step[active], longest / np.maximum(residual[active], longest * EPS))
+        new = space.exp_coords(here, -length[:, None] * slope)
         if ball is not None:
             new = _clip_iterates(space, ball, new)
-        # Finished groups stay as they are, bit for bit.
-        new = np.where(active.reshape(-1, *(1,) * len(space.shape)), new, x)
-        new_g = gradient(new)
-        step = np.where(active, _next_step(-space.log_coords(new, x), new_g, step), 1.0)
-        x, g = new, new_g
+        x = x.copy()
+        x[active] = new
+        new_g = gradient(x, active)
+        step[active] = _next_step(-space.log_coords(new, here), new_g[active], length)
+        g[active] = new_g[active]
         residual = vector_norm(g)
         iterations += 1
+    for _ in range(iterations, least):
+        gradient(x)
     return x, residual, iterations
 
 
@@ -246,21 +321,6 @@ def _next_step(arrived: FloatArray, gradient: FloatArray, step: FloatArray) -> F
     length = (arrived * arrived).sum(axis=-1)
     good = (slope > 0.05 * length) & (length > 0)
     return np.asarray(np.where(good, length / np.where(good, slope, 1.0), 1.0))
-
-
-def _first_step(space: Manifold, points: Array) -> float:
-    """Return the step that a few of many points ask for after a step of 1 from the origin; 1 where there are few.
-
-    A step of 1 takes the mean Hessian to be the identity, which is right for small spreads only.
-    """
-    if len(points) < 4 * _TRIAL:
-        return 1.0
-    few = points[:: len(points) // _TRIAL]
-    weights = np.full(len(few), 1 / len(few))
-    move = space.weighted_log(space.origin, few, weights)[0]
-    new = space.exp_coords(space.origin, shorten(move[None], min(0.45 * space.injectivity_radius, 10.0)))
-    gradient = -space.weighted_log(new[0], few, weights)[0]
-    return float(_next_step(-space.log_coords(new[0], space.origin)[None], gradient[None], np.ones(1))[0])
 
 
 def _clip_iterates(space: Manifold, ball: Ball, x: Array) -> Array:
@@ -295,18 +355,17 @@ def safe_step_and_cap(ball: Ball, tol: float) -> tuple[float, int]:
 
 
 def _safe_descent(
-    space: Manifold, ball: Ball, gradient: Callable[[Array], FloatArray], x: Array, goal: float
+    space: Manifold, ball: Ball, gradient: _Gradient, x: Array, goal: float
 ) -> tuple[Array, FloatArray, int]:
     """Descend from the ball's centre with the step and the cap of the theory."""
     step, cap = safe_step_and_cap(ball, goal)
-    g = gradient(x)
+    x, g = x.copy(), gradient(x)
     residual = vector_norm(g)
     iterations = 0
     while iterations < cap and (residual > goal).any():
-        move = np.where((residual > goal)[:, None], -step * g, 0.0)
-        moved = _clip_iterates(space, ball, space.exp_coords(x, move))
-        x = np.where((residual > goal).reshape(-1, *(1,) * len(space.shape)), moved, x)
-        g = gradient(x)
+        active = residual > goal
+        x[active] = _clip_iterates(space, ball, space.exp_coords(x[active], -step * g[active]))
+        g[active] = gradient(x, active)[active]
         residual = vector_norm(g)
         iterations += 1
     return x, residual, iterations

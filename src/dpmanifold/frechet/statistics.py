@@ -351,7 +351,7 @@ def _normalised(weights: object, n: int) -> FloatArray:
     if not (np.isfinite(w).all() and (w >= 0).all() and w.max() > 0):
         raise InvalidArgumentError("weights must be finite, at least 0 and not all 0.")
     w = w / w.max()  # so that the sum does not overflow
-    return np.asarray(w / w.sum())
+    return np.asarray(w / math.fsum(w))  # exact: it does not depend on the order
 
 
 def _average_units(

@@ -15,18 +15,18 @@ import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.native import passes
 from dpmanifold.linalg.symmetric import (
     expm,
-    from_triangles,
     from_vecd,
     log_of_eigenvalues,
     logm,
+    pack_triangles,
     positive_eigenvalues,
     symmetrize,
     to_vecd,
-    triangles_of,
+    unpack_triangles,
 )
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -76,11 +76,11 @@ def log_mean(
         return from_vecd(_weighted_sum(x, weights, log_norm(x, condition=condition), condition))
     sums = _triangle_sum(x, LARGEST_LOGARITHM)
     if not passes.usable(x):
-        sums.add(triangles_of(logm(x)))
+        sums.add(pack_triangles(logm(x)))
     else:
         marked = passes.run(_batch(x), passes.LOG, sums=sums, condition=condition).marked
-        sums.add(triangles_of(log_of_eigenvalues(x[marked])))
-    return from_triangles(sums.total()[0]) / len(x)
+        sums.add(pack_triangles(log_of_eigenvalues(x[marked])))
+    return unpack_triangles(sums.total()[0]) / len(x)
 
 
 def log_euclidean_mean(
@@ -116,15 +116,15 @@ def clipped_log_mean(
     sums = _triangle_sum(x, radius if 0 < radius < math.inf else LARGEST_LOGARITHM)
     if not passes.usable(x):
         clipped, lengths = shortened(logm(x) - center, radius)
-        sums.add(triangles_of(clipped))
-        return from_triangles(sums.total()[0]) / len(x), lengths
+        sums.add(pack_triangles(clipped))
+        return unpack_triangles(sums.total()[0]) / len(x), lengths
     found = passes.run(
         _batch(x), passes.LOG, center=passes.plain(center), radius=radius, norms=True, sums=sums, condition=condition
     )
     assert found.norms is not None
     clipped, found.norms[found.marked] = shortened(log_of_eigenvalues(x[found.marked]) - center, radius)
-    sums.add(triangles_of(clipped))
-    return from_triangles(sums.total()[0]) / len(x), found.norms
+    sums.add(pack_triangles(clipped))
+    return unpack_triangles(sums.total()[0]) / len(x), found.norms
 
 
 def log_second_moment(
@@ -213,6 +213,20 @@ def affine_factor(base: FloatArray) -> tuple[FloatArray, int]:
     return np.asarray(np.linalg.solve(factor, np.eye(len(base)))), power
 
 
+def affine_factors(bases: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return :func:`affine_factor` of each of several matrices: (groups, k, k) -> (groups, k, k), (groups,).
+
+    Examples
+    --------
+    >>> affine_factors(np.eye(1)[None] * 4.0)[1]
+    array([3])
+    """
+    power = np.asarray(np.frexp(np.diagonal(bases, axis1=-2, axis2=-1).max(axis=-1))[1], dtype=np.int64)
+    factor = np.linalg.cholesky(np.ldexp(bases, -power[:, None, None].astype(np.int32)))
+    identity = np.broadcast_to(np.eye(bases.shape[-1]), bases.shape)
+    return np.asarray(np.linalg.solve(factor, identity)), power
+
+
 def affine_distances(x: FloatArray, base: FloatArray, *, condition: float = passes.ANY_CONDITION) -> FloatArray:
     """Return affine-invariant distances of SPD matrices (..., k, k) to one of them, (k, k).
 
@@ -249,8 +263,8 @@ def affine_gradient(
     if passes.usable(x):
         factor = passes.plain(inverse)
         left = passes.run(_batch(x), passes.LOG, factor=factor, power=power, sums=sums, condition=condition).marked
-    sums.add(triangles_of(from_vecd(_coordinates_by_lapack(x[left], inverse, power))))
-    return from_triangles(sums.total()[0]) / len(x)
+    sums.add(pack_triangles(from_vecd(_coordinates_by_lapack(x[left], inverse, power))))
+    return unpack_triangles(sums.total()[0]) / len(x)
 
 
 def not_definite(x: FloatArray) -> npt.NDArray[np.intp]:

@@ -18,12 +18,12 @@ from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM, inspect, shortened, whitened, whitened_log_coordinates
 from dpmanifold.linalg.native import passes
 from dpmanifold.linalg.symmetric import (
-    from_triangles,
     from_vecd,
     log_of_eigenvalues,
     logm,
+    pack_triangles,
     symmetrize,
-    triangles_of,
+    unpack_triangles,
     vecd_of_triangles,
 )
 
@@ -310,7 +310,7 @@ def _log_sums_by_lapack(
     good = status == 0
     clipped, lengths = shortened(difference, radius)
     status[good & (lengths > radius * _EDGE)] = passes.CLIPPED
-    sums.add(triangles_of(clipped[good]), None if group is None else group[good])
+    sums.add(pack_triangles(clipped[good]), None if group is None else group[good])
     return status
 
 
@@ -323,8 +323,8 @@ def _whitened_by_lapack(
     far = np.linalg.norm(logs, axis=(-1, -2)) > radius * _EDGE
     good = (status == 0) & ~far
     status[(status == 0) & far] = passes.CLIPPED
-    sums.add(triangles_of(logs[good]))
-    return triangles_of(moved), status
+    sums.add(pack_triangles(logs[good]))
+    return pack_triangles(moved), status
 
 
 def _gradient_by_lapack(
@@ -338,7 +338,7 @@ def _gradient_by_lapack(
 ) -> None:
     chosen = np.arange(len(triangles)) if rows is None else rows
     for few in _pieces(chosen):
-        matrices = from_triangles(triangles[few])
+        matrices = unpack_triangles(triangles[few])
         taken = np.asarray(np.frexp(np.diagonal(matrices, axis1=-2, axis2=-1).max(axis=-1))[1])
         several = inverse.ndim == 3
         of = None if group is None or not several else group[few]
@@ -348,4 +348,4 @@ def _gradient_by_lapack(
         diagonal = np.arange(matrices.shape[-1])
         shift = power if of is None else np.asarray(power)[of]
         logs[:, diagonal, diagonal] += ((taken - shift) * math.log(2))[:, None]
-        sums.add(triangles_of(shortened(logs, bound)[0]), of)
+        sums.add(pack_triangles(shortened(logs, bound)[0]), of)

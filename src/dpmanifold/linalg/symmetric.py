@@ -9,10 +9,11 @@ not finite, or a condition number near 1/eps) go to LAPACK, each for itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.linalg.graded import graded_function, not_definite_error
 from dpmanifold.linalg.native import passes
 
@@ -21,6 +22,27 @@ _SQRT2 = float(np.sqrt(2.0))
 # A positive definite matrix whose smallest eigenvalue sinks below this share of its largest one has
 # lost that eigenvalue to rounding; the logarithm then uses the share itself, so that it stays finite.
 _EIGENVALUE_FLOOR = float(np.finfo(np.float64).eps) / 4
+
+
+@cache
+def _lower(k: int) -> tuple[Array, Array]:
+    """Rows and columns of a lower triangle, by rows."""
+    return np.tril_indices(k)
+
+
+@cache
+def _upper(k: int) -> tuple[Array, Array]:
+    """Rows and columns of a strict upper triangle, by rows."""
+    return np.triu_indices(k, 1)
+
+
+@cache
+def _vecd_places(k: int) -> tuple[Array, FloatArray]:
+    """Where in a packed lower triangle the entries of vecd stand, and what they are multiplied by."""
+    rows, columns = _upper(k)
+    diagonal = np.arange(k)
+    places = np.concatenate([diagonal * (diagonal + 3) // 2, columns * (columns + 1) // 2 + rows])
+    return places, np.concatenate([np.ones(k), np.full(len(rows), _SQRT2)])
 
 
 def symmetrize(a: FloatArray) -> FloatArray:
@@ -44,7 +66,7 @@ def to_vecd(a: FloatArray) -> FloatArray:
     array([1.   , 3.   , 2.828])
     """
     k = a.shape[-1]
-    rows, columns = np.triu_indices(k, 1)
+    rows, columns = _upper(k)
     diagonal = np.diagonal(a, axis1=-2, axis2=-1)
     return np.concatenate([diagonal, _SQRT2 * a[..., rows, columns]], axis=-1)
 
@@ -57,7 +79,7 @@ def from_vecd(c: FloatArray) -> FloatArray:
            [2., 3.]])
     """
     k = int((np.sqrt(8 * c.shape[-1] + 1) - 1) / 2 + 0.5)
-    rows, columns = np.triu_indices(k, 1)
+    rows, columns = _upper(k)
     a = np.zeros((*c.shape[:-1], k, k))
     diagonal = np.arange(k)
     a[..., diagonal, diagonal] = c[..., :k]
@@ -67,25 +89,25 @@ def from_vecd(c: FloatArray) -> FloatArray:
     return a
 
 
-def triangles_of(matrices: FloatArray) -> FloatArray:
+def pack_triangles(matrices: FloatArray) -> FloatArray:
     """Return lower triangles packed by rows, (..., k, k) -> (..., k(k+1)/2).
 
-    >>> triangles_of(np.array([[1.0, 2.0], [2.0, 3.0]]))
+    >>> pack_triangles(np.array([[1.0, 2.0], [2.0, 3.0]]))
     array([1., 2., 3.])
     """
-    rows, columns = np.tril_indices(matrices.shape[-1])
+    rows, columns = _lower(matrices.shape[-1])
     return np.ascontiguousarray(matrices[..., rows, columns])
 
 
-def from_triangles(triangles: FloatArray) -> FloatArray:
-    """Undo :func:`triangles_of`, (..., k(k+1)/2) -> (..., k, k).
+def unpack_triangles(triangles: FloatArray) -> FloatArray:
+    """Undo :func:`pack_triangles`, (..., k(k+1)/2) -> (..., k, k).
 
-    >>> from_triangles(np.array([1.0, 2.0, 3.0]))
+    >>> unpack_triangles(np.array([1.0, 2.0, 3.0]))
     array([[1., 2.],
            [2., 3.]])
     """
     k = passes.size_of(triangles.shape[-1])
-    rows, columns = np.tril_indices(k)
+    rows, columns = _lower(k)
     matrices = np.empty((*triangles.shape[:-1], k, k))
     matrices[..., rows, columns] = triangles
     matrices[..., columns, rows] = triangles
@@ -98,7 +120,8 @@ def vecd_of_triangles(triangles: FloatArray) -> FloatArray:
     >>> vecd_of_triangles(np.array([1.0, 2.0, 3.0])).round(3)
     array([1.   , 3.   , 2.828])
     """
-    return to_vecd(from_triangles(triangles))
+    places, factors = _vecd_places(passes.size_of(triangles.shape[-1]))
+    return np.asarray(triangles[..., places] * factors)
 
 
 def positive_eigenvalues(values: FloatArray) -> FloatArray:

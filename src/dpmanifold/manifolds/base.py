@@ -23,10 +23,14 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.manifolds.areas import Area, flat_area, sinh_ceiling
 from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne, StoredNumbers
 from dpmanifold.manifolds.people import ForPeople
 from dpmanifold.manifolds.vectors import EPS, shorten, sum_and_longest, unit_direction, vector_norm
+
+# Numbers of points that a pass works on at a time: few enough for their intermediate results to stay in the cache.
+_PASS_BLOCK = 32_768
 
 # How far a stored point may be from its space before it is refused rather than moved onto it. Wide
 # enough for data that went through float32 (6e-8 per entry), far too narrow for unnormalised data.
@@ -51,6 +55,21 @@ class RawSums(NamedTuple):
 
     totals: FloatArray
     clipped: int
+    odd: Array
+
+
+class RawPoints(NamedTuple):
+    """What one pass over raw records of a curved space found. Data: not private.
+
+    Attributes
+    ----------
+    first : the sum, over the records that were moved, of their coordinates at the origin, (dim,)
+    outside : which records lie on the edge of the ball or beyond it, a boolean each: points that were not moved
+    odd : which records are no points, or only others can tell: not moved either
+    """
+
+    first: FloatArray
+    outside: Array
     odd: Array
 
 
@@ -307,8 +326,8 @@ class Manifold(ForPeople):
     ) -> tuple[FloatArray, float]:
         """Weighted sum of the normal coordinates of points `q` (n, *shape) at one point, shape (dim,); and the longest.
 
-        Minus the gradient of half the weighted mean squared distance, summed pairwise, and the largest distance. No
-        point is farther than `reach` away: where that saves work it is used, and a wrong value costs time alone.
+        Minus the gradient of half the weighted mean squared distance, and the largest distance. No point is farther
+        than `reach` away: where that saves work it is used, and a wrong value costs time alone.
         """
         return sum_and_longest(self.log_coords(p, q), weights)
 
@@ -325,6 +344,64 @@ class Manifold(ForPeople):
         records : (n, *shape), as a user gave them
         center, radius : of a ball; an infinite radius shortens nothing
         group, groups : the number of each record's group, (n,), and how many groups there are; one if left out
+        """
+        return None
+
+    # ---------------------------------------------------------------- passes over many trusted points
+
+    def pack(self, points: Array) -> Array:
+        """Return points (n, *shape) as passes over many of them keep them: as they are, on most spaces."""
+        return points
+
+    def unpack(self, stored: Array) -> Array:
+        """Undo :meth:`pack`."""
+        return stored
+
+    def log_sums(
+        self,
+        p: Array,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Exact sums of the normal coordinates of packed points, each at its group's base point; (groups, dim).
+
+        The bits do not depend on the order of the points (theory: rounding). Points are trusted: nothing is checked.
+
+        Parameters
+        ----------
+        p : base points, (groups, *shape)
+        stored : (n, ...), from :meth:`pack`
+        bound : no point is farther from its base point: the scale of the sums, and what larger entries are cut to
+        group : (n,), which base point each point belongs to; the only one by default
+        rows : which points to add; all by default
+        weights : (n,), factors of at least 0; 1 by default
+        """
+        most = 1.0 if weights is None else float(np.max(weights))
+        sums = ExactSum(self.dim, bound * most if most > 0 else bound, len(p))
+        total = len(stored) if rows is None else len(rows)
+        step = max(1, _PASS_BLOCK // math.prod(stored.shape[1:]))
+        for start in range(0, total, step):
+            part = slice(start, min(start + step, total)) if rows is None else rows[start : start + step]
+            of_part = None if group is None else group[part]
+            c = self.log_coords(p[0] if of_part is None else p[of_part], self.unpack(stored[part]))
+            sums.add(c if weights is None else c * weights[part, None], of_part)
+        return sums.total()
+
+    def moved_records(self, records: Array, center: Array, radius: float, out: Array) -> RawPoints | None:
+        """Check raw records and move those inside a ball by the isometry that takes its centre to the origin.
+
+        For curved spaces that have such a pass; None where there is none, or not for this array. What is written for a
+        record depends on that record alone, and sums are exact.
+
+        Parameters
+        ----------
+        records : (n, *shape), as a user gave them
+        center, radius : of the ball
+        out : (n, ...), where to write them, packed as by :meth:`pack`; rows of records that were not moved mean nothing
         """
         return None
 

@@ -11,18 +11,24 @@ from dpmanifold._check import Array, FloatArray, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg import (
     ExactSum,
+    affine_factor,
+    affine_factors,
     clipped_log_sums,
     from_vecd,
+    gradient_sums,
     inspect,
     log_euclidean_mean,
     logm,
+    pack_triangles,
     symmetrize,
     symmetrize_batch,
     to_vecd,
+    unpack_triangles,
+    whitened_triangles,
 )
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
-from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawSums
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawPoints, RawSums
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
@@ -209,17 +215,52 @@ class SPD(Manifold):
         self, records: Array, center: Array, radius: float, group: Array | None = None, groups: int = 1
     ) -> RawSums | None:
         """Sum logarithms of raw matrices, log-Euclidean: the records are read where they are."""
-        if not (
-            self.is_flat
-            and type(records) in (np.ndarray, np.memmap)
-            and records.dtype.kind in "fiu"
-            and records.shape[1:] == self.shape
-        ):
+        if not (self.is_flat and self._is_plain(records)):
             return None
         at = None if center is self.origin else logm(self._array(center))
         sums = ExactSum(self.dim, radius if math.isfinite(radius) else LARGEST_LOGARITHM, groups)
         found = clipped_log_sums(records, at, radius, tolerance=POINT_TOLERANCE, sums=sums, group=group)
         return RawSums(found.totals(), found.clipped, found.faulty)
+
+    def pack(self, points: Array) -> Array:
+        """Return lower triangles, packed by rows."""
+        return pack_triangles(points)
+
+    def unpack(self, stored: Array) -> Array:
+        """Return whole matrices."""
+        return unpack_triangles(stored)
+
+    def log_sums(
+        self,
+        p: Array,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Exact sums of matrix logarithms, in one pass of the kernels where nothing is weighted."""
+        if weights is not None or self.is_flat:
+            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
+        if group is None:
+            inverse, power = affine_factor(p[0])
+            return gradient_sums(stored, inverse, power, bound, rows=rows)
+        inverses, powers = affine_factors(p)
+        return gradient_sums(stored, inverses, powers, bound, group=group, rows=rows)
+
+    def moved_records(self, records: Array, center: Array, radius: float, out: Array) -> RawPoints | None:
+        """Whiten raw matrices, affine-invariant: the records are read where they are."""
+        if self.is_flat or not self._is_plain(records):
+            return None
+        inverse, power = affine_factor(self._array(center))
+        _, found = whitened_triangles(records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out)
+        return RawPoints(found.totals()[0], (found.status != 0) & ~found.faulty, found.faulty)
+
+    def _is_plain(self, records: Array) -> bool:
+        """Return whether the passes over raw records can read an array: of numbers, of this shape, without a mask."""
+        plain = type(records) in (np.ndarray, np.memmap) and records.dtype.kind in "fiu"
+        return plain and records.shape[1:] == self.shape
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Return the matrix with normal coordinates `c` at p."""
