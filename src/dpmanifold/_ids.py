@@ -134,9 +134,11 @@ def _whole_numbers(ids: Array) -> UnitIds:
         seen = np.zeros(high - low + 1, dtype=bool)
         for part in parts:
             seen[_above(ids[part], low)] = True
-        rank = np.cumsum(seen, dtype=kind)
+        rank = np.cumsum(seen, dtype=kind) - 1
+        whole = bool(seen.all())  # then an id less the smallest is its rank
         for part in parts:
-            group[part] = rank[_above(ids[part], low)] - 1
+            above = _above(ids[part], low)
+            group[part] = above if whole else rank[above]
         return UnitIds(group, _numbers_from(low, np.flatnonzero(seen), ids.dtype))
     found = np.unique(np.concatenate([np.unique(ids[part]) for part in parts]))
     for part in parts:

@@ -30,6 +30,8 @@ class UnitPoints:
     n : how many there are
     source : makes their blocks, each time anew
     mean : their mean in the frame, where it is known already
+    stored : the points themselves, packed by the frame, where they are kept
+    first : the sum of their coordinates at the frame's origin, (dim,), where it is known already
 
     Examples
     --------
@@ -39,15 +41,32 @@ class UnitPoints:
     (2, array([2.]), array([1., 9.]))
     """
 
-    def __init__(self, ball: Ball, unit: str, n: int, source: Blocks, mean: Array | None = None) -> None:
+    def __init__(
+        self,
+        ball: Ball,
+        unit: str,
+        n: int,
+        source: Blocks,
+        mean: Array | None = None,
+        stored: Array | None = None,
+        first: FloatArray | None = None,
+    ) -> None:
         self.ball, self.unit = ball, unit
-        self._n, self._source, self._mean = n, source, mean
+        self._n, self._source, self._mean, self._stored, self._first = n, source, mean, stored, first
 
     @staticmethod
     def of(points: Array, ball: Ball, unit: str = "record") -> UnitPoints:
         """Take points (n, *frame.shape) that are in the ball's frame and were clipped there."""
         parts = blocks(len(points), ball.frame)
         return UnitPoints(ball, unit, len(points), lambda: (points[part] for part in parts))
+
+    @staticmethod
+    def packed(stored: Array, ball: Ball, unit: str, first: FloatArray | None = None) -> UnitPoints:
+        """Take such points as `ball.frame.pack` keeps them."""
+        parts, unpack = blocks(len(stored), ball.frame), ball.frame.unpack
+        return UnitPoints(
+            ball, unit, len(stored), lambda: (unpack(stored[part]) for part in parts), stored=stored, first=first
+        )
 
     def __len__(self) -> int:
         return self._n
@@ -101,9 +120,9 @@ class UnitPoints:
         if frame.is_flat:
             mean = self.mean_of(lambda block: block, self.ball.radius) if self._mean is None else self._mean
             return Solved(mean[None], np.zeros(1), 0)
-        points = self.array()
-        share, group = np.full(self._n, 1 / self._n), np.zeros(self._n, dtype=np.intp)
-        return solve_groups(frame, self.ball.in_frame, points, share, group, 1, tol, 200)
+        points = self.array() if self._stored is None else self._stored
+        first = None if self._first is None else self._first[None]
+        return solve_groups(frame, self.ball.in_frame, points, None, None, 1, tol, 200, first=first)
 
     def in_ball(self, inner: Ball) -> UnitPoints:
         """Return the points in the frame of another ball of the same space, clipped to it."""
@@ -114,6 +133,8 @@ class UnitPoints:
 
     def where(self, chosen: Array, total: FloatArray | None = None) -> UnitPoints:
         """Return the points of some units, given a boolean for each; and on a flat space their sum, where known."""
+        if self._stored is not None:
+            return UnitPoints.packed(self._stored[chosen], self.ball, self.unit)
 
         def some() -> Iterator[Array]:
             start = 0

@@ -65,23 +65,42 @@ class Records:
 
     def blocks(self) -> Iterator[tuple[slice, Array, int]]:
         """Yield slices, the valid records there, and how many of them were replaced."""
+        if self._odd is not None:
+            yield from self._again(self._odd)
+            return
+        total = 0
         for rows in self._slices():
-            if self._odd is None:
-                yield (rows, *self._check(self.raw[rows], rows.start))
-                continue
-            records, replaced = self.space.project(self.raw[rows]), 0
-            odd = np.flatnonzero(self._odd[rows])
-            if odd.size:
+            records, replaced = self._check(self.raw[rows], rows.start)
+            total += replaced
+            yield rows, records, replaced
+        if total == 0 and self.raw.dtype.kind in "fiuc":
+            self._odd = np.zeros(len(self), dtype=bool)
+
+    def _again(self, odd: Array) -> Iterator[tuple[slice, Array, int]]:
+        """Yield what was checked before: looked at again only where it was no point as it stands."""
+        for rows in self._slices():
+            with np.errstate(all="ignore"):  # a warning would tell about a single record
+                records, replaced = self.space.project(self.raw[rows]), 0
+            places = np.flatnonzero(odd[rows])
+            if places.size:
                 records = np.array(records)
-                records[odd], replaced = self.rows(rows.start + odd)
+                records[places], replaced = self.rows(rows.start + places)
             yield rows, records, replaced
 
     def array(self) -> Array:
         """Return all of them, valid, at once."""
         return np.concatenate([block for _, block, _ in self.blocks()])
 
-    def rows(self, places: Array) -> tuple[Array, int]:
-        """Return the valid records at some places, and how many of them were replaced."""
+    def rows(self, places: Array, odd: Array | None = None) -> tuple[Array, int]:
+        """Return the valid records at some places, and how many of them were replaced.
+
+        `odd` says which of them need a look, a boolean each, where a pass before has told.
+        """
+        if odd is not None and not odd.all():
+            records, replaced = np.array(self.space.project(self.raw[places])), 0
+            if odd.any():
+                records[odd], replaced = self.rows(places[odd])
+            return records, replaced
         try:
             return self._check(self.raw[places], 0)
         except InvalidDataError:
@@ -118,7 +137,8 @@ class Made:
 
 def made_from(records: Records, ball: Ball, ids: UnitIds | None = None) -> Made:
     """Return one point per unit in the ball's frame; without ids, every record is a unit."""
-    made = _made(records, ball, ids)
+    with np.errstate(all="ignore"):  # a warning would tell about a single record
+        made = _made(records, ball, ids)
     return replace(made, replaced=made.replaced + records.replaced)
 
 
@@ -140,7 +160,8 @@ def made_by_class(records: Records, ball: Ball, label: Array, classes: int) -> t
     if not ball.space.is_flat:
         made = made_from(records, ball)
         return [made.points.where(label == number) for number in range(classes)], made.clipped, made.replaced
-    total, clipped, replaced = _summed(records, ball, label, classes)
+    with np.errstate(all="ignore"):
+        total, clipped, replaced = _summed(records, ball, label, classes)
     everybody = UnitPoints(ball, "record", len(records), lambda: _again(records, ball))
     parts = [everybody.where(label == number, total[number]) for number in range(classes)]
     return parts, clipped, replaced + records.replaced
@@ -189,12 +210,24 @@ def _summed(records: Records, ball: Ball, group: Array | None, groups: int) -> t
 
 
 def _curved_records(records: Records, ball: Ball) -> Made:
-    points = np.empty((len(records), *ball.frame.shape), dtype=ball.frame.dtype)
+    stored = _room(ball, len(records))
+    found = ball.space.moved_records(records.raw, ball.center, ball.radius, stored)
     clipped = replaced = 0
-    for rows, block, bad in records.blocks():
-        points[rows], edge = ball.moved(block)
+    if found is None:
+        for rows, block, bad in records.blocks():
+            moved, edge = ball.moved(block)
+            stored[rows] = ball.frame.pack(moved)
+            clipped, replaced = clipped + edge, replaced + bad
+        return Made(UnitPoints.packed(stored, ball, "record"), clipped, replaced)
+    sums = ExactSum(ball.frame.dim, ball.effective_radius)
+    for places in _pieces(np.flatnonzero(found.outside | found.odd), ball):
+        block, bad = records.rows(places, found.odd[places])
+        moved, edge = ball.moved(block)
+        stored[places] = ball.frame.pack(moved)
+        sums.add(ball.frame.log_coords(ball.frame.origin, moved))
         clipped, replaced = clipped + edge, replaced + bad
-    return Made(UnitPoints.of(points, ball), clipped, replaced)
+    first = found.first + sums.total()[0]
+    return Made(UnitPoints.packed(stored, ball, "record", first), clipped, replaced)
 
 
 def _curved_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[Array, int, int]:
@@ -204,25 +237,50 @@ def _curved_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[Array, in
     ends = np.cumsum(np.bincount(ids.group, minlength=count))
     averages = np.empty((count, *frame.shape), dtype=frame.dtype)
     clipped = replaced = start = first = 0
-    step = max(_FEWEST, _GATHERED // max(1, math.prod(frame.shape)))
+    step = max(_FEWEST, _GATHERED // math.prod(frame.shape))
     while first < count:
         last = max(first + 1, int(np.searchsorted(ends, start + step, "right")))
         places = order[start : ends[last - 1]]
-        block, bad = records.rows(places)
-        moved, edge = ball.moved(block)
-        group = ids.group[places] - first
-        averages[first:last] = averaged(frame, ball, moved, group, last - first)
+        stored, edge, bad = _gathered(records, ball, places)
+        averages[first:last] = averaged(frame, ball, stored, ids.group[places] - first, last - first)
         clipped, replaced = clipped + edge, replaced + bad
         start, first = int(ends[last - 1]), last
     return averages, clipped, replaced
 
 
-def averaged(frame: Manifold, ball: Ball, points: Array, group: Array, count: int) -> Array:
+def _gathered(records: Records, ball: Ball, places: Array) -> tuple[Array, int, int]:
+    """Return the points of records from anywhere, packed, and how many were clipped and replaced."""
+    stored = _room(ball, len(places))
+    clipped = replaced = start = 0
+    for few in _pieces(places, ball):
+        part = stored[start : start + len(few)]
+        start += len(few)
+        found = ball.space.moved_records(records.raw[few], ball.center, ball.radius, part)
+        left = np.arange(len(few)) if found is None else np.flatnonzero(found.outside | found.odd)
+        if left.size:
+            block, bad = records.rows(few[left], None if found is None else found.odd[left])
+            moved, edge = ball.moved(block)
+            part[left] = ball.frame.pack(moved)
+            clipped, replaced = clipped + edge, replaced + bad
+    return stored, clipped, replaced
+
+
+def _pieces(places: Array, ball: Ball) -> Iterator[Array]:
+    step = max(_FEWEST, _BLOCK // math.prod(ball.space.shape))
+    return (places[start : start + step] for start in range(0, len(places), step))
+
+
+def _room(ball: Ball, n: int) -> Array:
+    """Return room for n points of the frame, packed."""
+    one = ball.frame.pack(ball.frame.origin[None])
+    return np.empty((n, *one.shape[1:]), dtype=one.dtype)
+
+
+def averaged(frame: Manifold, ball: Ball, stored: Array, group: Array, count: int) -> Array:
     """Return the mean of each group of points, (count, *frame.shape), solved to a tolerance of the ball alone.
 
     A unit's average is a per-unit map: how exactly it is solved plays no part in any sensitivity. Its tolerance must
     not depend on other units (not even on how many records they have), and failure must not show.
     """
-    share = 1 / np.bincount(group, minlength=count)[group]
     tol = max(1e-10 * ball.radius, lowest_tol(ball, 1))
-    return solve_groups(frame, ball, points, share, group, count, tol, 200, strict=False).points
+    return solve_groups(frame, ball.in_frame, stored, None, group, count, tol, 200, strict=False).points

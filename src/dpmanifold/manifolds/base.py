@@ -59,17 +59,17 @@ class RawSums(NamedTuple):
 
 
 class RawPoints(NamedTuple):
-    """What one pass over raw records made of them. Data: not private.
+    """What one pass over raw records of a curved space found. Data: not private.
 
     Attributes
     ----------
-    stored : packed points in the ball's frame, a row each; rows of odd records mean nothing
-    total : (1, dim), the exact sum of the logarithms, at the frame's origin, of all that are not odd
-    odd : which records were left to others, a boolean each: no points, or on the edge of the ball or beyond it
+    first : the sum, over the records that were moved, of their coordinates at the origin, (dim,)
+    outside : which records lie on the edge of the ball or beyond it, a boolean each: points that were not moved
+    odd : which records are no points, or only others can tell: not moved either
     """
 
-    stored: Array
-    total: FloatArray
+    first: FloatArray
+    outside: Array
     odd: Array
 
 
@@ -331,8 +331,6 @@ class Manifold(ForPeople):
         """
         return sum_and_longest(self.log_coords(p, q), weights)
 
-    # ---------------------------------------------------------------- passes over many points
-
     def clipped_sums(
         self, records: Array, center: Array, radius: float, group: Array | None = None, groups: int = 1
     ) -> RawSums | None:
@@ -349,22 +347,7 @@ class Manifold(ForPeople):
         """
         return None
 
-    def clipped_points(
-        self, records: Array, center: Array, radius: float, *, out: Array | None = None, places: Array | None = None
-    ) -> RawPoints | None:
-        """Check raw records and move those inside a ball to its frame, packed: in one pass.
-
-        None on spaces without such a pass, or where it cannot read this array. What becomes of a record depends on
-        that record alone.
-
-        Parameters
-        ----------
-        records : (n, *shape), as a user gave them
-        center, radius : of the ball
-        out : where to write packed points; a new array, if none is given
-        places : (n,), the row of `out` for each record; its own by default
-        """
-        return None
+    # ---------------------------------------------------------------- passes over many trusted points
 
     def pack(self, points: Array) -> Array:
         """Return points (n, *shape) as passes over many of them keep them: as they are, on most spaces."""
@@ -407,6 +390,20 @@ class Manifold(ForPeople):
             c = self.log_coords(p[0] if of_part is None else p[of_part], self.unpack(stored[part]))
             sums.add(c if weights is None else c * weights[part, None], of_part)
         return sums.total()
+
+    def moved_records(self, records: Array, center: Array, radius: float, out: Array) -> RawPoints | None:
+        """Check raw records and move those inside a ball by the isometry that takes its centre to the origin.
+
+        For curved spaces that have such a pass; None where there is none, or not for this array. What is written for a
+        record depends on that record alone, and sums are exact.
+
+        Parameters
+        ----------
+        records : (n, *shape), as a user gave them
+        center, radius : of the ball
+        out : (n, ...), where to write them, packed as by :meth:`pack`; rows of records that were not moved mean nothing
+        """
+        return None
 
     @abstractmethod
     def exp_coords(self, p: Array, c: FloatArray) -> Array:

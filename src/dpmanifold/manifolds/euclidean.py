@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int
+from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.vectors import EPS, vector_norm
 
@@ -107,7 +108,7 @@ class Euclidean(Manifold):
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the weighted mean."""
-        return np.asarray(weights @ points)
+        return weighted_sum(points, weights)
 
     def dist_error(self, center: Array, radius: float) -> float:
         """Rounding of a difference and of a sum of squares."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.vector_sums import HYPERBOLIC, tangent_sums
 from dpmanifold.manifolds.areas import Area, sinh_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
@@ -223,7 +224,7 @@ class Hyperbolic(Manifold):
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the mean vector in Minkowski space, scaled back to the sheet."""
-        mean = weights @ points / self._radius
+        mean = weighted_sum(points, weights) / self._radius
         spatial = vector_norm(mean[..., 1:])
         return self._lift(mean[..., 1:] / np.sqrt((mean[..., 0] - spatial) * (mean[..., 0] + spatial)))
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
 from dpmanifold.errors import InvalidDataError
+from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.vector_sums import SHAPE, tangent_sums
 from dpmanifold.manifolds.areas import Area, projective_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
@@ -36,6 +37,10 @@ from dpmanifold.manifolds.vectors import (
 
 # A configuration whose centred norm is below this share of its entries is one point to working precision.
 _COINCIDENT = 64 * EPS
+
+
+# Shapes whose products are held at a time.
+_MOMENT_BLOCK = 1024
 
 
 class KendallShapes(Manifold):
@@ -326,7 +331,13 @@ class KendallShapes(Manifold):
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the leading eigenvector of the mean of z z*: the full Procrustes mean."""
-        moment = np.einsum("n,ni,nj->ij", weights, points, np.conj(points), optimize=True)
+        size = points.shape[-1]
+        sums = ExactSum(2 * size * size, float(np.max(weights)))  # entries of shapes are at most 1 in size
+        for start in range(0, len(points), _MOMENT_BLOCK):
+            few = points[start : start + _MOMENT_BLOCK]
+            products = few[:, :, None] * np.conj(few)[:, None, :] * weights[start : start + _MOMENT_BLOCK, None, None]
+            sums.add(products.reshape(len(few), -1).view(np.float64))
+        moment = sums.total().view(np.complex128).reshape(size, size)
         return self.project(np.linalg.eigh(moment)[1][:, -1])
 
     def dist_error(self, center: Array, radius: float) -> float:

@@ -215,29 +215,12 @@ class SPD(Manifold):
         self, records: Array, center: Array, radius: float, group: Array | None = None, groups: int = 1
     ) -> RawSums | None:
         """Sum logarithms of raw matrices, log-Euclidean: the records are read where they are."""
-        if not (
-            self.is_flat
-            and type(records) in (np.ndarray, np.memmap)
-            and records.dtype.kind in "fiu"
-            and records.shape[1:] == self.shape
-        ):
+        if not (self.is_flat and self._is_plain(records)):
             return None
         at = None if center is self.origin else logm(self._array(center))
         sums = ExactSum(self.dim, radius if math.isfinite(radius) else LARGEST_LOGARITHM, groups)
         found = clipped_log_sums(records, at, radius, tolerance=POINT_TOLERANCE, sums=sums, group=group)
         return RawSums(found.totals(), found.clipped, found.faulty)
-
-    def clipped_points(
-        self, records: Array, center: Array, radius: float, *, out: Array | None = None, places: Array | None = None
-    ) -> RawPoints | None:
-        """Whiten raw matrices by the centre, under the affine-invariant metric: they are read where they are."""
-        if self.is_flat or records.dtype.kind not in "fiu" or records.shape[1:] != self.shape:
-            return None
-        inverse, power = affine_factor(self._array(center))
-        stored, found = whitened_triangles(
-            records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out, places=places
-        )
-        return RawPoints(stored, found.totals(), np.asarray(found.status != 0))
 
     def pack(self, points: Array) -> Array:
         """Return lower triangles, packed by rows."""
@@ -265,6 +248,19 @@ class SPD(Manifold):
             return gradient_sums(stored, inverse, power, bound, rows=rows)
         inverses, powers = affine_factors(p)
         return gradient_sums(stored, inverses, powers, bound, group=group, rows=rows)
+
+    def moved_records(self, records: Array, center: Array, radius: float, out: Array) -> RawPoints | None:
+        """Whiten raw matrices, affine-invariant: the records are read where they are."""
+        if self.is_flat or not self._is_plain(records):
+            return None
+        inverse, power = affine_factor(self._array(center))
+        _, found = whitened_triangles(records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out)
+        return RawPoints(found.totals()[0], (found.status != 0) & ~found.faulty, found.faulty)
+
+    def _is_plain(self, records: Array) -> bool:
+        """Return whether the passes over raw records can read an array: of numbers, of this shape, without a mask."""
+        plain = type(records) in (np.ndarray, np.memmap) and records.dtype.kind in "fiu"
+        return plain and records.shape[1:] == self.shape
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Return the matrix with normal coordinates `c` at p."""

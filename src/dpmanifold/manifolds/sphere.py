@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
+from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.vector_sums import SPHERE, tangent_sums
 from dpmanifold.manifolds.areas import Area, sphere_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
@@ -198,7 +199,7 @@ class Sphere(Manifold):
 
     def extrinsic_mean(self, points: Array, weights: FloatArray) -> Array:
         """Return the mean vector, scaled back to the sphere."""
-        return self.project(weights @ points)
+        return self.project(weighted_sum(points, weights))
 
     def dist_error(self, center: Array, radius: float) -> float:
         """Rounding of two norms and of the points' own lengths; it does not depend on the radius."""

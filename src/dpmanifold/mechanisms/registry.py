@@ -6,6 +6,8 @@ They are used where they are asked for by name; "auto" only ever takes one of th
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
@@ -100,14 +102,34 @@ def attempt(
 
     `bound` is the sensitivity of another point-valued statistic than the mean, as in :meth:`Mechanism.calibrate`.
     """
+    calibration = _calibrated(mechanism, ball, n, privacy, bound)
+    if isinstance(calibration, str):
+        return calibration
+    forecast = _forecast(mechanism, ball, n, calibration)
+    return forecast if isinstance(forecast, str) else (calibration, forecast)
+
+
+# Both are functions of public numbers and of a mechanism, which does not change: the same question is often asked
+# again, and a release asks it twice.
+@lru_cache(maxsize=1024)
+def _calibrated(
+    mechanism: Mechanism, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None
+) -> Calibration | str:
     if ball.is_whole and mechanism.needs_ball:
         return "it needs a ball, and this is the whole space"
     reason = mechanism.refusal(ball, privacy)
     if reason is not None:
         return reason
     try:
-        calibration = mechanism.calibrate(ball, n, privacy, bound)
-        return calibration, mechanism.forecast(ball, n, calibration)
+        return mechanism.calibrate(ball, n, privacy, bound)
+    except (InvalidArgumentError, PromiseError) as problem:
+        return str(problem)
+
+
+@lru_cache(maxsize=1024)
+def _forecast(mechanism: Mechanism, ball: Ball, n: int, calibration: Calibration) -> Forecast | str:
+    try:
+        return mechanism.forecast(ball, n, calibration)
     except (InvalidArgumentError, PromiseError) as problem:
         return str(problem)
 
@@ -179,15 +201,7 @@ def choose(
                 f"{_nearest(ball, n, privacy, mechanism.estimand, bound)}"
             )
         return mechanism, *found
-    best: tuple[Mechanism, Calibration, Forecast] | None = None
-    reasons: list[str] = []
-    for mechanism in candidates(estimand):
-        found = attempt(mechanism, ball, n, privacy, bound)
-        if isinstance(found, str):
-            reasons.append(found.rstrip("."))
-            continue
-        if best is None or preference(mechanism, ball, *found) < preference(best[0], ball, *best[1:]):
-            best = (mechanism, *found)
+    best, reasons = _best(candidates(estimand), ball, n, privacy, bound)
     if best is None and ball.is_whole and estimand != "extrinsic":
         raise InvalidArgumentError(
             f'this mean needs a ball, got {ball!r}. Give a center and a radius, or ask for estimand="extrinsic".'
@@ -202,6 +216,40 @@ def choose(
     return best
 
 
+def _best(
+    able: list[Mechanism], ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None
+) -> tuple[tuple[Mechanism, Calibration, Forecast] | None, list[str]]:
+    """Return the first choice of :func:`preference`, and why others cannot. Forecasts only where they decide."""
+    reasons: list[str] = []
+    kinds: dict[tuple[bool, bool], list[tuple[Mechanism, Calibration]]] = {}
+    for mechanism in able:
+        calibration = _calibrated(mechanism, ball, n, privacy, bound)
+        if isinstance(calibration, str):
+            reasons.append(calibration.rstrip("."))
+        else:
+            kinds.setdefault(_kind(mechanism, ball, calibration), []).append((mechanism, calibration))
+    for kind in sorted(kinds):
+        best: tuple[Mechanism, Calibration, Forecast] | None = None
+        for mechanism, calibration in kinds[kind]:
+            forecast = _forecast(mechanism, ball, n, calibration)
+            if isinstance(forecast, str):
+                reasons.append(forecast.rstrip("."))
+            elif best is None or _error(forecast) < _error(best[2]):
+                best = (mechanism, calibration, forecast)
+        if best is not None:
+            return best, reasons
+    return None, reasons
+
+
+def _kind(mechanism: Mechanism, ball: Ball, calibration: Calibration) -> tuple[bool, bool]:
+    return not mechanism.offers_exact(ball, calibration), not mechanism.covers_timing
+
+
+@lru_cache(maxsize=1024)
+def _error(forecast: Forecast) -> tuple[float, float]:
+    return forecast.mean, forecast.length
+
+
 def preference(
     mechanism: Mechanism, ball: Ball, calibration: Calibration, forecast: Forecast
 ) -> tuple[bool, bool, float, float]:
@@ -209,8 +257,7 @@ def preference(
 
     At last the length of the noise where it is drawn: it tells mechanisms apart if no error can be promised at all.
     """
-    exact = mechanism.offers_exact(ball, calibration)
-    return not exact, not mechanism.covers_timing, forecast.mean, forecast.length
+    return *_kind(mechanism, ball, calibration), *_error(forecast)
 
 
 def candidates(estimand: str | None = None, everything: bool = False) -> list[Mechanism]:
