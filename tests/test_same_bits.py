@@ -162,6 +162,30 @@ def test_the_comparison_sees_sums_of_doubles(ball):
     assert any("block" in name for name in what_shows(in_blocks, ball))
 
 
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
+def test_partitions_do_not_show(ball):
+    """Parts that are prepared by themselves and joined give the bits of all of them at once.
+
+    Means of matrices alone agree within the proven rounding: all at once they are summed in the pass that reads them,
+    and joined from points that were stored, which round a record's logarithm differently.
+    """
+    X, ids = data(ball)
+    for cut in (2, 700, 1501):
+        assert_joined(prepared(X, None, ball), prepared(X[cut:], None, ball), prepared(X[:cut], None, ball))
+    for some in (2, PEOPLE // 2):
+        mine = ids < some
+        parts = (prepared(X[rows], ids[rows], ball) for rows in (~mine, mine))
+        assert_joined(prepared(X, ids, ball), *parts)
+
+
+def assert_joined(whole, one, two):
+    together, ball = one.joined(two), whole.ball
+    assert [part.tobytes() for part in squares(together)] == [part.tobytes() for part in squares(whole)]
+    if whole.unit == "unit" or not isinstance(ball.space, SPD):
+        assert together.mean().tobytes() == whole.mean().tobytes()
+    assert float(ball.frame.dist(together.mean(), whole.mean())) <= allowed(ball, len(whole))
+
+
 @pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
 @pytest.mark.parametrize("name", COMPUTED)
 def test_threads_do_not_show_in_much_work(name, metric):
