@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # One BLAS thread per test process: two processes on two cores otherwise fight over them.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo docs kernels sanitize test test-all test-lowest test-numpy test-reference lint format bench clean
+.PHONY: demo docs kernels sanitize test test-all test-lowest test-numpy test-reference wheels lint format bench clean
 
 $(READY): pyproject.toml papers/pyproject.toml CMakeLists.txt $(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,10 @@ kernels:
 	cmake -S . -B build/kernels
 	cmake --build build/kernels --parallel
 
+# What a release consists of, in dist/ (docs/how-to/wheels.md).
+wheels:
+	PYTHON=$(PYTHON) sh tools/wheels.sh --here
+
 # Address and undefined-behaviour sanitizers, then valgrind, over every kernel at every level the machine has.
 sanitize:
 	sh tests/native/sanitize.sh
@@ -75,4 +79,4 @@ bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(THREADS) $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf .venv .venv-* build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,6 +16,7 @@ from dpmanifold.cli import app
 from dpmanifold.mechanisms import MECHANISMS, Mechanism, candidates, choose, get
 from dpmanifold.noise import SimulationSource
 from extension.toy_mechanism import CUBE, CubeLaplace
+from laws.mechanism_laws import MechanismLaws
 
 BALL = dpm.Ball(dpm.SPD(2), np.diag([2.0, 1.0]), 1.5, source="the instrument's range")
 HERE = pathlib.Path(__file__).parent
@@ -41,6 +42,14 @@ def forgotten(monkeypatch):
 def registered(forgotten):
     """Hold the one line that adds a mechanism."""
     MECHANISMS.register("cube-laplace", CUBE)
+
+
+class TestCubeLaplace(MechanismLaws):
+    name = "cube-laplace"
+
+    @pytest.fixture(autouse=True)
+    def _known(self, registered):
+        """It is looked up by name."""
 
 
 def test_the_plan_lists_it_and_auto_does_not_take_it(registered, monkeypatch):

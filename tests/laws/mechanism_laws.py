@@ -2,9 +2,11 @@
 
 A subclass gives `name`, and `balls` and `promises` if it wants others. What a mechanism refuses it must refuse in
 words; everything else is checked wherever it does not. Forecasts are compared with draws: a right one fails with
-probability 1e-6 per comparison (binomial), and noise that is half as large again must be caught.
+probability 1e-6 per comparison (binomial), and noise that is half as large again must be caught. Densities of
+neighbours are compared where the law states a normalised one.
 """
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,6 +17,7 @@ from dpmanifold import EACH_RECORD, GDP, ZCDP, ApproxDP, Ball, PureDP, Release, 
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import ESTIMANDS, attempt, get
 from dpmanifold.noise import SimulationSource
+from dpmanifold.sensitivity import of_mean
 from dpmanifold.stats.draws import hidden_mean
 from laws.data import in_ball
 from laws.fit import ALARM
@@ -106,6 +109,39 @@ class MechanismLaws:
             assert not isinstance(smaller, str)
             assert smaller[0].scale < calibration.scale
 
+    def test_a_larger_bound_needs_more_noise_or_is_refused(self):
+        """Another statistic whose value is a point brings its own bound."""
+        for ball, promise, calibration, _ in self.offered():
+            own = of_mean(ball, UNITS) if self.mechanism.baseline else calibration.sensitivity
+            other = replace(own, value=2 * own.value, statistic="median")
+            found = attempt(self.mechanism, ball, UNITS, promise, other)
+            if self.mechanism.needs_points:
+                assert "hides a mean" in found
+            elif not isinstance(found, str):
+                assert found[0].scale > calibration.scale
+                assert "median" in found[0].sensitivity.statistic
+
+    def test_neighbours_densities_differ_by_what_a_pure_promise_allows(self):
+        """At many outputs, for two means as far apart as the sensitivity; a third as much noise breaks the promise."""
+        promise, used, broken = PureDP(1.0), [0.0], [0.0]
+        for ball in self.balls:
+            found = outcome(self.name, ball, UNITS, promise)
+            if isinstance(found, str) or self.mechanism.needs_points or self.mechanism.baseline:
+                continue
+            frame, (calibration, forecast) = ball.frame, found
+            step = np.eye(frame.dim)[0] * calibration.sensitivity.value / 2
+            means = frame.exp_coords(frame.origin, np.stack([step, -step]))
+            for spread, kept in ((1.0, used), (1 / 3, broken)):
+                narrow = replace(calibration, scale=spread * calibration.scale)
+                one, two = (self.mechanism.law(ball, narrow, mean, None) for mean in means)
+                if getattr(one, "normalized", False):
+                    c = np.random.default_rng(9).standard_normal((2000, frame.dim))
+                    along = 0.3 * c[:, :1] * step / np.linalg.norm(step)
+                    x = frame.exp_coords(frame.origin, forecast.mean * np.concatenate([c, along]))
+                    kept.append(float(np.abs(one.logpdf(x) - two.logpdf(x)).max()))
+        assert max(used) <= promise.epsilon * (1 + 1e-6)
+        assert len(used) == 1 or max(broken) > promise.epsilon
+
     # ------------------------------------------------------------ draws
 
     def test_the_same_seed_draws_the_same(self):
@@ -122,7 +158,10 @@ class MechanismLaws:
                 assert numbers.shape == (self.mechanism.size(ball),)
                 multiples = np.ldexp(numbers, -self.mechanism.grid(ball, calibration))
                 assert np.array_equal(multiples, np.rint(multiples))
-                assert ball.frame.check(self.mechanism.place(ball, numbers)) is None
+                placed = self.mechanism.place(ball, numbers)
+                assert ball.frame.check(placed) is None
+                # Post-processing: whoever does it again comes to the same bits.
+                assert self.mechanism.place(ball, numbers.copy()).tobytes() == placed.tobytes()
 
     def distances(self, ball, calibration):
         mean, points = self.hidden(ball)

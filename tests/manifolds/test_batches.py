@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dpmanifold import Ball, KendallShapes, Sphere
-from laws.spaces import SPACES
+from dpmanifold.manifolds import registry
+from laws.spaces import BALLS, SPACES
 
 SIZES = (1, 2, 3, 7, 32)
 
@@ -71,3 +72,9 @@ def test_the_comparison_sees_one_bit_in_one_place():
     X = Sphere(2).random_point(100, rng=0)
     assert depends_on_its_batch(with_a_tail, X)
     assert not depends_on_its_batch(lambda X: 0.1 * X, X)
+
+
+def test_every_space_of_the_library_is_on_the_list():
+    """The list of all tests: a space that is registered by the library alone would otherwise go untested."""
+    own = {kind for kind in registry.SPACES.own() if kind.__module__.startswith("dpmanifold.")}
+    assert own == {type(space) for space in SPACES} == {type(ball.space) for ball in BALLS}

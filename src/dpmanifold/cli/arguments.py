@@ -24,6 +24,8 @@ from dpmanifold.stats import EACH_RECORD
 WHOLE_SPACE = "whole-space"
 EACH = "each-record"
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
+# Where a message of the library begins with an argument, the command line has an option of that name.
+_OPTION = re.compile(r"^(?=(?:key|columns|mask|order) )")
 _MOST_CLASSES = 10_000
 
 
@@ -193,7 +195,7 @@ def records_of(
 
 def _as_options(words: str) -> str:
     """Return a message of the library in the words of the command line."""
-    return words.replace("columns=", "--columns").replace("order=", "--order ")
+    return _OPTION.sub("--", words.replace("columns=", "--columns").replace("order=", "--order "))
 
 
 def units_of(text: str, file: data.DataFile | None, n: int) -> Any:
