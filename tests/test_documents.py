@@ -39,6 +39,12 @@ def test_links_between_documents_lead_somewhere():
             assert (page.parent / target).is_file(), f"{page.name}: {target}"
 
 
+def test_every_page_is_on_the_site():
+    nav = (ROOT / "mkdocs.yml").read_text()
+    for page in ROOT.glob("docs/**/*.md"):
+        assert f": {page.relative_to(ROOT / 'docs')}\n" in nav, page.name
+
+
 def test_markdown_is_at_most_120_characters_wide():
     """But for rows of tables, which cannot be broken, and the papers' pages, which are written by a program."""
     later = {"limitations.md", "kernels.md", "rounding.md", "solver.md"}

@@ -1,4 +1,4 @@
-"""What MkDocs does not do by itself: formulas rendered when the site is built, and the colours of code.
+"""What MkDocs does not do by itself: formulas rendered when the site is built, and colours of code and sessions.
 
 Pages hold finished formulas, so that readers need no script for them; KaTeX's style and fonts are copied into it.
 """
@@ -22,6 +22,11 @@ _KATEX = _HERE / "node_modules" / "katex" / "dist"
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>([,.;:]?)', re.DOTALL)
 _OTHER_FONTS = re.compile(r',\s*url\([^)]*\.(?:woff|ttf)\)\s*format\("[^"]*"\)')
 _LIGHT, _DARK = "friendly", "github-dark"  # styles of Pygments
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Let what an example prints look like what is printed, not like code."""
+    return markdown.replace("```python\n>>>", "```pycon\n>>>")
 
 
 def _source(formula: re.Match[str]) -> str:
