@@ -138,7 +138,7 @@ def test_units_count_once(space):
     X = in_ball(ball, 60, rng)
     units = np.array([f"u{i % 7 if i < 40 else 3}" for i in range(60)])
     each = np.stack([frechet.mean(X[units == u], ball, tol=1e-9).value for u in np.unique(units)])
-    means = frechet.unit_means(X, units, ball)
+    means = frechet.unit_means(X, ball, units=units)
     assert means.shape == (7, *space.shape)
     assert space.dist(means, each).max() < 1e-8
     assert ball.contains(means).all()
