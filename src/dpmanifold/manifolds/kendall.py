@@ -20,6 +20,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.vector_sums import SHAPE, tangent_sums
 from dpmanifold.manifolds.areas import Area, projective_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
 from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne
@@ -255,6 +256,29 @@ class KendallShapes(Manifold):
         angle = np.arctan2(length, moved[..., 0].real)
         return np.asarray(_as_real(unit_direction(moved[..., 1:], length)) * angle[..., None])
 
+    def log_sums(
+        self,
+        p: Array,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Exact sums of horizontal vectors, in one pass of the kernels; turned into the frame afterwards."""
+        found = None
+        if weights is None:
+            found = tangent_sums(SHAPE, _as_doubles(p), _as_doubles(stored), bound, group=group, rows=rows)
+        if found is None:
+            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
+        sums, odd = found
+        if odd.size:
+            of_odd = None if group is None else group[odd]
+            at = p[np.zeros(odd.size, int) if of_odd is None else of_odd]
+            sums.add(_as_doubles(self.vector(at, self.log_coords(at, stored[odd]))), of_odd)
+        return self.coords(p, sums.total().view(np.complex128))
+
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the horizontal great circle."""
         x, u = self._turned(p), _as_pairs(self._coordinates(c))
@@ -421,3 +445,8 @@ def _from_frame(x: Array, c: Array) -> Array:
     weight = _scaled(overlap, 1 / (1 + x[..., :1].real))
     first = -_product(x[..., :1] + 1, weight)
     return _product(np.concatenate([first, c - _product(x[..., 1:], weight)], axis=-1), phase)
+
+
+def _as_doubles(z: Array) -> FloatArray:
+    """Return complex vectors as real and imaginary parts in turn, (..., k) -> (..., 2k)."""
+    return np.ascontiguousarray(z).view(np.float64)
