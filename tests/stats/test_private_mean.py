@@ -449,6 +449,7 @@ def test_bad_input_draws_and_spends_nothing(forbidden):
     budget = Budget(PureDP(10.0))
     call = {"units": EACH_RECORD, "budget": budget}
     cases = [
+        (TypeError, "'units'", lambda: private_mean(X, ball, PureDP(1.0), budget=budget)),
         (
             InvalidArgumentError,
             "units must say who owns",
