@@ -6,17 +6,21 @@ Pages hold finished formulas, so that readers need no script for them; KaTeX's s
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 from typing import Any
 
 from mkdocs.exceptions import PluginError
 from pygments.formatters import HtmlFormatter
 
 _HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(_HERE))
+commands = importlib.import_module("commands")
 _KATEX = _HERE / "node_modules" / "katex" / "dist"
 # A comma or full stop behind a formula becomes part of it: browsers would break the line between the two.
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>([,.;:]?)', re.DOTALL)
@@ -25,7 +29,9 @@ _LIGHT, _DARK = "friendly", "github-dark"  # styles of Pygments
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Let what an example prints look like what is printed, not like code."""
+    """Let what an example prints look like what is printed, not like code; write out the commands."""
+    if commands.MARK in markdown:
+        markdown = markdown.replace(commands.MARK, commands.markdown())
     return markdown.replace("```python\n>>>", "```pycon\n>>>")
 
 
