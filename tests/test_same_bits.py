@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dpmanifold import EACH_RECORD, GDP, SPD, frechet, linalg
+from dpmanifold import EACH_RECORD, GDP, SPD, Euclidean, frechet, linalg
 from dpmanifold.frechet import default_tol
 from dpmanifold.stats.inputs import Told, prepare
 from laws.spaces import BALLS, SMALL_BALLS
