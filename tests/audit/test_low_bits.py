@@ -127,14 +127,17 @@ def test_random_words_give_a_vector_away_long(d, runs, loses_by, arithmetic):
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_a_pure_promise_has_impossible_outputs_in_floats(arithmetic):
-    """A fifth of the doubles under one data set cannot occur under the other; confidence 0.999, seeded.
+    """A fifth of the doubles under one data set cannot occur under the other; confidence 0.999 in all, seeded.
 
-    What it finds depends on the last digits of the two means: 0.9 or more on seven of the first eight seeds of data,
-    nothing on the first.
+    What the attack can see depends on the last digits of the two means, so it is tried on the first four pairs of data.
     """
-    found = certified_epsilon(*words_won(1, arithmetic, 600, privacy=PURE, data=4))
-    print(f"{arithmetic}: epsilon at least {found:.2f}, promised {PURE.epsilon}")
-    assert found > 10 * PURE.epsilon if arithmetic == "float" else found <= PURE.epsilon
+    pairs = range(4)
+    found = [
+        certified_epsilon(*words_won(1, arithmetic, 600, privacy=PURE, data=data), confidence=1 - 0.001 / len(pairs))
+        for data in pairs
+    ]
+    print(f"{arithmetic}: epsilon at least {max(found):.2f}, promised {PURE.epsilon}")
+    assert max(found) > 10 * PURE.epsilon if arithmetic == "float" else max(found) <= PURE.epsilon
 
 
 def rounded_once(x, scale, m, seed):
