@@ -109,9 +109,6 @@ def attempt(
     return forecast if isinstance(forecast, str) else (calibration, forecast)
 
 
-# Both are functions of public numbers and of a mechanism, which does not change: the same question is often asked
-# again, and a release asks it twice.
-@lru_cache(maxsize=1024)
 def _calibrated(
     mechanism: Mechanism, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None
 ) -> Calibration | str:
@@ -126,6 +123,7 @@ def _calibrated(
         return str(problem)
 
 
+# A function of public numbers: the same question is often asked again, and a release asks it twice.
 @lru_cache(maxsize=1024)
 def _forecast(mechanism: Mechanism, ball: Ball, n: int, calibration: Calibration) -> Forecast | str:
     try:

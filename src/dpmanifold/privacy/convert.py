@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import cast, overload
 
 import numpy as np
@@ -148,7 +149,11 @@ def gdp_sufficient_for(promise: ApproxDP) -> GDP:
     """
     if not isinstance(promise, ApproxDP):
         raise InvalidArgumentError(f"promise must be an ApproxDP, got {shown(promise)}. For other kinds see to_gdp.")
-    epsilon, delta = promise.epsilon, promise.delta
+    return _sufficient(promise.epsilon, promise.delta)
+
+
+@lru_cache(maxsize=256)
+def _sufficient(epsilon: float, delta: float) -> GDP:
     # Two values that are small enough: one by delta <= exp(-a^2/2)/2, the other by delta(0) <= mu / sqrt(2 pi).
     tail = math.sqrt(-2 * math.log(delta))
     inside = max(2 * (epsilon / (tail + math.hypot(tail, math.sqrt(2) * math.sqrt(epsilon)))), 2 * delta)
