@@ -19,7 +19,7 @@ from dpmanifold.linalg import from_vecd
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.privacy import GDP
 from dpmanifold.release import Release
-from dpmanifold.stats.inference import private_region
+from dpmanifold.stats import private_region
 from dpmanifold.stats.inputs import EACH_RECORD
 
 LEVELS = (0.9, 0.95, 0.99, 0.999)

@@ -61,8 +61,8 @@ def common_numbers():
     """Let the mean of a refined release be drawn with the numbers of a plain one."""
     find = Refinement.find
 
-    def find_and_restart(self, points, bits, *rest):
-        found = find(self, points, bits, *rest)
+    def find_and_restart(self, points, header, bits):
+        found = find(self, points, header, bits)
         bits[0].restart()
         return found
 

@@ -4,6 +4,7 @@ Who adds a space or a statistic then writes one file, because no other file know
 """
 
 import ast
+import inspect
 import pathlib
 
 import pytest
@@ -73,6 +74,18 @@ def places(paths, search):
 def test_no_room_asks_which_space_it_is_given():
     outside = [path for path in SOURCES if path.relative_to(ROOT).parts[0] != "manifolds"]
     assert places(outside, lines_about_a_space) == []
+
+
+def test_no_room_asks_which_statistic_it_is_given():
+    """But for a statistic's own file; each of the library's has one to itself."""
+    homes = [pathlib.Path(inspect.getfile(type(entry))) for entry in library_statistics()]
+    assert len(set(homes)) == len(homes) >= 5
+    assert places([path for path in SOURCES if path not in homes], lines_about_a_statistic) == []
+
+
+def library_statistics():
+    """The library's own; other tests may have registered theirs."""
+    return [entry for entry in dpmanifold.STATISTICS.own() if type(entry).__module__.startswith("dpmanifold.")]
 
 
 @pytest.mark.parametrize(

@@ -338,7 +338,7 @@ def refused(units, n=None, says=()):
     ways = [
         lambda: unit_ids(units, count),
         lambda: frechet.mean(X, BALL, units=units),
-        lambda: frechet.unit_means(X, units, BALL),
+        lambda: frechet.unit_means(X, BALL, units=units),
         lambda: dpm.private_mean(X, BALL, GDP(1.0), units=units),
         lambda: dpm.private_means(X, [0] * count, BALL, GDP(1.0), units=units, classes=[0]),
         lambda: dpm.private_test(X, X, BALL, GDP(1.0), units=(units, np.arange(count) + 10**6)),
@@ -380,7 +380,7 @@ def test_every_statistic_counts_people_and_not_spellings():
         by_class = dpm.private_means(X, [0, 1] * 20, BALL, GDP(1.0), units=units, classes=[0, 1])
         assert [release.n for release in by_class.values()] == [4, 4]
         np.testing.assert_array_equal(
-            frechet.unit_means(X, units, BALL), frechet.unit_means(X, np.arange(40) % 8, BALL)
+            frechet.unit_means(X, BALL, units=units), frechet.unit_means(X, BALL, units=np.arange(40) % 8)
         )
 
 

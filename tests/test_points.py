@@ -120,6 +120,17 @@ def test_an_average_depends_on_the_records_of_its_unit_alone(space):
     same_bits(alone.array()[0], expected[7])
 
 
+@pytest.mark.parametrize("space", [SPD(3, metric="riemann"), Sphere(2)], ids=repr)
+def test_an_average_does_not_depend_on_who_shares_its_block(monkeypatch, space):
+    """A unit with thousands of records: alone in its block, or with others before and behind it."""
+    monkeypatch.setattr("dpmanifold.frechet.streams._GATHERED", 3000 * space.origin.size)
+    ball, _, _ = question(space)
+    X = in_ball(ball, 5000, np.random.default_rng(4))
+    alone = points_of(X, ball, np.repeat([0, 1], [2500, 2500])).array()
+    shared = points_of(X, ball, np.repeat([0, 1, 2, 3], [2500, 300, 2000, 200])).array()
+    same_bits(alone[0], shared[0])
+
+
 def test_a_unit_of_one_record_is_the_record():
     ball, X, _ = question(Euclidean(3))
     np.testing.assert_allclose(

@@ -148,9 +148,9 @@ def test_a_unit_does_not_change_the_averages_of_others(space):
     rng = np.random.default_rng(2)
     X = in_ball(ball, 200, rng)
     units = np.arange(200) % 40
-    before = frechet.unit_means(X, units, ball)
+    before = frechet.unit_means(X, ball, units=units)
     more = np.concatenate([X, in_ball(ball, 3000, rng, edge=True)])
-    after = frechet.unit_means(more, np.concatenate([units, np.full(3000, 39)]), ball)
+    after = frechet.unit_means(more, ball, units=np.concatenate([units, np.full(3000, 39)]))
     np.testing.assert_array_equal(before[:39], after[:39])
     assert not np.array_equal(before[39], after[39])
 

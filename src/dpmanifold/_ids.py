@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -163,15 +165,13 @@ def _by_blocks(ids: Array, name: str) -> UnitIds:
 
     Where anything is wrong with them, the list of all of them says what.
     """
-    number: dict[Any, int] = {}
+    number: defaultdict[str, int] = defaultdict(count().__next__)  # a new id gets the next number
     group = np.empty(len(ids), _kind_of_group(len(ids), len(ids)))
     try:
         for start in range(0, len(ids), _BLOCK):
             entries = ids[start : start + _BLOCK].tolist()
             if not set(map(type, entries)) <= {str}:
                 raise InvalidArgumentError("not all of them are text")
-            for entry in dict.fromkeys(entries):
-                number.setdefault(entry, len(number))
             codes = map(number.__getitem__, entries)
             group[start : start + len(entries)] = np.fromiter(codes, dtype=group.dtype, count=len(entries))
         distinct = _texts(list(number), name)

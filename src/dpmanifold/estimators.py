@@ -42,7 +42,7 @@ from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.release import Release
 from dpmanifold.stats.inputs import EACH_RECORD, checked_flag, is_each_record
-from dpmanifold.stats.mean import private_mean, private_means
+from dpmanifold.stats.means import private_mean, private_means
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin

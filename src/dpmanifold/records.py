@@ -23,22 +23,11 @@ from dpmanifold.files import whole_file
 from dpmanifold.manifolds import Manifold, space_from_text
 from dpmanifold.sensitivity import Sensitivity
 
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
 # More numbers than any release holds.
 _LONGEST_VECTOR = 1_000_000
 # Answers are written for people who do not compute; computed again on another machine they differ by rounding.
 _ANSWER_ROUNDING = 1e-9
-
-# The further public numbers that a release of each statistic may carry, by name.
-DETAILS: dict[str, frozenset[str]] = {
-    "mean": frozenset(
-        {"classes", "classes a unit touches", "refine skipped", "revealed error", "revealed share clipped"}
-    ),
-    "ball": frozenset({"count noise", "coverage", "search share", "units inside"}),
-    "variance": frozenset({"excess subtracted", "reference to centre"}),
-    "second moment": frozenset({"reference to centre"}),
-    "fourth moment": frozenset({"reference to centre"}),
-}
 
 
 class Writable(Protocol):
@@ -83,7 +72,7 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise InvalidDataError(f"the key {name[:_LONGEST_NAME]!r} is there twice")
+            raise InvalidDataError(f"the key {name[:LONGEST_NAME]!r} is there twice")
         found[name] = value
     return found
 
@@ -118,7 +107,7 @@ def entries(record: Any, what: str, names: Collection[str], optional: Collection
         raise InvalidDataError(f"{what} lacks {missing[0]!r}")
     unknown = [name for name in record if name not in names and name not in optional]
     if unknown:
-        raise InvalidDataError(f"{what} holds {str(unknown[0])[:_LONGEST_NAME]!r}, which the library does not write")
+        raise InvalidDataError(f"{what} holds {str(unknown[0])[:LONGEST_NAME]!r}, which the library does not write")
     return record
 
 
@@ -243,26 +232,21 @@ def vector_from_json(value: Any, name: str) -> FloatArray:
     return _numbers(value, name, (len(value),))
 
 
-def value_to_json(value: Any, statistic: str) -> Any:
-    """Return a released value under the name of its kind."""
-    if isinstance(value, Ball):
-        return {"ball": ball_to_dict(value)}
-    if isinstance(value, np.ndarray):
-        return {"matrix" if statistic == "second moment" else "point": array_to_json(value)}
-    return {"number": float(value)}
+def value_to_json(value: Any, kind: str) -> Any:
+    """Return a released value under the name of its kind: "point", "vector", "matrix", "number" or "ball"."""
+    if kind == "ball":
+        return {kind: ball_to_dict(value)}
+    return {kind: float(value) if kind == "number" else array_to_json(np.asarray(value))}
 
 
-def value_from_json(record: Any, statistic: str, space: Manifold) -> Any:
-    """Return a value of the kind that the statistic has: finite, and of the right shape."""
-    if statistic == "ball":
-        return released_ball_from_dict(entries(record, "value", ["ball"])["ball"])
-    if statistic == "mean":
-        return _array_from_json(entries(record, "value", ["point"])["point"], "value", space)
-    if statistic == "second moment":
-        return _numbers(entries(record, "value", ["matrix"])["matrix"], "value", (space.dim, space.dim))
-    if statistic in ("variance", "fourth moment"):
-        return number(entries(record, "value", ["number"])["number"], "value")
-    raise InvalidDataError(f"there is no statistic {statistic[:_LONGEST_NAME]!r}")
+def value_from_json(record: Any, kind: str, space: Manifold, shape: tuple[int, ...]) -> Any:
+    """Return a value of this kind: finite, and of the right shape."""
+    stored = entries(record, "value", [kind])[kind]
+    if kind == "ball":
+        return released_ball_from_dict(stored)
+    if kind == "point":
+        return _array_from_json(stored, "value", space)
+    return number(stored, "value") if kind == "number" else _numbers(stored, "value", shape)
 
 
 # -------------------------------------------------------------------- answers

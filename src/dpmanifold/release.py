@@ -7,7 +7,6 @@ anybody (`stats.verify`), and it says what nobody can check from it.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,17 +19,16 @@ from dpmanifold._check import FloatArray
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.facts import array_text, facts_table, facts_text, told
-from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast, get
+from dpmanifold.facts import array_text, told
+from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast
 from dpmanifold.privacy import Promise, cautions, promise_from_dict
 from dpmanifold.records import (
-    DETAILS,
+    LONGEST_NAME,
     ball_to_dict,
     entries,
     flag,
     number,
     numbers_by_name,
-    read_record,
     reading,
     refuse_wrong_answers,
     released_ball_from_dict,
@@ -40,21 +38,20 @@ from dpmanifold.records import (
     vector_from_json,
     whole_number,
     words,
-    write_record,
 )
+from dpmanifold.result import Result
 from dpmanifold.sensitivity import Sensitivity, of_mean
+from dpmanifold.statistic import DRAW_COVERED as DRAW_COVERED
+from dpmanifold.statistic import NEIGHBOURS as NEIGHBOURS
+from dpmanifold.statistic import NEIGHBOURS_BY_CLASS as NEIGHBOURS_BY_CLASS
+from dpmanifold.statistic import NOT_COVERED as NOT_COVERED
+from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic
 
-NEIGHBOURS = "replace one unit; the number of units is public"
-NEIGHBOURS_BY_CLASS = (
-    "replace one unit by one with records in the same classes; labels, and which unit is in which class, are public"
-)
 REFINE_SKIPPED = "no smaller ball was looked for: public numbers say that it could not help (dpm plan --refine)"
 REFINE_UNUSED = "a smaller ball was looked for, at a cost, and none was found that is worth it: the public one is used"
 RELEASED = "released under"
 BALL_COST = "the ball was released before: what it cost comes on top of this promise, and what it clips is not stated"
 CLIPPING_UNSTATED = "in no stated error: clipping to the public ball"
-DRAW_COVERED = "a draw's steps do not depend on the data; the time of arithmetic, clipping and solving is not covered"
-NOT_COVERED = "not covered: the draw's work depends on the data"
 # How noise was drawn: ideal and rounded to a public grid, or as doubles.
 EXACT, FLOAT = "exact", "float"
 FLOAT_TOLD = "float: all digits of the noise together can tell more than was promised"
@@ -72,7 +69,7 @@ _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
 _LARGEST_EXPONENT = 1074
 # What a comparison with public data adds to the details.
-_REVEALED = ("revealed error", "revealed share clipped")
+REVEALED = frozenset({"revealed error", "revealed share clipped"})
 # Share of the units that a search for a ball leaves out by design.
 _LEFT_OUT = 0.01
 # One-sided 0.999 quantiles of noise of scale 1.
@@ -90,14 +87,14 @@ _OPTIONAL = ("answers", "shrinkage", "raw", "grid", "drawn")
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
 
-@dataclass(frozen=True, eq=False)
-class Release:
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Result, format=FORMAT):
     """A private statistic with everything an auditor needs.
 
     Attributes
     ----------
-    statistic : "mean", "variance", "ball", "second moment" or "fourth moment"
-    value : a point of the space, a number, a Ball, or a matrix in coordinates of the frame at a released mean
+    statistic : its name: "mean", "variance", "ball", "second moment", "fourth moment", or one that was registered
+    value : a point of the space, a number, a vector, a Ball, or a matrix in coordinates of the frame at a released mean
     privacy : what this call promised, all of its steps included. What it was given (a released ball, or the release of
         a mean to take a variance about) was paid for before, and says so itself
     share : the part of it that this step's noise was calibrated to (the same, if there was one step)
@@ -147,13 +144,56 @@ class Release:
     grid: int | None = None
     drawn: FloatArray | None = None
 
+    @staticmethod
+    def of(
+        statistic: Statistic,
+        value: Any,
+        header: Header,
+        calibration: Calibration,
+        steps: tuple[Release, ...] = (),
+        details: dict[str, float] | None = None,
+        **stated: Any,
+    ) -> Release:
+        """Return a release from what it is about, how its noise was calibrated, and what is stated besides."""
+        return Release(
+            statistic=statistic.name,
+            value=value,
+            privacy=header.privacy,
+            share=calibration.privacy,
+            mechanism=calibration.mechanism,
+            scale=calibration.scale,
+            rule=calibration.rule,
+            sensitivity=calibration.sensitivity,
+            ball=header.ball,
+            n=header.n,
+            unit=header.unit,
+            neighbours=header.neighbours,
+            steps=steps,
+            details=details or {},
+            **stated,
+        )
+
     # ---------------------------------------------------------------- what to expect
+
+    @property
+    def definition(self) -> Statistic:
+        """The statistic itself: what it is, and how what is stated of it is recomputed."""
+        return STATISTICS.get(self.statistic)
 
     @property
     def estimand(self) -> str | None:
         """Which mean: "frechet", "tangent" or "extrinsic" (theory: estimands); None of other statistics."""
-        known = MECHANISMS.find(self.mechanism)
-        return known.estimand if known is not None and self.statistic == "mean" else None
+        return self.definition.estimand(self)
+
+    @property
+    def mean_below(self) -> Release:
+        """The release of the mean that this is, or that its steps took it about."""
+        found = self
+        while found.estimand is None:
+            if not found.steps:
+                raise InvalidArgumentError(f"this {self.statistic} was not taken about a released mean.")
+            found = found.steps[0]
+        return found
 
     @property
     def calibration(self) -> Calibration:
@@ -161,16 +201,10 @@ class Release:
         return Calibration(self.mechanism, self.share, self.scale, self.sensitivity, self.rule)
 
     def _forecast(self) -> Forecast:
-        if self.statistic != "mean":
-            raise InvalidArgumentError(
-                f"noise_error is for means, this is a {self.statistic}: its noise has scale {self.scale:g}."
-            )
-        if self.ball.is_whole:
-            raise InvalidArgumentError(f"{NO_ERROR}. Release with a ball to have one stated.")
-        return get(self.mechanism).forecast(self.ball, self.n, self.calibration)
+        return self.definition.forecast(self)
 
     def noise_error(self) -> float:
-        """Return the expected distance between the value and the mean of the clipped records: the noise alone.
+        """Return the expected distance between the value and that of the clipped records: the noise alone.
 
         Exact for `project=False` where the plan says so; otherwise an upper bound, as moving the draw into the ball
         makes it smaller. Clipping and sampling are not in it. Refused without a ball (:meth:`Ball.whole`), as are
@@ -186,7 +220,7 @@ class Release:
     def clipping(self) -> Clipping | None:
         """What a refined mean states about the units that its ball leaves out; None if no smaller ball was found."""
         for step in self.steps:
-            if step.statistic == "ball" and self.ball != step.ball:
+            if step.definition.kind is Kind.BALL and self.ball != step.ball:
                 return Clipping.of(step, self.n)
         return None
 
@@ -208,13 +242,25 @@ class Release:
 
     # ---------------------------------------------------------------- for people
 
-    def __repr__(self) -> str:
-        return facts_text(f"Release of a private {self.statistic}", self.private, self.facts())
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return f"Release of a private {self.statistic}"
+
+    @property
+    def released(self) -> tuple[Release, ...]:
+        """The releases it is made of: itself, with its steps."""
+        return (self,)
+
+    @property
+    def number_or_array(self) -> Any:
+        """The released value, unless it is a ball."""
+        return None if self.definition.kind is Kind.BALL else self.value
 
     def facts(self) -> list[tuple[str, str]]:
         """Names and texts to show, notes included."""
         facts = [
-            ("value", repr(self.value) if self.statistic == "ball" else array_text(self.value)),
+            ("value", repr(self.value) if self.definition.kind is Kind.BALL else array_text(self.value)),
             *self._estimand_facts(),
             ("promise", f"{self.privacy} for each {self.unit}, {self.n:,} of them"),
             ("mechanism", f"{self.mechanism}, scale {self.scale:.6g} ({self.rule})"),
@@ -224,13 +270,13 @@ class Release:
         ]
         if not self.ball.is_whole:
             facts.append(("center", array_text(self.ball.center, digits=4)))
-        if self._has_forecast:
+        if self.definition.states_error(self):
             high = float(self.noise_quantile(0.95))
             word = "" if self._error_is_exact() else "at most, "
             whose = " (of the draw in raw)" if self.shrinkage else ""
             facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %{whose}"))
             facts += self._error_facts()
-        facts += [(name, f"{self.details[name]:.4g}") for name in _REVEALED if name in self.details]
+        facts += [(name, f"{self.details[name]:.4g}") for name in sorted(REVEALED) if name in self.details]
         facts += [("note", text) for text in self.notes()]
         facts.append(("not covered", self._not_covered))
         return facts
@@ -259,12 +305,6 @@ class Release:
             ("error", f"{self.error():.4g} expected, noise and clipping together"),
         ]
 
-    @property
-    def _has_forecast(self) -> bool:
-        """Whether the noise can be told as a distance: of means that are points, in a ball."""
-        known = MECHANISMS.find(self.mechanism)
-        return self.statistic == "mean" and not self.ball.is_whole and known is not None and not known.baseline
-
     def _error_is_exact(self) -> bool:
         """Whether the noise error is the expected one and no upper bound."""
         forecast = self._forecast()
@@ -290,7 +330,7 @@ class Release:
         found: dict[str, Any] = {"notes": told(self.notes), "not_covered": self._not_covered}
         if self.estimand is not None:
             found["estimand"] = self.estimand
-        if self._has_forecast:
+        if self.definition.states_error(self):
             found["noise_error"] = told(self.noise_error)
             found["noise_error_is_exact"] = told(self._error_is_exact)
             found["noise_quantiles"] = {f"{q:g}": told(partial(self.noise_quantile, q)) for q in _QUANTILES}
@@ -304,40 +344,25 @@ class Release:
     @property
     def caution(self) -> str:
         """A warning in a few words where the noise leaves nothing of the answer; from public numbers."""
-        swamped = self._has_forecast and self._swamped()
-        return " (as large as the ball: it says nothing)" if swamped else ""
+        return " (as large as the ball: it says nothing)" if self.is_swamped else ""
 
-    def _swamped(self) -> bool:
-        return self._forecast().mean >= self.ball.radius
+    @property
+    def is_swamped(self) -> bool:
+        """Whether noise is to be expected that is as large as what it hides can be."""
+        most = self.definition.range(self.ball)
+        return self.definition.states_error(self) and most is not None and self._forecast().mean >= most
 
     def notes_on_the_ball(self) -> list[str]:
         """Say what became of a smaller ball, and what a ball that was released before cost."""
         if "refine skipped" in self.details:
             return [REFINE_SKIPPED]
-        if any(step.statistic == "ball" for step in self.steps):
+        if any(step.definition.kind is Kind.BALL for step in self.steps):
             return [REFINE_UNUSED] if self.clipping is None else []
         return [BALL_COST] if self.ball.source.startswith(RELEASED) else []
 
     def notes(self) -> list[str]:
         """Say what a reader of the released value should know; post-processing of what was released."""
-        notes = list(cautions(self.privacy, self.n))
-        if self.ball.is_whole:
-            return [*notes, *self.notes_on_the_ball(), NO_ERROR]
-        if not self._has_forecast:
-            return notes
-        notes += self.notes_on_the_ball()
-        if self.shrinkage:
-            notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")
-        if self._swamped():
-            notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
-        elif self._forecast().mean >= self.ball.radius / 2:
-            notes.append("the noise is half the ball or more: the public centre may well be the better answer")
-        elif self.ball.space.dist(self.ball.center, self.value) >= self.ball.radius * (1 - 1e-9):
-            notes.append("the mean lies on the ball's edge: check the centre, the radius and the units of measurement")
-        return notes
-
-    def _repr_html_(self) -> str:
-        return facts_table(f"Private {self.statistic}", self.private, self.facts())
+        return [*cautions(self.privacy, self.n), *self.definition.notes(self)]
 
     # ---------------------------------------------------------------- JSON
 
@@ -351,7 +376,7 @@ class Release:
         record = {
             "format": FORMAT,
             "statistic": self.statistic,
-            "value": value_to_json(self.value, self.statistic),
+            "value": value_to_json(self.value, self.definition.kind.value),
             "privacy": self.privacy.to_dict(),
             "share": self.share.to_dict(),
             "mechanism": self.mechanism,
@@ -370,7 +395,11 @@ class Release:
             "steps": [step.to_dict(answers=False) for step in self.steps],
             "details": dict(self.details),
             "version": self.version,
-            **({"shrinkage": self.shrinkage, "raw": value_to_json(self.raw, "mean")} if self.shrinkage else {}),
+            **(
+                {"shrinkage": self.shrinkage, "raw": value_to_json(self.raw, Kind.POINT.value)}
+                if self.shrinkage
+                else {}
+            ),
             **({} if self.drawn is None else {"grid": self.grid, "drawn": self.drawn.tolist()}),
         }
         return {**record, "answers": self.answers()} if answers else record
@@ -382,15 +411,6 @@ class Release:
             raise InvalidDataError(f"not a release: expected format {FORMAT!r}. Give a file written by Release.save.")
         with reading("the release", "Release.save"):
             return _release_from(record, depth=0)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the release as JSON, whole or not at all."""
-        write_record(path, self.to_dict())
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Release:
-        """Read a release written by :meth:`save`."""
-        return Release.from_dict(read_record(path))
 
 
 def not_promised(*releases: Release) -> str:
@@ -437,8 +457,9 @@ def _release_from(record: Any, depth: int) -> Release:
     if known["format"] != FORMAT or depth > _DEEPEST:
         raise InvalidDataError(f"a step is not of format {FORMAT!r}, or steps are nested too deep")
     plain = {name: read(known[name], name) for name, read in _PLAIN.items()}
-    if plain["statistic"] not in DETAILS:
-        raise InvalidDataError(f"there is no statistic {plain['statistic']!r}")
+    definition = STATISTICS.find(plain["statistic"])
+    if definition is None:
+        raise InvalidDataError(f"there is no statistic {plain['statistic'][:LONGEST_NAME]!r}")
     if not (0 < plain["scale"] < _LARGEST_NUMBER and 2 <= plain["n"] < _LARGEST_NUMBER):
         raise InvalidDataError("scale must be above 0 and n at least 2, both of a size that can be")
     if not isinstance(known["steps"], list):
@@ -446,13 +467,13 @@ def _release_from(record: Any, depth: int) -> Release:
     ball = released_ball_from_dict(known["ball"])
     release = Release(
         **plain,
-        value=value_from_json(known["value"], plain["statistic"], ball.space),
+        value=value_from_json(known["value"], definition.kind.value, ball.space, definition.shape(ball)),
         privacy=promise_from_dict(known["privacy"]),
         share=promise_from_dict(known["share"]),
         sensitivity=sensitivity_from_dict(known["sensitivity"]),
         ball=ball,
         steps=tuple(_release_from(step, depth + 1) for step in known["steps"]),
-        details=numbers_by_name(known["details"], "details", DETAILS[plain["statistic"]]),
+        details=numbers_by_name(known["details"], "details", definition.details),
         **_shrunken(known, ball),
         **_exact(known, plain["arithmetic"]),
     )
@@ -474,7 +495,7 @@ def _shrunken(record: dict[str, Any], ball: Ball) -> dict[str, Any]:
         return {}
     if not record["shrinkage"]:
         raise InvalidDataError("raw is there only where the value was moved")
-    raw = value_from_json(record["raw"], "mean", ball.space)
+    raw = value_from_json(record["raw"], Kind.POINT.value, ball.space, ball.space.shape)
     return {"shrinkage": words(record["shrinkage"], "shrinkage"), "raw": raw}
 
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from dpmanifold.ball import Ball
 from dpmanifold.facts import array_text
-from dpmanifold.inference import Conclusion, Interval, Region, TwoSampleTest
 from dpmanifold.privacy import in_plain_words
 from dpmanifold.release import NO_ERROR, Release
+from dpmanifold.result import Result
+from dpmanifold.statistic import Kind
 from dpmanifold.stats import verify
 from dpmanifold.stats.check import Verification
 
@@ -47,7 +48,7 @@ _ELSEWHERE = ("promise", "ball", "not covered")
 _SIMULATED = " A SEEDED SIMULATION FOUND IT."
 
 
-def html_report(result: Release | Conclusion) -> str:
+def html_report(result: Result) -> str:
     """Return a report as one HTML page.
 
     Parameters
@@ -65,7 +66,7 @@ def html_report(result: Release | Conclusion) -> str:
     (True, True)
     """
     base = _base(result)
-    checked = verify(result)  # type: ignore[arg-type]
+    checked = verify(result)
     title = _title(result, checked.ok)
     record = html.escape(json.dumps(result.to_dict(), indent=1))
     return f"""<!DOCTYPE html>
@@ -96,24 +97,21 @@ Two data sets count as neighbours if one differs from the other so: {html.escape
 # -------------------------------------------------------------------- what kind of result, and whether it holds
 
 
-def _base(result: Release | Conclusion) -> Release:
+def _base(result: Result) -> Release:
     """Return the release whose promise the result states."""
-    if isinstance(result, Release):
-        return result
-    if isinstance(result, (Region, Interval)):
-        return result.release
-    assert isinstance(result, TwoSampleTest)
-    return result.first
+    found = result.released[0]
+    assert isinstance(found, Release)
+    return found
 
 
-def _title(result: Release | Conclusion, ok: bool) -> str:
+def _title(result: Result, ok: bool) -> str:
     title = f"A private {result.statistic}" if isinstance(result, Release) else result.title
     if not ok:
         return f"NOT CONSISTENT: {title[0].lower()}{title[1:]}"
     return title if result.private else f"{title} that is NOT private"
 
 
-def _verdict(result: Release | Conclusion, checked: Verification) -> str:
+def _verdict(result: Result, checked: Verification) -> str:
     """Return the box at the top: red with the findings, red for what is not private, or green."""
     if not checked.ok:
         return (
@@ -148,7 +146,7 @@ def _in_no_error(base: Release) -> str:
     return said[:1].upper() + said[1:] + "."
 
 
-def _arithmetic(result: Release | Conclusion, checked: Verification) -> str:
+def _arithmetic(result: Result, checked: Verification) -> str:
     """Say what the promise is worth against somebody who reads every digit."""
     if result.is_exact:
         if not checked.ok:
@@ -166,16 +164,18 @@ def _list(texts: tuple[str, ...]) -> str:
     return "<ul>" + "".join(f"<li>{_prose(text)}</li>" for text in texts) + "</ul>"
 
 
-def _others(result: Release | Conclusion) -> str:
-    return f" in the first group and {result.second.n:,} in the second" if isinstance(result, TwoSampleTest) else ""
+def _others(result: Result) -> str:
+    if len(result.released) == 1:
+        return ""
+    return f" in the first group and {result.released[1].n:,} in the second"
 
 
 # -------------------------------------------------------------------- numbers for people
 
 
-def _released(result: Release | Conclusion) -> str:
+def _released(result: Result) -> str:
     """Return what was released as a table of names and numbers."""
-    value = result.value if isinstance(result, Release) else getattr(result, "center", None)
+    value = result.value if isinstance(result, Release) else result.number_or_array
     rows = []
     for name, text in result.facts():
         if name in _ELSEWHERE or (name == "center" and isinstance(result, Release)):
@@ -220,7 +220,7 @@ def _outer(release: Release) -> Ball | None:
     step = release
     while step.steps:
         step = step.steps[0]
-    return step.ball if step.statistic == "ball" and step.value == release.ball != step.ball else None
+    return step.ball if step.definition.kind is Kind.BALL and step.value == release.ball != step.ball else None
 
 
 def _rests_on(base: Release) -> str:
@@ -256,7 +256,7 @@ def _ball_words(ball: Ball, outer: Ball | None = None) -> str:
 # -------------------------------------------------------------------- the picture
 
 
-def _picture(result: Release | Conclusion) -> str:
+def _picture(result: Result) -> str:
     """Return the result's picture, embedded."""
     from dpmanifold import plots
 

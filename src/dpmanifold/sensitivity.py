@@ -121,6 +121,29 @@ def of_extrinsic_mean(ball: Ball, n: int) -> Sensitivity:
     return _of_average(bounds.diameter(r), bounds.rounding(r, _blocked(n)), n, "extrinsic mean")
 
 
+def of_average(bound: float, n: int, statistic: str, proof: str, *, size: int = 1, offset: float = 0.0) -> Sensitivity:
+    """Bound the change of an average of vectors that are cut to a length: twice the length over n (theory: averages).
+
+    Parameters
+    ----------
+    bound : the length that vectors are cut to
+    n : number of units
+    statistic, proof : what it is a bound of, and the page that proves it
+    size : how many numbers a vector has
+    offset : length of a public vector that is added to the average afterwards
+
+    Examples
+    --------
+    >>> round(of_average(1.0, 100, "share", "docs/theory/averages.md").value, 6)
+    0.02
+    """
+    n = positive_int(n, "n")
+    # A computed length may miss the true one by this share.
+    missed = (size + 8) * EPS
+    found = _of_average(2 * bound * (1 + missed), EPS * (bound + offset), n, statistic)
+    return Sensitivity(found.value, statistic, "tight", proof)
+
+
 def _of_average(diameter: float, rounding: float, n: int, statistic: str) -> Sensitivity:
     """Bound the change of an average of vectors no two of which are farther apart than `diameter`.
 
@@ -345,6 +368,7 @@ def _tol(ball: Ball, n: int, tol: float | None) -> float:
 
 __all__ = [
     "Sensitivity",
+    "of_average",
     "of_extrinsic_mean",
     "of_fourth_moment",
     "of_gradient",

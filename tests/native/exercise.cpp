@@ -10,6 +10,7 @@
 extern "C" {
 const char* dpm_level_name(int);
 long dpm_pass(int, const Pass*, double, int);
+long dpm_gradient(int, const Gradient*, int);
 long dpm_describe(int, const Images*, int);
 }
 
@@ -88,6 +89,21 @@ void exercise(int level, int k, long n, int function, bool accurate, bool spoile
     expect(dpm_pass(level, &pass, 2.0, threads) == 0, "grouped", level, k, n);
 }
 
+void gradient(int level, int kind, int size, long n, int threads) {
+    std::vector<double> x(n * size), base(3 * size);
+    for (double& v : x) v = uniform() - 0.5;
+    for (int i = 0; i < 3 * size; ++i) base[i] = x[i % (n * size)];
+    std::vector<long long> rows(n), codes(n), words(3 * 2 * size);
+    std::vector<unsigned char> status(n);
+    for (long i = 0; i < n; ++i) rows[i] = n - 1 - i, codes[i] = i % 3;
+    Gradient pass{x.data(), n, size, kind, 1.0, base.data(), 4.0, nullptr, nullptr, words.data(), 0x1p59, status.data(), nullptr};
+    expect(dpm_gradient(level, &pass, threads) >= 0, "gradient", level, size, n);
+    pass.rows = rows.data(), pass.codes = codes.data();
+    expect(dpm_gradient(level, &pass, threads) >= 0, "grouped gradient", level, size, n);
+    x[0] = std::numeric_limits<double>::quiet_NaN();
+    expect(dpm_gradient(level, &pass, threads) >= 1, "marked gradient", level, size, n);
+}
+
 template <typename Pixel>
 void describe(int level, long n, long height, long width, int channels, int kind) {
     std::vector<Pixel> pixels(n * height * width * channels);
@@ -115,6 +131,10 @@ int main() {
                     const bool graded = function == LOG || function == ROOT || function == INVERSE_ROOT;
                     if (graded && k < 18) exercise(level, k, n, function, true, true, 1);
                 }
+        for (int kind : {SPHERE, HYPERBOLIC, SHAPE})
+            for (int size : {2, 4, 6, 8, 10, 16, 22})
+                for (long n : {1L, 7L, 65L, 261L})
+                    for (int threads : {1, 3}) gradient(level, kind, size, n, threads);
         for (long width : {5L, 8L, 13L, 28L}) {
             describe<unsigned char>(level, 3, 7, width, 1, 0);
             describe<float>(level, 3, 5, width, 3, 1);

@@ -449,7 +449,11 @@ def test_bad_input_draws_and_spends_nothing(forbidden):
     budget = Budget(PureDP(10.0))
     call = {"units": EACH_RECORD, "budget": budget}
     cases = [
-        (InvalidArgumentError, "units must say who owns", lambda: private_mean(X, ball, PureDP(1.0), budget=budget)),
+        (
+            InvalidArgumentError,
+            "units must say who owns",
+            lambda: private_mean(X, ball, PureDP(1.0), units=None, budget=budget),
+        ),
         (
             InvalidArgumentError,
             "units must have shape",

@@ -36,9 +36,9 @@ from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.mechanisms import get
 from dpmanifold.records import refuse_wrong_answers
 from dpmanifold.release import DRAW_COVERED, NEIGHBOURS, NEIGHBOURS_BY_CLASS, NOT_COVERED
+from dpmanifold.stats.ball import search_of
 from dpmanifold.stats.check import CANNOT_KNOW
 from dpmanifold.stats.mean import shrinkage_of, shrunken
-from dpmanifold.stats.refine import search_of
 from laws.data import in_ball
 
 EACH = {"units": EACH_RECORD}

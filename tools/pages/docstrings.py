@@ -18,6 +18,8 @@ _SECTIONS = (
     griffe.DocstringSectionKind.yields,
 )
 
+_ROLE = re.compile(r":(?:mod|class|func|meth|attr):`~?([^`]+)`")  # as Sphinx would link it
+
 
 class Meanings(griffe.Extension):
     """Put the words behind a colon where descriptions are shown, and the signature's annotation where types are."""
@@ -27,6 +29,7 @@ class Meanings(griffe.Extension):
         if obj.docstring is None:
             return
         obj.docstring.parser = griffe.Parser.numpy
+        obj.docstring.value = _ROLE.sub(r"`\1`", obj.docstring.value)
         for section in obj.docstring.parsed:  # kept by griffe, and shown later
             if section.kind in _SECTIONS:
                 for item in section.value:

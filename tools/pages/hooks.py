@@ -1,4 +1,4 @@
-"""What MkDocs does not do by itself: formulas rendered when the site is built, and the colours of code.
+"""What MkDocs does not do by itself: formulas rendered when the site is built, and colours of code and sessions.
 
 Pages hold finished formulas, so that readers need no script for them; KaTeX's style and fonts are copied into it.
 """
@@ -6,22 +6,33 @@ Pages hold finished formulas, so that readers need no script for them; KaTeX's s
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 from typing import Any
 
 from mkdocs.exceptions import PluginError
 from pygments.formatters import HtmlFormatter
 
 _HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(_HERE))
+commands = importlib.import_module("commands")
 _KATEX = _HERE / "node_modules" / "katex" / "dist"
 # A comma or full stop behind a formula becomes part of it: browsers would break the line between the two.
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>([,.;:]?)', re.DOTALL)
 _OTHER_FONTS = re.compile(r',\s*url\([^)]*\.(?:woff|ttf)\)\s*format\("[^"]*"\)')
 _LIGHT, _DARK = "friendly", "github-dark"  # styles of Pygments
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Let what an example prints look like what is printed, not like code; write out the commands."""
+    if commands.MARK in markdown:
+        markdown = markdown.replace(commands.MARK, commands.markdown())
+    return markdown.replace("```python\n>>>", "```pycon\n>>>")
 
 
 def _source(formula: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.inference.hotelling import exceedance
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.privacy import GDP
-from dpmanifold.stats.inference import private_region, private_test
+from dpmanifold.stats import private_region, private_test
 from dpmanifold.stats.inputs import EACH_RECORD
 
 UNITS = 600

@@ -33,7 +33,7 @@ class Neighbours:
     second: Array
 
 
-def neighbours(ball: Ball, n: int) -> tuple[Neighbours, Neighbours]:
+def neighbours(ball: Ball, n: int, seed: int = _SEED) -> tuple[Neighbours, Neighbours]:
     """Return the worst case (everybody at one edge, one moved to the opposite edge) and generic data.
 
     The edge point lies in a direction in which every coordinate moves, so that every coordinate may tell. Generic data
@@ -43,6 +43,7 @@ def neighbours(ball: Ball, n: int) -> tuple[Neighbours, Neighbours]:
     ----------
     ball : the public ball
     n : number of units
+    seed : of the generic data
 
     Examples
     --------
@@ -53,7 +54,7 @@ def neighbours(ball: Ball, n: int) -> tuple[Neighbours, Neighbours]:
     """
     d, radius = ball.space.dim, _INSIDE * ball.radius
     edge = np.full((n, d), radius / np.sqrt(d))
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng(seed)
     inside = rng.standard_normal((n, d))
     inside *= (radius * rng.random(n) ** (1 / d) / np.linalg.norm(inside, axis=1))[:, None]
     return _with_one_moved("worst case", ball, edge), _with_one_moved("generic", ball, inside)

@@ -20,16 +20,15 @@ from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.work import working
-from dpmanifold.inference import Conclusion
 from dpmanifold.privacy import Promise
-from dpmanifold.release import Release
+from dpmanifold.result import Result
 from dpmanifold.stats.curator import Curator
 
 _VIEWS = ("npy", "picture")
 # What a private command may read, and how its message calls it.
 _INPUTS = {
     "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
-    "about": "--about", "mask": "--mask",
+    "about": "--about", "mask": "--mask", "labels": "--labels",
 }  # fmt: skip
 
 
@@ -100,52 +99,87 @@ class Asked:
 
     def second_group(self, path: str, key: str | None) -> Question:
         """Read another file in the same way."""
-        return _read({**self.words, "path": path, "key": key or self.words["key"]})
+        return question_of({**self.words, "path": path, "key": key or self.words["key"]})
 
 
-def _read(words: dict[str, Any]) -> Question:
+def question_of(words: dict[str, Any]) -> Question:
+    """Read and check the records, the ball, the promise and the units."""
     data = {name: words[name] for name in ("path", "key", "columns", "space", "size", "units", "normalize")}
     data |= {name: words[name] for name in ("order", "coordinates", "mask")}
-    ball = (words["radius"], words["center"], words["source"], words["ball"])
+    ball = (words["radius"], words["center"], words["source"], words.get("ball"))
     promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
-    return Question.read(**data, ball=ball, promise=promise)
+    return Question.read(**data, ball=ball, promise=promise, labels=words.get("labels"))
 
 
-def private_command(*views: str) -> Callable[[Callable[..., Release | Conclusion]], Callable[..., None]]:
+def shared_options(
+    *dropped: str, leading: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that every private command has, besides its own.
+
+    The function takes what was said for the shared ones as a dictionary, and its own options by keyword; an option of
+    its own takes the place of a shared one of the same name.
+
+    Parameters
+    ----------
+    dropped : shared options that it does not have
+    leading : arguments of its own that come before the data
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        left_out = {*dropped, *(parameter.name for parameter in own)}
+        every = inspect.signature(_shared, eval_str=True).parameters.values()
+        shared = [parameter for parameter in every if parameter.name not in left_out]
+
+        @guarded
+        def run(**words: Any) -> None:
+            function({p.name: words[p.name] for p in shared}, **{p.name: words[p.name] for p in own})
+
+        # Arguments and required options first; typer reads the signature, and the annotations.
+        first = [parameter for parameter in own if parameter.name in leading]
+        rest = [parameter for parameter in own if parameter.name not in leading]
+        parameters = sorted([*first, shared[0], *rest, *shared[1:]], key=lambda p: p.default is not p.empty)
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        del run.__wrapped__  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def private_command(
+    *views: str, leading: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Result]], Callable[..., None]]:
     """Make a command of a function from what was asked, and options of its own, to a result.
 
     Parameters
     ----------
     views : which of "npy" and "picture" the result can be written as
+    leading : arguments of its own that come before the data
     """
 
-    def decorate(release: Callable[..., Release | Conclusion]) -> Callable[..., None]:
-        dropped = set(_VIEWS) - set(views)
-        own = list(inspect.signature(release, eval_str=True).parameters.values())[1:]
-        shared = [p for p in inspect.signature(_shared, eval_str=True).parameters.values() if p.name not in dropped]
-
-        @guarded
-        def run(**words: Any) -> None:
-            mine = {parameter.name: words.pop(parameter.name) for parameter in own}
+    def decorate(release: Callable[..., Result]) -> Callable[..., None]:
+        def run(words: dict[str, Any], **mine: Any) -> None:
             outputs = Outputs(words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
             marked = words["seed"] is not None or mine.get("reveal", False)
-            inputs = {name: (words | mine).get(option) for option, name in _INPUTS.items()}
-            outputs.check(inputs, mine.get("mechanism", "auto"), marked)
+            outputs.check(inputs_of(words | mine), mine.get("mechanism", "auto"), marked)
             # Before anything is read, for it may refuse; before the spinner, behind which stderr is no terminal.
             curator = teller(words["notice"], words["quiet"])
-            asked = Asked(_read(words), words, curator)
+            asked = Asked(question_of(words), words, curator)
             outputs.refuse_unmarked(asked.question.ball.simulated)
             with working("clipping and solving", quiet=words["quiet"]):
                 result = release(asked, **mine)
             outputs.write(result, words["as_json"])
 
-        # Arguments and required options first; typer reads the signature, and the annotations.
-        parameters = sorted([shared[0], *own, *shared[1:]], key=lambda p: p.default is not inspect.Parameter.empty)
-        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__signature__ = inspect.signature(release, eval_str=True)  # type: ignore[attr-defined]
         run.__name__, run.__doc__ = release.__name__, release.__doc__
-        del run.__wrapped__  # type: ignore[attr-defined]
-        return run
+        return shared_options(*set(_VIEWS) - set(views), leading=leading)(run)
 
     return decorate
+
+
+def inputs_of(words: dict[str, Any]) -> dict[str, Any]:
+    """Return what a command reads, by the word that names it in messages."""
+    return {name: words.get(option) for option, name in _INPUTS.items()}

@@ -18,10 +18,9 @@ from dpmanifold.cli.failures import FAULT, fail, kept, wants_traceback
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import same_file, whole_file
-from dpmanifold.inference import Conclusion
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.records import write_record
-from dpmanifold.release import Release
+from dpmanifold.result import Result
 
 PICTURES = (".png", ".svg", ".pdf")
 Inputs = Mapping[str, str | os.PathLike[str] | None]
@@ -61,7 +60,7 @@ class Outputs:
         if self.npy is not None and marked:
             raise InvalidArgumentError(UNMARKED)
 
-    def write(self, result: Release | Conclusion, as_json: bool) -> None:
+    def write(self, result: Result, as_json: bool) -> None:
         """Write the release, then every view of it that can be made, and print what was released."""
         record = result.to_dict()
         where = f"the release IS written to {self.release}"
@@ -88,9 +87,9 @@ class Outputs:
                     FAULT,
                 )
 
-    def _views(self, result: Release | Conclusion) -> Iterator[tuple[str, pathlib.Path, Callable[[], None]]]:
+    def _views(self, result: Result) -> Iterator[tuple[str, pathlib.Path, Callable[[], None]]]:
         """Give every further file that was asked for, with what makes it."""
-        value = result.value if isinstance(result, Release) else getattr(result, "center", None)
+        value = result.number_or_array
         if self.npy is not None and value is not None:
             yield "--npy", self.npy, lambda path=self.npy: save_array(value, path)  # type: ignore[misc]
         if self.picture is not None:
@@ -99,7 +98,7 @@ class Outputs:
             yield "--html", self.html, lambda path=self.html: save_report(result, path)  # type: ignore[misc]
 
 
-def show_result(result: Release | Conclusion, *written: pathlib.Path | None) -> None:
+def show_result(result: Result, *written: pathlib.Path | None) -> None:
     """Print a result and where it was written."""
     say("\n".join([repr(result), *(f"  written      {path}" for path in written if path is not None)]))
 

@@ -17,7 +17,7 @@ import typer
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import class_words, classes_of, records_of
-from dpmanifold.cli.command import Asked, private_command
+from dpmanifold.cli.command import Asked, inputs_of, private_command, question_of, shared_options
 from dpmanifold.cli.failures import guarded, kept
 from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs, check_targets, save_array
@@ -29,6 +29,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.records import ball_to_dict, write_record
 from dpmanifold.release import Release
+from dpmanifold.statistic import Kind, statistic_named
 from dpmanifold.stats import (
     compare,
     private_ball,
@@ -36,6 +37,7 @@ from dpmanifold.stats import (
     private_mean,
     private_means,
     private_region,
+    private_statistic,
     private_test,
     private_variance,
 )
@@ -67,48 +69,27 @@ def revealed(release: Release, asked: Question) -> Release:
     return replace(release, private=False, details=details)
 
 
-@guarded
+@shared_options("npy", "picture", "html")
 def means(
-    path: options.Data,
-    units: options.Units,
+    words: dict[str, Any],
     labels: Annotated[str, typer.Option(help="One class per record: a column or key of the data, FILE, FILE:COLUMN.")],
     classes: Annotated[str, typer.Option(help="The public list of classes: a,b,c or 0..9.")],
     out: Annotated[pathlib.Path, typer.Option(help="A folder: one JSON release per class.")],
     space: Annotated[str | None, typer.Option(help="As in dpm mean; not with --images.")] = None,
     images: Annotated[bool, typer.Option("--images", help="The records are images: use their descriptors.")] = False,
     eta: Annotated[float, typer.Option(help="Ridge of the descriptors.")] = 1e-6,
-    key: options.Key = None,
-    columns: options.Columns = None,
-    order: options.Order = None,
-    coordinates: options.Coordinates = None,
-    mask: options.Mask = None,
-    normalize: options.Normalize = False,
-    size: options.Size = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    ball: options.BallFile = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
     estimand: options.Estimand = None,
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
     shrink: options.Shrink = True,
-    arithmetic: options.Arithmetic = "auto",
-    invalid: options.Invalid = "raise",
-    confirm: options.Confirm = False,
-    notice: options.ShowNotice = False,
-    quiet: options.Quiet = False,
-    seed: options.Seed = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
 ) -> None:
     """Release one private mean per class. Labels, and who is in which class, are public."""
     if images == (space is not None):
         raise InvalidArgumentError("give either --space, or --images for descriptors of images.")
-    if images and (radius, size, columns, order, coordinates, mask, center, source) != (*[None] * 7, ""):
+    own_ball = [
+        words[name] for name in ("radius", "size", "columns", "order", "coordinates", "mask", "center", "source")
+    ]
+    if images and own_ball != [*[None] * 7, ""]:
         raise InvalidArgumentError(
             "--images brings its own space and ball: leave out --radius, --size, --columns, --order, --coordinates, "
             "--mask, --center and --source, or give another ball with --ball."
@@ -117,33 +98,28 @@ def means(
         raise InvalidArgumentError(f"--out {out} is a file. Give a folder.")
     if not out.parent.is_dir():
         raise InvalidArgumentError(f"--out {out}: the folder {out.parent} does not exist. Make it first.")
-    words = class_words(classes)
-    targets = {f"--out, class {word}": target_of(out, word) for word in words} if out.is_dir() else {}
-    inputs = {"the data": path, "--units": units, "--labels": labels, "--center": center, "--ball": ball,
-              "--mask": mask}  # fmt: skip
-    check_targets(targets, force, inputs)
-    curator = teller(notice, quiet)
-    promise = (epsilon, delta, mu, rho)
+    listed = class_words(classes)
+    targets = {f"--out, class {word}": target_of(out, word) for word in listed} if out.is_dir() else {}
+    check_targets(targets, words["force"], inputs_of({**words, "labels": labels}))
+    curator = teller(words["notice"], words["quiet"])
     if images:
-        asked = image_question(path, key, eta, units, ball, promise, quiet, labels)
+        promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
+        described = (words["path"], words["key"], eta, words["units"], words["ball"])
+        question = image_question(*described, promise, words["quiet"], labels)
     else:
-        asked = Question.read(
-            path, key, columns, str(space), size, units, (radius, center, source, ball), promise, normalize,
-            labels=labels, order=order, coordinates=coordinates, mask=mask,
-        )  # fmt: skip
-    which = asked.labels
-    names = classes_of(words, which)
-    with working("clipping and solving", quiet=quiet):
+        question = question_of({**words, "space": space, "labels": labels})
+    asked = Asked(question, words, curator)
+    which = question.labels
+    records, ball, privacy = asked.about
+    with working("clipping and solving", quiet=words["quiet"]):
         releases = private_means(
-            asked.records, which, asked.ball, asked.privacy, units=asked.units, classes=names, estimand=estimand,
-            mechanism=mechanism,
-            invalid=invalid, curator=curator, confirm=confirm, refine=refine,
-            shrink="auto" if shrink else None, arithmetic=arithmetic, rng=seed,
+            records, which, ball, privacy, classes=classes_of(listed, which), estimand=estimand, mechanism=mechanism,
+            refine=refine, shrink="auto" if shrink else None, **asked.terms,
         )  # fmt: skip
     record = {str(name): release.to_dict() for name, release in releases.items()}
     where = f"the {len(releases)} releases ARE written to {out}"
     with kept(lambda: write_releases(record, out), where, record):
-        if as_json:
+        if words["as_json"]:
             say_json(record)
             return
         say("\n".join([*(in_a_line(*item) for item in releases.items()), f"written {len(releases)} releases to {out}"]))
@@ -230,61 +206,47 @@ def two_sample(
     return private_test(records, second.records, ball, privacy, level=level, refine=refine, **terms)
 
 
-@guarded
+@private_command("npy", "picture", leading=("name",))
+def release(
+    asked: Asked,
+    name: Annotated[str, typer.Argument(help="The statistic: a name from dpm statistics.")],
+    mechanism: options.Mechanism = "auto",
+) -> Release:
+    """Release any statistic by name: those of dpm statistics, others' included."""
+    statistic = statistic_named(name)
+    if asked.words["npy"] is not None and statistic.kind is Kind.BALL:
+        raise InvalidArgumentError(f"--npy holds numbers, and a {statistic.name} is none. Leave it out.")
+    return private_statistic(*asked.about, statistic=statistic, mechanism=mechanism, **asked.terms)
+
+
+@shared_options("npy", "picture", "html", "ball")
 def ball(
-    path: options.Data,
-    space: options.Space,
-    out: options.Out,
+    words: dict[str, Any],
     units: options.MaybeUnits = None,
     coverage: Annotated[float, typer.Option(help="Share of the units the new ball should hold.")] = 0.95,
     public: Annotated[bool, typer.Option("--public", help="The records are public: no promise, no noise.")] = False,
-    key: options.Key = None,
-    columns: options.Columns = None,
-    order: options.Order = None,
-    coordinates: options.Coordinates = None,
-    mask: options.Mask = None,
-    normalize: options.Normalize = False,
-    size: options.Size = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    mu: options.Mu = None,
-    rho: options.Rho = None,
-    arithmetic: options.Arithmetic = "auto",
-    invalid: options.Invalid = "raise",
-    confirm: options.Confirm = False,
-    notice: options.ShowNotice = False,
-    quiet: options.Quiet = False,
-    seed: options.Seed = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
 ) -> None:
     """Release a small ball inside a large public one (its cost comes on top of what is made with it)."""
-    outputs = Outputs(out, force=force).check({"the data": path, "--units": units, "--center": center, "--mask": mask})
-    curator = teller(notice, quiet)
+    out = words["out"]
+    outputs = Outputs(out, force=words["force"]).check(inputs_of({**words, "units": units}))
+    curator = teller(words["notice"], words["quiet"])
     if public:
-        if units is not None or any(value is not None for value in (radius, epsilon, delta, mu, rho, seed)):
+        private = [words[name] for name in ("radius", "epsilon", "delta", "mu", "rho", "seed")]
+        if units is not None or any(value is not None for value in private):
             raise InvalidArgumentError("--public needs no units, radius, promise or seed: leave them out.")
-        how = {"order": order, "coordinates": coordinates, "key": key, "mask": mask}
-        records, where = records_of(open_file(path), space, size, columns, normalize, **how)
+        how = {name: words[name] for name in ("columns", "normalize", "order", "coordinates", "key", "mask")}
+        records, where = records_of(open_file(words["path"]), words["space"], words["size"], **how)
         found = Ball.from_public(where, np.asarray(records), coverage)
         write_record(out, ball_to_dict(found))
-        if as_json:
+        if words["as_json"]:
             say_json(ball_to_dict(found))
         else:
             say(f"{found!r}\n  written      {out}")
         return
     if units is None:
         raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")
-    asked = Question.read(
-        path, key, columns, space, size, units, (radius, center, source, None), (epsilon, delta, mu, rho), normalize,
-        order=order, coordinates=coordinates, mask=mask,
-    )  # fmt: skip
-    with working("searching", quiet=quiet):
-        release = private_ball(
-            asked.records, asked.ball, asked.privacy, units=asked.units, coverage=coverage, invalid=invalid,
-            curator=curator, confirm=confirm, arithmetic=arithmetic, rng=seed,
-        )  # fmt: skip
-    outputs.write(release, as_json)
+    words = {**words, "units": units}
+    asked = Asked(question_of(words), words, curator)
+    with working("searching", quiet=words["quiet"]):
+        result = private_ball(*asked.about, coverage=coverage, **asked.terms)
+    outputs.write(result, words["as_json"])

@@ -24,7 +24,10 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.registry import examples
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, cautions
-from dpmanifold.stats import needed_promise, needed_units, plan_mean
+from dpmanifold.statistic import STATISTICS
+from dpmanifold.stats import Outlook, needed_promise, needed_units
+from dpmanifold.stats import plan as planned
+from dpmanifold.stats.outlook import TEST
 from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
@@ -136,6 +139,22 @@ def mechanisms(as_json: options.Json = False) -> None:
 
 
 @guarded
+def statistics(as_json: options.Json = False) -> None:
+    """List the statistics that dpm release and dpm plan --statistic take, those of other packages included."""
+    rows = [{"name": one.name, "words": one.words, "kind": one.kind.value} for one in STATISTICS]
+    if as_json:
+        say_json(rows)
+        return
+    table = Table(title="Statistics", box=box.SIMPLE)
+    for heading in ("name", "what it is", "value"):
+        table.add_column(heading, no_wrap=heading == "name")
+    for row in rows:
+        table.add_row(row["name"].replace(" ", "-"), row["words"], row["kind"])
+    say_table(table)
+    say("dpm plan --statistic also takes region, interval and test, which are made of some of them.")
+
+
+@guarded
 def plan(
     units: Annotated[int, typer.Option("-n", "--number", help="Number of units (people), public.")],
     space: options.Space,
@@ -148,6 +167,12 @@ def plan(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
+    statistic: Annotated[
+        str, typer.Option(help="What to plan: a name from dpm statistics, or region, interval, test.")
+    ] = "mean",
+    second: Annotated[
+        int | None, typer.Option("--second-number", help="Units of the second group of a test; as many if left out.")
+    ] = None,
     estimand: options.Estimand = None,
     error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")] = False,
@@ -159,7 +184,7 @@ def plan(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Say what to expect of a private mean: every mechanism with its error. Touches no data."""
+    """Say what to expect of a private mean, or of another statistic: noise and refusals. Touches no data."""
     where = space_of(space, size)
     if ball is None and center is None and radius is not None:
         chosen = Ball(where, where.origin, radius, source)  # the same plan wherever the centre is
@@ -169,7 +194,22 @@ def plan(
     if picture is not None:
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
-    found = plan_mean(units, chosen, privacy, estimand=estimand, everything=everything, refine=refine, fill=fill)
+    given = {"estimand": (estimand, None), "everything": (everything, False), "refine": (refine, False),
+             "fill": (fill, SMALL_FILL)}  # fmt: skip
+    asked: dict[str, Any] = {name: value for name, (value, usual) in given.items() if value != usual}
+    number = (units, second or units) if statistic == TEST else units
+    found = planned(number, chosen, privacy, statistic=statistic, **asked)
+    if isinstance(found, Outlook):
+        if error is not None:
+            raise InvalidArgumentError("--error is about means: leave it out for another statistic.")
+        if picture is not None:
+            save_picture(found, picture)
+        if as_json:
+            say_json(found.to_dict())
+            return
+        say_table(found.table())
+        say("\n".join(found.sentences()))
+        return
     needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy, estimand)
     if picture is not None:
         save_picture(found, picture)

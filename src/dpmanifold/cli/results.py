@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import (
@@ -22,9 +21,8 @@ from dpmanifold.cli.outputs import (
 )
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Conclusion, load
 from dpmanifold.records import read_record
-from dpmanifold.release import Release
+from dpmanifold.result import Result, load
 from dpmanifold.stats import Verification, verify
 
 _File = Annotated[pathlib.Path, typer.Argument(help="A result that one of the private commands wrote.")]
@@ -33,7 +31,7 @@ _File = Annotated[pathlib.Path, typer.Argument(help="A result that one of the pr
 @guarded
 def verify_command(path: _File, as_json: options.Json = False) -> None:
     """Recompute what a release states: bounds, noise, promise, value and answers. Exits with 4 if it does not hold."""
-    found = verify(load(path))  # type: ignore[arg-type]
+    found = verify(load(path))
     if as_json:
         say_json({**dataclasses.asdict(found), "statement": repr(found).partition("\n")[0]})
     else:
@@ -59,7 +57,7 @@ def show(
     value = _value(result) if npy is not None else None
     if picture is not None or html is not None:
         require_plots()
-    found = verify(result)  # type: ignore[arg-type]
+    found = verify(result)
     if not found.ok:
         for option in targets.keys() - {"--html"}:
             complain(f"{option} {targets[option]} is not written: only a report can be made of it.")
@@ -78,7 +76,7 @@ def show(
 
 
 def _show_marked(
-    path: pathlib.Path, result: Release | Conclusion, found: Verification, html: pathlib.Path | None, as_json: bool
+    path: pathlib.Path, result: Result, found: Verification, html: pathlib.Path | None, as_json: bool
 ) -> None:
     """Show what can be shown of a result that contradicts itself: marked, and without a picture.
 
@@ -98,10 +96,10 @@ def _show_marked(
         say(f"THE RELEASE IS NOT CONSISTENT: {'; '.join(found.wrong)}\n{shown}")
 
 
-def _value(result: Release | Conclusion) -> Any:
+def _value(result: Result) -> Any:
     """Return the numbers of a result that an array can hold."""
-    value = result.value if isinstance(result, Release) else getattr(result, "center", None)
-    if value is None or isinstance(value, Ball):
+    value = result.number_or_array
+    if value is None:
         raise InvalidArgumentError("--npy holds one released value, and this result has none. Use --json.")
     if not result.private:
         raise InvalidArgumentError(UNMARKED)

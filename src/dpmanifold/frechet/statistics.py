@@ -137,7 +137,7 @@ def outer_products(vectors: FloatArray) -> FloatArray:
     return to_vecd(vectors[:, :, None] * vectors[:, None, :])
 
 
-def unit_means(X: object, units: object, where: Ball | Manifold) -> Array:
+def unit_means(X: object, where: Ball | Manifold, *, units: object) -> Array:
     """Average each unit's records; returns (number of units, *shape), in the order of the sorted ids.
 
     With a ball, records are clipped into it and the averages lie in it again (it is convex). Not private.
@@ -145,7 +145,7 @@ def unit_means(X: object, units: object, where: Ball | Manifold) -> Array:
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean
-    >>> unit_means([[0.0], [4.0], [10.0]], ["ann", "ann", "bob"], Euclidean(1))
+    >>> unit_means([[0.0], [4.0], [10.0]], Euclidean(1), units=["ann", "ann", "bob"])
     array([[ 2.],
            [10.]])
     """

@@ -283,4 +283,7 @@ def averaged(frame: Manifold, ball: Ball, stored: Array, group: Array, count: in
     not depend on other units (not even on how many records they have), and failure must not show.
     """
     tol = max(1e-10 * ball.radius, lowest_tol(ball, 1))
-    return solve_groups(frame, ball.in_frame, stored, None, group, count, tol, 200, strict=False).points
+    # Never one group, which is solved with other first steps: a unit may be alone in a block because of the others. A
+    # group without points is at the origin from the start.
+    groups = max(2, count)
+    return solve_groups(frame, ball.in_frame, stored, None, group, groups, tol, 200, strict=False).points[:count]

@@ -16,6 +16,7 @@ from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, 
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.release import Release
+from dpmanifold.statistic import Kind
 
 # Central differences: the error is of order step^2 and eps/step, both far below what a covariance needs.
 _STEP = 1e-5
@@ -65,7 +66,7 @@ class ReleasedMean:
     release: Release
 
     def __post_init__(self) -> None:
-        if self.release.statistic != "mean" or self.release.mechanism not in GAUSSIAN_MEANS:
+        if self.release.estimand is None or self.release.mechanism not in GAUSSIAN_MEANS:
             raise InvalidArgumentError(
                 f"release must be a mean by {' or '.join(GAUSSIAN_MEANS)}, got a {self.release.statistic} by "
                 f"{self.release.mechanism}. private_region, private_interval and private_test make one."
@@ -130,7 +131,8 @@ class Estimate:
     release: Release
 
     def __post_init__(self) -> None:
-        if self.release.statistic != "second moment" or len(self.release.steps) != 1:
+        found = self.release.definition
+        if (found.power, found.kind) != (2, Kind.MATRIX) or len(self.release.steps) != 1:
             raise InvalidArgumentError(
                 f"release must be a second moment about a released mean, got a {self.release.statistic}. "
                 "private_region and private_test make one."

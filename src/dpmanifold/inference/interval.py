@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,8 +15,8 @@ from dpmanifold.facts import all_told
 from dpmanifold.inference.estimate import ReleasedMean, mean_hessian
 from dpmanifold.inference.hotelling import degrees_of_freedom, safe_variances, threshold
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
-from dpmanifold.records import read_record
 from dpmanifold.release import Release
+from dpmanifold.statistic import Kind
 
 FORMAT = "dpmanifold interval 1"
 # Noise on the mean whose effect is larger than this share of the squared radius is cut by clipping: it is only bounded.
@@ -25,7 +24,7 @@ _SMALL_NOISE = 0.25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Interval(FromRelease):
+class Interval(FromRelease, format=FORMAT):
     """An interval that holds the population's Fréchet variance with a given confidence, computed from a release.
 
     The population is that of units clipped into the ball.
@@ -53,7 +52,8 @@ class Interval(FromRelease):
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", open_fraction(self.level, "level"))
         chain = [self.release, *self.release.steps]
-        if [r.statistic for r in chain] != ["fourth moment", "variance"] or len(chain[1].steps) != 1:
+        kinds = [(release.definition.power, release.definition.kind) for release in chain]
+        if kinds != [(4, Kind.NUMBER), (2, Kind.NUMBER)] or len(chain[1].steps) != 1:
             raise InvalidArgumentError(
                 f"release must be a fourth moment after a variance, got a {self.release.statistic}. "
                 "private_interval makes one."
@@ -166,8 +166,3 @@ class Interval(FromRelease):
     def from_dict(record: dict[str, Any]) -> Interval:
         """Rebuild an interval from :meth:`to_dict`."""
         return read_conclusion(record, FORMAT, Interval, "release")
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Interval:
-        """Read an interval written by :meth:`save`."""
-        return Interval.from_dict(read_record(path))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
-from dpmanifold.facts import all_told, facts_table, facts_text, told
+from dpmanifold.facts import all_told, told
 from dpmanifold.privacy import Promise, cautions
-from dpmanifold.records import entries, number, reading, refuse_wrong_answers, write_record
+from dpmanifold.records import entries, number, reading, refuse_wrong_answers
 from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised
+from dpmanifold.result import Result
 
 C = TypeVar("C", bound="Conclusion")
 
@@ -55,7 +55,7 @@ class Parts(NamedTuple):
         return f"{noise} % noise, {sampling} % sampling, {allowance} % allowance for the noisy spread"
 
 
-class Conclusion(ABC):
+class Conclusion(Result):
     """Something computed from releases alone."""
 
     @property
@@ -86,18 +86,9 @@ class Conclusion(ABC):
         """What limits the answer most: "sampling" or "privacy". From released numbers alone."""
         return "privacy" if self.privacy_share > 0.5 else "sampling"
 
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """What it is, in a few words."""
-
     @abstractmethod
     def _facts(self) -> list[tuple[str, str]]:
         """Names and texts to show."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON."""
 
     @abstractmethod
     def _numbers_told(self) -> dict[str, Any]:
@@ -115,24 +106,15 @@ class Conclusion(ABC):
             **all_told(self, "privacy_share", "dominated_by", "private"),
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON, whole or not at all."""
-        write_record(path, self.to_dict())
-
     @property
     @abstractmethod
     def _means(self) -> tuple[Release, ...]:
         """The released means it rests on."""
 
     @property
-    @abstractmethod
-    def _releases(self) -> tuple[Release, ...]:
-        """The releases it is computed from, each with its steps."""
-
-    @property
     def is_exact(self) -> bool:
         """Whether all that it rests on was drawn exactly."""
-        return all(release.is_exact for release in self._releases)
+        return all(release.is_exact for release in self.released)
 
     def notes(self) -> list[str]:
         """Say what a reader should know about the promise and about a ball that was found first."""
@@ -155,14 +137,8 @@ class Conclusion(ABC):
             *self._facts(),
             ("arithmetic", exact if self.is_exact else FLOAT_TOLD),
             *(("note", text) for text in self.notes()),
-            ("not covered", f"{not_promised(*self._releases)}; {CLIPPING_UNSTATED}"),
+            ("not covered", f"{not_promised(*self.released)}; {CLIPPING_UNSTATED}"),
         ]
-
-    def __repr__(self) -> str:
-        return facts_text(self.title, self.private, self.facts())
-
-    def _repr_html_(self) -> str:
-        return facts_table(self.title, self.private, self.facts())
 
 
 class FromRelease(Conclusion):
@@ -171,15 +147,13 @@ class FromRelease(Conclusion):
     release: Release
 
     @property
-    def _releases(self) -> tuple[Release, ...]:
+    def released(self) -> tuple[Release, ...]:
+        """The release it is computed from."""
         return (self.release,)
 
     @property
     def _means(self) -> tuple[Release, ...]:
-        mean = self.release
-        while mean.statistic != "mean":
-            mean = mean.steps[0]
-        return (mean,)
+        return (self.release.mean_below,)
 
     @property
     def ball(self) -> Ball:

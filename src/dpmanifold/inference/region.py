@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,14 +19,14 @@ from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
-from dpmanifold.records import array_to_json, read_record
+from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold region 1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Region(FromRelease):
+class Region(FromRelease, format=FORMAT):
     """A region that holds the population's Fréchet mean with a given confidence, computed from a release.
 
     An ellipsoid in coordinates: at the ball's centre on flat and Hadamard spaces, where the noise is exactly Gaussian,
@@ -77,6 +76,11 @@ class Region(FromRelease):
     def center(self) -> Array:
         """The released mean, in the ball."""
         return np.asarray(self.mean.value)
+
+    @property
+    def number_or_array(self) -> Array:
+        """The released mean."""
+        return self.center
 
     # ---------------------------------------------------------------- the ellipsoid
 
@@ -239,8 +243,3 @@ class Region(FromRelease):
     def from_dict(record: dict[str, Any]) -> Region:
         """Rebuild a region from :meth:`to_dict`."""
         return read_conclusion(record, FORMAT, Region, "release")
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Region:
-        """Read a region written by :meth:`save`."""
-        return Region.from_dict(read_record(path))

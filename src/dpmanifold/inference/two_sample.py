@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,14 +19,13 @@ from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, 
 from dpmanifold.inference.records import Conclusion, Parts, read_conclusion
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
-from dpmanifold.records import read_record
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold two-sample test 1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TwoSampleTest(Conclusion):
+class TwoSampleTest(Conclusion, format=FORMAT):
     """A test of equal Fréchet means of two groups, computed from a release of each.
 
     The populations are those of units clipped into the ball.
@@ -175,7 +173,8 @@ class TwoSampleTest(Conclusion):
         return self.means
 
     @property
-    def _releases(self) -> tuple[Release, ...]:
+    def released(self) -> tuple[Release, ...]:
+        """The releases of the two groups."""
         return self.first, self.second
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -207,11 +206,6 @@ class TwoSampleTest(Conclusion):
     def from_dict(record: dict[str, Any]) -> TwoSampleTest:
         """Rebuild a test from :meth:`to_dict`."""
         return read_conclusion(record, FORMAT, TwoSampleTest, "first", "second")
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> TwoSampleTest:
-        """Read a test written by :meth:`save`."""
-        return TwoSampleTest.from_dict(read_record(path))
 
 
 def _nearest(apart: FloatArray, variances: FloatArray, bound: float) -> float:

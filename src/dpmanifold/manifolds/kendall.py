@@ -4,9 +4,6 @@ A configuration is a complex vector z of k landmarks; centred and of unit norm i
 shape is a pre-shape up to a unit complex factor. The space is the complex projective space CP^(k-2) with
 curvature between 1 and 4. Any representative stands for its shape; distances, coordinates and Hessians do
 not depend on which.
-
-Complex numbers are multiplied and divided by their real and imaginary parts, never as complex arrays: numpy's complex
-loops round in one of two ways, by where an entry lies in memory, and a record's image would depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -20,8 +17,23 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.vector_sums import SHAPE, tangent_sums
 from dpmanifold.manifolds.areas import Area, projective_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
+from dpmanifold.manifolds.complex_vectors import (
+    as_doubles,
+    as_pairs,
+    as_real,
+    centre,
+    from_unitary_frame,
+    helmert_rows,
+    modulus,
+    scale_by,
+    times,
+    to_unitary_frame,
+    unit_phase,
+    unit_sized,
+)
 from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.vectors import (
@@ -72,7 +84,7 @@ class KendallShapes(Manifold):
         self.dim = 2 * self.landmarks - 4
         self.shape = (self.landmarks,)
         self.curvature = (4.0, 4.0) if self.landmarks == 3 else (1.0, 4.0)
-        self._helmert = _helmert(self.landmarks)
+        self._helmert = helmert_rows(self.landmarks)
         angles = 2 * np.pi * np.arange(self.landmarks) / self.landmarks
         self.origin = self.project(np.exp(1j * angles))
         # A unitary map that takes the origin's Helmert coordinates to the first basis vector: the shapes
@@ -161,7 +173,7 @@ class KendallShapes(Manifold):
     def _faults(self, array: Array) -> list[tuple[Array, str]]:
         degenerate = self.degenerate(array)
         size = vector_norm(array)
-        off = ~(np.abs(size - 1) <= POINT_TOLERANCE) | ~(np.abs(_unit_sized(array).sum(axis=-1)) <= POINT_TOLERANCE)
+        off = ~(np.abs(size - 1) <= POINT_TOLERANCE) | ~(np.abs(unit_sized(array).sum(axis=-1)) <= POINT_TOLERANCE)
         return [
             (degenerate, "all landmarks coincide{where}, which has no shape. Remove these records."),
             (
@@ -173,8 +185,8 @@ class KendallShapes(Manifold):
 
     def degenerate(self, p: Array) -> Array:
         """Return which configurations have all landmarks in one place."""
-        scaled = _unit_sized(self._configuration(p))
-        return np.asarray(vector_norm(_centred(scaled)) <= _COINCIDENT)
+        scaled = unit_sized(self._configuration(p))
+        return np.asarray(vector_norm(centre(scaled)) <= _COINCIDENT)
 
     def project(self, p: object) -> Array:
         """Centre and scale configurations, complex (..., k) or real (..., k, 2); pre-shapes stay as they are."""
@@ -183,9 +195,9 @@ class KendallShapes(Manifold):
     def _preshape(self, array: Array) -> Array:
         rounding = (self.landmarks + 8) * EPS
         # Scaled before anything else, by a power of two and as real numbers: nothing overflows, nothing is rounded.
-        scaled = _unit_sized(array)
+        scaled = unit_sized(array)
         # Centred twice: far from the origin the first mean is rounded by as much as the shape is large.
-        centred = _centred(_unit_sized(_centred(scaled)))
+        centred = centre(unit_sized(centre(scaled)))
         size = vector_norm(array)
         exact = (np.abs(size - 1) <= rounding) & (np.abs(scaled.sum(axis=-1)) <= rounding)
         return np.where(exact[..., None], array, unit_direction(centred, vector_norm(centred)))
@@ -200,8 +212,8 @@ class KendallShapes(Manifold):
         """
         z = self._array(p)
         # The sum of squares of a shape turns twice as fast as the shape: halving its angle finds the long axis.
-        moment = _product(z, z).sum(axis=-1, keepdims=True)
-        level = _product(z, np.conj(np.sqrt(_phase(moment))))
+        moment = times(z, z).sum(axis=-1, keepdims=True)
+        level = times(z, np.conj(np.sqrt(unit_phase(moment))))
         return np.stack([level.real, level.imag], axis=-1)
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -234,9 +246,9 @@ class KendallShapes(Manifold):
 
     def _moved(self, p: Array, q: Array) -> Array:
         x, y = self._turned(p), self._turned(q, "q")
-        overlap = _product(np.conj(x), y).sum(axis=-1, keepdims=True)
-        aligned = _product(y, np.conj(_phase(overlap)))
-        return np.concatenate([_size(overlap) + 0j, _to_frame(x, aligned - x)], axis=-1)
+        overlap = times(np.conj(x), y).sum(axis=-1, keepdims=True)
+        aligned = times(y, np.conj(unit_phase(overlap)))
+        return np.concatenate([modulus(overlap) + 0j, to_unitary_frame(x, aligned - x)], axis=-1)
 
     def from_origin(self, p: Array, q: Array) -> Array:
         """Apply the unitary map that takes the origin to p, to the representative of q aligned with the origin.
@@ -245,30 +257,53 @@ class KendallShapes(Manifold):
         """
         x, y = self._turned(p), self._turned(q, "q")
         overlap = y[..., :1]
-        across = _product(y[..., 1:], np.conj(_phase(overlap)))
-        return self._unturned(_product(_size(overlap) + 0j, x) + _from_frame(x, across))
+        across = times(y[..., 1:], np.conj(unit_phase(overlap)))
+        return self._unturned(times(modulus(overlap) + 0j, x) + from_unitary_frame(x, across))
 
     def log_coords(self, p: Array, q: Array) -> FloatArray:
         """Normal coordinates: real parts, then imaginary parts."""
         moved = self._moved(p, q)
         length = vector_norm(moved[..., 1:])
         angle = np.arctan2(length, moved[..., 0].real)
-        return np.asarray(_as_real(unit_direction(moved[..., 1:], length)) * angle[..., None])
+        return np.asarray(as_real(unit_direction(moved[..., 1:], length)) * angle[..., None])
+
+    def log_sums(
+        self,
+        p: Array,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Exact sums of horizontal vectors, in one pass of the kernels; turned into the frame afterwards."""
+        found = None
+        if weights is None:
+            found = tangent_sums(SHAPE, as_doubles(p), as_doubles(stored), bound, group=group, rows=rows)
+        if found is None:
+            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
+        sums, odd = found
+        if odd.size:
+            of_odd = None if group is None else group[odd]
+            at = p[np.zeros(odd.size, int) if of_odd is None else of_odd]
+            sums.add(as_doubles(self.vector(at, self.log_coords(at, stored[odd]))), of_odd)
+        return self.coords(p, sums.total().view(np.complex128))
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the horizontal great circle."""
-        x, u = self._turned(p), _as_pairs(self._coordinates(c))
+        x, u = self._turned(p), as_pairs(self._coordinates(c))
         angle = vector_norm(u)[..., None]
-        across = _from_frame(x, _scaled(u, np.sinc(angle / np.pi)))
-        return self.project(self._unturned(_scaled(x, np.cos(angle)) + across))
+        across = from_unitary_frame(x, scale_by(u, np.sinc(angle / np.pi)))
+        return self.project(self._unturned(scale_by(x, np.cos(angle)) + across))
 
     def coords(self, p: Array, v: Array) -> FloatArray:
         """Coordinates in the frame at the shape (turning p and v together leaves them unchanged)."""
-        return _as_real(_to_frame(self._turned(p), self._turn_each(self._configuration(v, "v"))))
+        return as_real(to_unitary_frame(self._turned(p), self._turn_each(self._configuration(v, "v"))))
 
     def vector(self, p: Array, c: FloatArray) -> Array:
         """Return the horizontal vector with coordinates `c`."""
-        return self._unturned(_from_frame(self._turned(p), _as_pairs(self._coordinates(c))))
+        return self._unturned(from_unitary_frame(self._turned(p), as_pairs(self._coordinates(c))))
 
     def sphere_area(self) -> Area:
         """sin^(d-1)(t) cos(t), in logs."""
@@ -284,7 +319,7 @@ class KendallShapes(Manifold):
         c = self._coordinates(c)
         t = vector_norm(c)
         m = self.dim // 2
-        basis = complete_basis(_as_pairs(unit_direction(c, t)))
+        basis = complete_basis(as_pairs(unit_direction(c, t)))
         values = np.broadcast_to(u_cot_u(t)[..., None], c.shape).copy()
         values[..., 0] = 1.0
         values[..., m] = u_cot_u(2 * t)
@@ -344,80 +379,3 @@ class _ExtrinsicBounds(ExtrinsicBounds):
     def pull(self, radius: float) -> tuple[float, float]:
         """1/(4 cos^2 r) and 2r - sin(4r)/2."""
         return 1 / (4 * math.cos(radius) ** 2), 2 * radius - math.sin(4 * radius) / 2
-
-
-def _unit_sized(z: Array) -> Array:
-    """Scale configurations by a power of two so that their largest entry is between 1/2 and 1 (0 stays 0)."""
-    parts = np.ascontiguousarray(z).view(np.float64)
-    exponent = np.frexp(np.abs(parts).max(axis=-1, keepdims=True))[1]
-    return np.asarray(np.ldexp(parts, -exponent).view(np.complex128))
-
-
-def _centred(z: Array) -> Array:
-    return np.asarray(z - z.mean(axis=-1, keepdims=True))
-
-
-def _helmert(k: int) -> FloatArray:
-    """Orthonormal rows (k-1, k), each orthogonal to the constant vector."""
-    rows = np.tril(np.ones((k - 1, k)))
-    steps = np.arange(1, k)
-    rows[np.arange(k - 1), steps] = -steps
-    return np.asarray(rows / np.sqrt(steps * (steps + 1))[:, None])
-
-
-def _product(a: Array, b: Array) -> Array:
-    """Multiply complex arrays, batches broadcast, in real arithmetic (the module's docstring says why)."""
-    real = a.real * b.real - a.imag * b.imag
-    result = np.empty(real.shape, dtype=np.complex128)
-    result.real = real
-    result.imag = a.real * b.imag + a.imag * b.real
-    return result
-
-
-def _scaled(z: Array, factor: FloatArray) -> Array:
-    """Multiply complex vectors by real numbers (..., 1)."""
-    return np.asarray((np.ascontiguousarray(z).view(np.float64) * factor).view(np.complex128))
-
-
-def _size(z: Array) -> FloatArray:
-    return np.asarray(np.hypot(z.real, z.imag))
-
-
-def _phase(z: Array) -> Array:
-    """Return z/|z|, and 1 where z = 0."""
-    size = _size(z)
-    divisor = np.where(size > 0, size, 1.0)
-    result = np.empty(z.shape, dtype=np.complex128)
-    result.real = np.where(size > 0, z.real / divisor, 1.0)
-    result.imag = np.where(size > 0, z.imag / divisor, 0.0)
-    return result
-
-
-def _as_real(c: Array) -> FloatArray:
-    return np.concatenate([c.real, c.imag], axis=-1)
-
-
-def _as_pairs(c: FloatArray) -> Array:
-    half = c.shape[-1] // 2
-    return np.asarray(c[..., :half] + 1j * c[..., half:])
-
-
-def _to_frame(x: Array, v: Array) -> Array:
-    """Complex coordinates of v in the unitary frame at the unit vector x.
-
-    With the phase of x_0 divided out of both, the frame is b_j = e_j - w conj(x_j)/(1 + x_0), w = x + e_0.
-    """
-    turn = np.conj(_phase(x[..., :1]))
-    x, v = _product(x, turn), _product(v, turn)
-    overlap = _product(np.conj(x), v).sum(axis=-1, keepdims=True) + v[..., :1]
-    return np.asarray(v[..., 1:] - _product(x[..., 1:], _scaled(overlap, 1 / (1 + x[..., :1].real))))
-
-
-def _from_frame(x: Array, c: Array) -> Array:
-    """Return the vector with complex coordinates c in the same frame."""
-    phase = _phase(x[..., :1])
-    x = _product(x, np.conj(phase))
-    overlap = _product(np.conj(x[..., 1:]), c).sum(axis=-1, keepdims=True)
-    weight = _scaled(overlap, 1 / (1 + x[..., :1].real))
-    first = -_product(x[..., :1] + 1, weight)
-    return _product(np.concatenate([first, c - _product(x[..., 1:], weight)], axis=-1), phase)

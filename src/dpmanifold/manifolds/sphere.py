@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.linalg.sums import weighted_sum
+from dpmanifold.linalg.vector_sums import SPHERE, tangent_sums
 from dpmanifold.manifolds.areas import Area, sphere_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
 from dpmanifold.manifolds.coordinates import DECINC, LONLAT, Coordinates
@@ -135,6 +136,30 @@ class Sphere(Manifold):
         length = vector_norm(moved[..., 1:])
         angle = np.arctan2(length, moved[..., 0])
         return unit_direction(moved[..., 1:], length) * (angle * self._radius)[..., None]
+
+    def log_sums(
+        self,
+        p: Array,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Exact sums of vectors of the space around, in one pass of the kernels; turned into the frame afterwards."""
+        size = self._radius
+        found = None
+        if weights is None:
+            found = tangent_sums(SPHERE, p / size, stored, bound / size, scale=1 / size, group=group, rows=rows)
+        if found is None:
+            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
+        sums, odd = found
+        if odd.size:
+            of_odd = None if group is None else group[odd]
+            at = p[np.zeros(odd.size, int) if of_odd is None else of_odd]
+            sums.add(self.vector(at, self.log_coords(at, stored[odd])) / size, of_odd)
+        return self.coords(p, sums.total() * size)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the great circle."""

@@ -22,6 +22,7 @@ from dpmanifold.plots.groups import test
 from dpmanifold.plots.landmarks import shape
 from dpmanifold.plots.matrices import matrix
 from dpmanifold.plots.nested import balls
+from dpmanifold.plots.numbers import outlook, table, vector
 from dpmanifold.plots.pictures import PICTURES, Picture
 from dpmanifold.plots.planes import tangent
 from dpmanifold.plots.planning import plan, plan_curve
@@ -33,13 +34,16 @@ __all__ = [
     "balls",
     "interval",
     "matrix",
+    "outlook",
     "plan",
     "plan_curve",
     "profile",
     "shape",
     "show",
     "sphere",
+    "table",
     "tangent",
     "tensors",
     "test",
+    "vector",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from dpmanifold._check import shown
@@ -11,14 +11,21 @@ from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.groups import test
 from dpmanifold.plots.nested import balls
+from dpmanifold.plots.numbers import outlook, table, vector
 from dpmanifold.plots.pictures import picture_of_mean
 from dpmanifold.plots.planning import plan
 from dpmanifold.plots.ranges import interval
 from dpmanifold.release import Release
+from dpmanifold.statistic import Kind
+from dpmanifold.stats.outlook import Outlook
 from dpmanifold.stats.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_BY_KIND: dict[Kind, Callable[[Release], Figure]] = {
+    Kind.NUMBER: interval, Kind.VECTOR: vector, Kind.MATRIX: table, Kind.BALL: balls,
+}  # fmt: skip
 
 
 def show(result: object) -> Figure:
@@ -52,6 +59,8 @@ def show(result: object) -> Figure:
             return test(result)
         case Plan():
             return plan(result)
+        case Outlook():
+            return outlook(result)
         case Mapping() if result and all(isinstance(value, Release) for value in result.values()):
             return tensors(result)
     raise InvalidArgumentError(
@@ -61,16 +70,14 @@ def show(result: object) -> Figure:
 
 
 def _release(release: Release) -> Figure:
-    """Moments are released for what they tell about a mean or a variance: that is drawn."""
-    match release.statistic:
-        case "mean":
-            return picture_of_mean(release, release)
-        case "variance":
-            return interval(release)
-        case "ball":
-            return balls(release)
-        case "second moment":
-            return show(Region(release))
-        case "fourth moment":
-            return show(Interval(release))
-    raise InvalidArgumentError(f"there is no picture of a {release.statistic}. Draw release.steps instead, one by one.")
+    """Draw what the statistic draws itself, what it is released for, or what values of its kind look like."""
+    statistic = release.definition
+    own = statistic.picture(release)
+    if own is not None:
+        return own
+    concluded = statistic.conclusion(release)
+    if concluded is not None:
+        return show(concluded)
+    if statistic.kind is Kind.POINT:
+        return picture_of_mean(release, release)
+    return _BY_KIND[statistic.kind](release)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
-
-from scipy import special
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Parts
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
+from dpmanifold.plots.numbers import noise_of_entry
 from dpmanifold.plots.spread import NOISE_LEVEL
 from dpmanifold.release import Release
+from dpmanifold.statistic import Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_VARIANCE = "Fréchet variance (squared distance)"
 _PARTS = ("noise", "sampling", "allowance for the noisy spread")
 _PART_COLORS = (canvas.NOISE, canvas.SAMPLING, canvas.GREY)
 
@@ -28,7 +28,7 @@ def interval(result: Interval | Release) -> Figure:
 
     Parameters
     ----------
-    result : an interval; or the release of a variance, of which the noise is drawn and sampling is not
+    result : an interval; or the release of a variance, or of any other number: its noise is drawn, sampling is not
 
     Examples
     --------
@@ -46,32 +46,28 @@ def interval(result: Interval | Release) -> Figure:
         releases = [result.release]
         figure = canvas.new_figure("Fréchet variance", words, mark_of(releases), footer_of(releases), 3.2)
         panel, made_of = figure.subplots(2, 1, height_ratios=[1.5, 1])
-        _range(panel, result.low, result.value, result.high, level, result.ball.effective_radius**2)
+        _range(panel, result.low, result.value, result.high, level, result.ball.effective_radius**2, _VARIANCE)
         parts(made_of, result.parts, "what the squared width is made of")
         canvas.key(figure, panel, made_of)
         return figure
-    if not isinstance(result, Release) or result.statistic != "variance":
+    if not isinstance(result, Release) or result.definition.kind is not Kind.NUMBER:
         got = f"the release of a {result.statistic}" if isinstance(result, Release) else shown(result)
         raise InvalidArgumentError(
-            f"interval draws an Interval or the Release of a variance, got {got}. private_interval and "
-            "private_variance make them; show(result) finds the picture of any other result."
+            f"interval draws an Interval or the Release of a variance or another number, got {got}. private_interval "
+            "and private_variance make them; show(result) finds the picture of any other result."
         )
-    away = result.scale * (math.log(1 / (1 - NOISE_LEVEL)) if result.mechanism == "laplace" else _normal(NOISE_LEVEL))
+    away, what = noise_of_entry(result, 1), result.definition.words
+    least, most = result.definition.limits(result.ball)
     value, level = float(result.value), f"noise, {100 * NOISE_LEVEL:g} %"
     words = f"{value:.4g}; its noise stays below {away:.3g} with {100 * NOISE_LEVEL:g} %, sampling comes on top"
-    figure = canvas.new_figure("Fréchet variance", words, mark_of([result]), footer_of([result]), 2.5)
+    figure = canvas.new_figure(what.partition(" (")[0], words, mark_of([result]), footer_of([result]), 2.5)
     panel = figure.subplots()
-    _range(panel, max(0.0, value - away), value, value + away, level, result.ball.effective_radius**2)
+    _range(panel, max(least, value - away), value, value + away, level, most, what)
     canvas.key(figure, panel)
     return figure
 
 
-def _normal(level: float) -> float:
-    """Return what a standard normal variable's size stays below with this probability."""
-    return float(special.ndtri((1 + level) / 2))
-
-
-def _range(axes: Axes, low: float, value: float, high: float, label: str, most: float) -> None:
+def _range(axes: Axes, low: float, value: float, high: float, label: str, most: float, what: str) -> None:
     axes.plot([low, high], [0, 0], color=canvas.ESTIMATE, linewidth=7, alpha=0.35, solid_capstyle="butt", label=label)
     for end, side in ((low, "right"), (high, "left")):
         axes.plot([end, end], [-0.3, 0.3], color=canvas.ESTIMATE, linewidth=1.4)
@@ -81,13 +77,13 @@ def _range(axes: Axes, low: float, value: float, high: float, label: str, most: 
         )
     axes.plot(value, 0, "o", color=canvas.BLACK, markersize=5, label="estimate")
     room = max(0.35 * (high - low), 1e-12)
-    left, right = max(low - room, -0.15 * high) if low < room else low - room, high + room
+    left, right = max(low - room, -0.15 * high) if 0 <= low < room else low - room, high + room
     if left < most < right:
         axes.axvline(most, color=canvas.BALL, linewidth=1.2, linestyle="--", label="largest in the ball")
     axes.set_xlim(left, right)
     axes.set_ylim(-1, 1)
     axes.set_yticks([])
-    canvas.tidy(axes, "Fréchet variance (squared distance)", grid="x")
+    canvas.tidy(axes, what, grid="x")
     axes.spines["left"].set_visible(False)
 
 

@@ -18,6 +18,7 @@ from dpmanifold.inference.estimate import Estimate
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import get
 from dpmanifold.release import Release
+from dpmanifold.statistic import Kind
 
 # Of a mean without a region: the probability with which its noise stays inside what is drawn.
 NOISE_LEVEL = 0.95
@@ -97,7 +98,7 @@ def released_mean(result: object, picture: str) -> Release:
     private_mean or private_region; show(result) finds the picture of any other result.
     """
     release = result.mean if isinstance(result, Region) else result
-    if not isinstance(release, Release) or release.statistic != "mean":
+    if not isinstance(release, Release) or release.definition.kind is not Kind.POINT:
         got = f"the release of a {release.statistic}" if isinstance(release, Release) else shown(result)
         raise InvalidArgumentError(
             f"{picture} draws the Release of a mean or a Region, got {got}. Make one with private_mean or "

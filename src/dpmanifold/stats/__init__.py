@@ -1,21 +1,28 @@
 """The questions users ask. Everything that touches data privately is called `private_*`."""
 
 from dpmanifold.release import Clipping
+from dpmanifold.stats.asking import private_statistic
+from dpmanifold.stats.averaged import AveragedStatistic
+from dpmanifold.stats.ball import private_ball
 from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
-from dpmanifold.stats.inference import private_interval, private_region, private_test
 from dpmanifold.stats.inputs import EACH_RECORD
-from dpmanifold.stats.mean import private_mean, private_means
+from dpmanifold.stats.interval import private_interval
+from dpmanifold.stats.means import private_mean, private_means
+from dpmanifold.stats.outlook import Outlook, plan
 from dpmanifold.stats.plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
-from dpmanifold.stats.refine import private_ball
+from dpmanifold.stats.region import private_region
+from dpmanifold.stats.test import private_test
 from dpmanifold.stats.variance import private_variance
 
 __all__ = [
     "EACH_RECORD",
+    "AveragedStatistic",
     "Clipping",
     "Comparison",
     "Notice",
+    "Outlook",
     "Plan",
     "PlanRow",
     "RefinePlan",
@@ -23,12 +30,14 @@ __all__ = [
     "compare",
     "needed_promise",
     "needed_units",
+    "plan",
     "plan_mean",
     "private_ball",
     "private_interval",
     "private_mean",
     "private_means",
     "private_region",
+    "private_statistic",
     "private_test",
     "private_variance",
     "verify",

@@ -10,8 +10,9 @@ import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.inference import TwoSampleTest
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.result import Result
 from dpmanifold.stats.examine import Findings, examine
 
 R = TypeVar("R")
@@ -83,7 +84,7 @@ class Verification:
         return "\n".join([*lines, WHAT_WOULD])
 
 
-def verify(release: Release | Region | Interval | TwoSampleTest) -> Verification:
+def verify(release: Result) -> Verification:
     """Recompute whatever a result states that can be recomputed, and say what cannot. Touches no data.
 
     Steps, shares, bounds, scales, tolerances and words are compared with what the library would have stated; the value
@@ -107,7 +108,7 @@ def verify(release: Release | Region | Interval | TwoSampleTest) -> Verification
     >>> verify(replace(release, scale=release.scale / 2)).wrong
     ('scale: stated 0.111111, recomputed 0.222222', 'grid: stated -33, recomputed -34')
     """
-    if not isinstance(release, (Release, Region, Interval, TwoSampleTest)):
+    if not isinstance(release, Result):
         raise InvalidArgumentError(f"release must be a Release, got {shown(release)}. Read one with Release.load.")
     findings = Findings()
     with np.errstate(all="ignore"):
@@ -116,7 +117,8 @@ def verify(release: Release | Region | Interval | TwoSampleTest) -> Verification
                 findings.add(_attempted(_as_read, group), name)
             findings.add(_attempted(_compared, release), "")
         else:
-            findings = _attempted(_as_read, release if isinstance(release, Release) else release.release)
+            for one in release.released:
+                findings.add(_attempted(_as_read, one), "")
     private = release.private is True
     if not private:
         findings.good.append(

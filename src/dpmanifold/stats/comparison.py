@@ -8,6 +8,7 @@ from dpmanifold import frechet
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import get
 from dpmanifold.release import Release
+from dpmanifold.statistic import Kind
 from dpmanifold.stats.draws import hidden_mean
 from dpmanifold.stats.inputs import is_each_record
 
@@ -54,12 +55,12 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
         raise InvalidArgumentError(
             "public must be True: the true error tells about the data. Compare only where the data may be shown."
         )
-    if release.statistic != "mean":
+    if release.estimand is None:
         raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
     ball, space = release.ball, release.ball.space
     if is_each_record(units):
         units = None
-    outer = next((step.ball for step in release.steps if step.statistic == "ball"), ball)
+    outer = next((step.ball for step in release.steps if step.definition.kind is Kind.BALL), ball)
     points = frechet.unit_points(X, outer, units)
     outside = 1 - outer.contains(X).mean()
     if outer != ball:

@@ -136,7 +136,7 @@ class Noisy(NamedTuple):
 
 
 def noisy(values: FloatArray | float, law: str, scale: float, largest: float, bits: Bits) -> Noisy:
-    """Add noise to numbers (d,) or to one: "gaussian", or to a single one "laplace".
+    """Add noise to numbers (d,) or to one: "gaussian", or "laplace" with a density of exp(-|z|/scale).
 
     Parameters
     ----------
@@ -147,7 +147,8 @@ def noisy(values: FloatArray | float, law: str, scale: float, largest: float, bi
         grid = grid_of(scale, largest)
         return Noisy(noisy_vector(v, law, scale, grid, bits.source), grid)
     if law == "laplace":
-        return Noisy(v + scale * bits.source.exponential(1) * bits.source.direction((), 1), None)
+        length = scale * bits.source.exponential(len(v)).sum()
+        return Noisy(v + length * bits.source.direction((), len(v)), None)
     return Noisy(v + scale * bits.source.normal(v.shape), None)
 
 

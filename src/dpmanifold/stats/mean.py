@@ -1,188 +1,264 @@
-"""The private mean, for one group or by class."""
+"""The mean: how it is planned, drawn and recomputed (theory 1, 3, 5)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from dpmanifold import frechet
 from dpmanifold._check import Array, shown
-from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet import Records, UnitPoints
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.base import shorten
-from dpmanifold.mechanisms import Calibration, Mechanism
-from dpmanifold.noise.source import Rng
-from dpmanifold.privacy import Budget, Promise
-from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
-from dpmanifold.stats.curator import Curator, Tally
-from dpmanifold.stats.draws import (
-    Bits,
-    draw_mean,
-    fresh_bits,
-    refuse_inexact,
-    stated,
-    timing_of,
-    tolerance_of,
-)
-from dpmanifold.stats.inputs import (
-    Told,
-    checked_flag,
-    checked_number,
-    checked_question,
-    checked_units,
-    divide,
-    is_each_record,
-    number_of_records,
-    prepare,
-    spend,
-)
-from dpmanifold.stats.records import records_of
-from dpmanifold.stats.refine import Refinement, Wanted
+from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast, Mechanism, get
+from dpmanifold.privacy import Promise
+from dpmanifold.release import NEIGHBOURS_BY_CLASS, NO_ERROR, REVEALED, Release
+from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
+from dpmanifold.stats.ball import grid_of_point, recalibrated
+from dpmanifold.stats.draws import Bits, draw_mean, refuse_inexact, stated, timing_of, tolerance_of
+from dpmanifold.stats.grids import follows
+from dpmanifold.stats.inputs import checked_flag
+from dpmanifold.stats.plan import Plan, plan_mean
+from dpmanifold.stats.ranges import ROUNDING, baseline_faults, is_beyond, rounding_of
+from dpmanifold.stats.recipes import CLASSES, MOST_CLASSES, Recipe, classes_touched
+from dpmanifold.stats.refine import SKIPPED, Refinement, Wanted, in_smaller_ball
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
+from dpmanifold.stats.steps import Chosen, mean_step
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
 _NORMAL_NOISE = ("wrapped-gaussian", "wrapped-gaussian-classical")
+_TOO_FAR = "{}: no noise of that scale carries a draw so far from the ball"
 
 
-def private_mean(
-    X: object,
-    ball: Ball,
-    privacy: Promise,
-    *,
-    units: object = None,
-    estimand: str | None = None,
-    mechanism: str = "auto",
-    invalid: str = "raise",
-    curator: Curator | None = None,
-    confirm: bool = False,
-    project: bool = True,
-    refine: bool = False,
-    shrink: str | None = "auto",
-    arithmetic: str = "auto",
-    budget: Budget | None = None,
-    rng: Rng = None,
-) -> Release:
-    """Release a mean of clipped records under a promise: the Fréchet mean, or another by name (theory 1, 3, 5).
+class Mean(Statistic):
+    """A mean of the units: the Fréchet mean, or another by name."""
 
-    Parameters
-    ----------
-    X : records, shape (n, *space.shape)
-    ball : public knowledge about where they lie
-    privacy : PureDP, ApproxDP, ZCDP or GDP
-    units : one id per record, all whole numbers or all text, or EACH_RECORD ("each-record"); required
-    estimand : which mean: "frechet" (also if left out); "tangent", the average logarithm at the ball's centre, with
-        less noise on spheres and shapes; "extrinsic", the mean direction or the full Procrustes mean, which needs no
-        ball (:meth:`Ball.whole`). How far they are apart: theory, estimands
-    mechanism : "auto" (exact draws, then the smallest expected noise that keeps the promise) or a name
-    invalid : "raise" (the error describes data: for the curator) or "center" (a bad record counts as the centre)
-    curator : a function that is told, before anything is spent, how many records were clipped or replaced (a
-        :class:`Notice`). That is data about the data, for whoever holds them and nobody else
-    confirm : go on although more than half of the records were clipped or replaced, which is refused otherwise
-    project : move the draw into the ball, which costs nothing and never hurts
-    refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
-        this cannot help (theory section 8); `plan_mean(..., refine=True)` says what to expect
-    shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
-        ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
-        `raw`; None never does
-    arithmetic : "auto" draws ideal noise and rounds it to a public grid, so that no bit of it tells more than the
-        promise allows (theory: exact noise), wherever the mechanism offers that; seeded simulations draw doubles of the
-        same law, which is faster. "exact" insists, "float" draws doubles
-    budget : spend from this budget, before anything is drawn
-    rng : None for a release; a seed or generator for simulations, which marks the result not private
+    name, words, kind = "mean", "mean (Fréchet, tangent or extrinsic)", Kind.POINT
+    details = CLASSES | REVEALED | SKIPPED
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpmanifold.manifolds import SPD
-    >>> from dpmanifold.privacy import GDP
-    >>> from dpmanifold.stats import EACH_RECORD
-    >>> ball = Ball(SPD(2), np.eye(2), 2.0, source="textbook")
-    >>> X = SPD(2).random_point(500, rng=0)
-    >>> release = private_mean(X, ball, GDP(1.0), units=EACH_RECORD)
-    >>> release.mechanism, round(release.noise_error(), 4)
-    ('wrapped-gaussian', 0.0128)
-    """
-    checked_flag(project, "project")
-    checked_question(ball, privacy)
-    shrinks = _checked_shrink(shrink)
-    wanted = Wanted(mechanism, estimand)
-    told = Told(curator, confirm)
-    if is_each_record(units) and number_of_records(X) > 1:
-        # What public numbers refuse is refused before the records are looked at.
-        plan = MeanPlan(ball, number_of_records(X), privacy, wanted, refine, arithmetic)
-        points = prepare(X, ball, privacy, units, invalid, told)
-    else:
-        points = prepare(X, ball, privacy, units, invalid, told)
-        plan = MeanPlan(ball, len(points), privacy, wanted, refine, arithmetic)
-    bits = fresh_bits(rng, ball, arithmetic)
-    spend(budget, privacy, plan.label)
-    return plan.release(points, privacy, project, bits, shrinks=shrinks)
+    def prepared(
+        self,
+        header: Header,
+        *,
+        mechanism: Any = "auto",
+        estimand: str | None = None,
+        refine: bool = False,
+        project: bool = True,
+        shrink: str | None = "auto",
+        share: Promise | None = None,
+        details: dict[str, float] | None = None,
+    ) -> MeanPlan:
+        """Choose, or refuse; `share` is what it may cost where the header's promise covers more than this mean."""
+        checked_flag(project, "project")
+        shrinks = _checked_shrink(shrink)
+        return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrinks, share, details)
+
+    def own_plan(self, header: Header, *, mechanism: Any = "auto", **options: Any) -> Plan | None:
+        """Return every mechanism with its error; of one by name, None: its draws are listed."""
+        return plan_mean(header.n, header.ball, header.privacy, **options) if mechanism == "auto" else None
+
+    def recipes(self) -> Sequence[Recipe]:
+        """Return: by itself, and in a smaller ball that either way of sharing out the promise pays for."""
+        plain = Recipe(self.name, MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED), shrinks=True)
+        return plain, in_smaller_ball(plain, "pure"), in_smaller_ball(plain)
+
+    # ---------------------------------------------------------------- what verify recomputes
+
+    def calibrated(self, release: Release) -> tuple[Calibration, float]:
+        """Return the mechanism's noise."""
+        return recalibrated(release)
+
+    def tolerance(self, release: Release) -> float:
+        """Return the tolerance it is solved to, 0 of a mean that is not solved."""
+        return tolerance_of(get(release.mechanism), release.ball, release.n)
+
+    def timing(self, release: Release) -> str:
+        """Say what the running time tells."""
+        return timing_of(get(release.mechanism), release.steps)
+
+    def grid(self, release: Release, calibration: Calibration) -> int | None:
+        """Return the mechanism's grid."""
+        return grid_of_point(release, calibration)
+
+    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
+        """Return what is wrong with classes, with what is revealed, and with a search that was skipped."""
+        numbers, found = release.details, []
+        if numbers.keys() >= CLASSES:
+            touched, classes = classes_touched(release), numbers["classes"]
+            if not (1 <= touched <= classes <= MOST_CLASSES and touched.is_integer() and classes.is_integer()):
+                found.append(f"classes: a unit touches a whole number of them, at least 1 of at most {MOST_CLASSES:,}")
+            if release.neighbours != NEIGHBOURS_BY_CLASS:
+                found.append("neighbours: a mean by class is promised for neighbours in the same classes")
+        if numbers.keys() >= REVEALED and not (
+            numbers["revealed error"] >= 0 and 0 <= numbers["revealed share clipped"] <= 1
+        ):
+            found.append("what is revealed is no distance and no share")
+        if numbers.keys() >= SKIPPED and numbers["refine skipped"] != 1:
+            found.append("refine skipped: it is stated as 1, or not at all")
+        return found
+
+    def value_faults(self, release: Release, noise: float) -> list[str]:
+        """Return why a value is no point that a draw could have come to."""
+        if not get(release.mechanism).baseline:
+            return _point_faults(release, noise) + _shrinkage_faults(release, noise)
+        # Stored numbers plus noise: they need not be a point, and are never moved into the ball.
+        if release.projected:
+            return ["projected: a baseline's numbers are not moved into the ball"]
+        return baseline_faults(release.ball, release.value, noise)
+
+    def drawn_faults(self, release: Release, noise: float) -> list[str]:
+        """Return whether the draw is too far, or the value not made of it."""
+        assert release.drawn is not None
+        ball = release.ball
+        point = get(release.mechanism).place(ball, release.drawn)
+        if is_beyond(ball, placed(ball, point, False), ball.radius + noise):
+            return [_TOO_FAR.format("drawn")]
+        given = release.value if release.raw is None else release.raw
+        return follows(release, given, placed(ball, point, release.projected and release.raw is None))
+
+    # ---------------------------------------------------------------- for people
+
+    def estimand(self, release: Release) -> str | None:
+        """Return which mean its mechanism hides; None of a mechanism that is not known here."""
+        known = MECHANISMS.find(release.mechanism)
+        return None if known is None else known.estimand
+
+    def states_error(self, release: Release) -> bool:
+        """Return whether the noise can be told as a distance: of means that are points, in a ball."""
+        known = MECHANISMS.find(release.mechanism)
+        return not release.ball.is_whole and known is not None and not known.baseline
+
+    def forecast(self, release: Release) -> Forecast:
+        """Return what the mechanism's noise does to a point of the ball."""
+        if release.ball.is_whole:
+            raise InvalidArgumentError(f"{NO_ERROR}. Release with a ball to have one stated.")
+        return get(release.mechanism).forecast(release.ball, release.n, release.calibration)
+
+    def range(self, ball: Ball) -> float | None:
+        """Return the radius."""
+        return None if ball.is_whole else ball.radius
+
+    def notes(self, release: Release) -> list[str]:
+        """Say what became of a smaller ball, and how the noise compares with the ball."""
+        ball = release.ball
+        if ball.is_whole:
+            return [*release.notes_on_the_ball(), NO_ERROR]
+        if not self.states_error(release):
+            return []
+        notes = release.notes_on_the_ball()
+        if release.shrinkage:
+            notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")
+        if release.is_swamped:
+            notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
+        elif self.forecast(release).mean >= ball.radius / 2:
+            notes.append("the noise is half the ball or more: the public centre may well be the better answer")
+        elif ball.space.dist(ball.center, release.value) >= ball.radius * (1 - 1e-9):
+            notes.append("the mean lies on the ball's edge: check the centre, the radius and the units of measurement")
+        return notes
 
 
-class MeanPlan:
+MEAN = Mean()
+STATISTICS.register(MEAN.name, MEAN)
+
+
+def _point_faults(release: Release, noise: float) -> list[str]:
+    value, ball, space = release.value, release.ball, release.ball.space
+    far = ball.radius if release.projected else ball.radius + noise
+    reason = space.check(value)
+    # Noise so large that points come out singular to working precision is no fault of the value.
+    if reason is not None and math.isfinite(space.dist_error(ball.center, far)):
+        return [f"value: it is no point of {space!r}: {reason.split('. ')[0]}"]
+    if not np.allclose(space.project(value), value, rtol=0, atol=ROUNDING * float(np.abs(value).max())):
+        return [f"value: it is no point of {space!r} to rounding"]
+    if release.projected and is_beyond(ball, value, far):
+        return ["value: it is outside the ball that it was moved into"]
+    return [_TOO_FAR.format("value")] if is_beyond(ball, value, far) else []
+
+
+def _shrinkage_faults(release: Release, noise: float) -> list[str]:
+    """Return whether the value is not what moving the draw towards the centre gives."""
+    if not release.shrinkage:
+        return []
+    ball = release.ball
+    rule = shrinkage_of(ball, get(release.mechanism), release.scale, release.projected)
+    if rule is None or rule.name != release.shrinkage:
+        return ["shrinkage: public numbers do not say so"]
+    found = [_TOO_FAR.format("raw")] if is_beyond(ball, release.raw, ball.radius + noise) else []
+    moved = shrunken(rule, ball, release.raw, release.projected)
+    if not ball.space.dist(moved, release.value) <= rounding_of(ball, release.value):
+        found.append("value: it is not the draw moved towards the centre")
+    return found
+
+
+# -------------------------------------------------------------------- planning and drawing
+
+
+class MeanPlan(Prepared):
     """Every choice and every refusal of a private mean, from public numbers alone, before anything is spent.
 
-    `share` is what the mean and, with `refine`, the ball before it may cost together.
+    `share` is what the mean and, with `refine`, the ball before it may cost together: all that the header promises
+    unless it is less, as for one class of several.
     """
 
     def __init__(
-        self, ball: Ball, n: int, share: Promise, wanted: Wanted, refine: bool, arithmetic: str = "auto"
-    ) -> None:
-        self.ball, self.wanted, self.arithmetic = ball, wanted, arithmetic
-        self.refinement = Refinement(ball, n, share, refine, wanted)
-        self.label = "mean with refined ball" if self.refinement.plan else "mean"
-        self.chosen = self._chosen(ball, n)
-
-    def _chosen(self, ball: Ball, n: int) -> tuple[Mechanism, Calibration]:
-        mechanism, calibration, _ = self.wanted.choose(ball, n, self.refinement.rest)
-        refuse_inexact(self.arithmetic, mechanism, ball, calibration)
-        return mechanism, calibration
-
-    def release(
         self,
-        points: UnitPoints,
-        total: Promise,
-        project: bool,
-        bits: Bits,
-        neighbours: str = NEIGHBOURS,
-        details: dict[str, float] | None = None,
+        header: Header,
+        wanted: Wanted,
+        refine: bool = False,
+        project: bool = True,
         shrinks: bool = True,
-    ) -> Release:
-        """Draw; `total` is what the release states."""
-        details = {**(details or {}), **self.refinement.details}
-        chosen = self.chosen
-        steps = self.refinement.find(points, bits, neighbours)
+        share: Promise | None = None,
+        details: dict[str, float] | None = None,
+    ) -> None:
+        self.header, self._wanted, self._project, self._shrinks = header, wanted, project, shrinks
+        self._refinement = Refinement(header.ball, header.n, share or header.privacy, refine, wanted)
+        self._details = {**(details or {}), **self._refinement.details}
+        self.label = "mean with refined ball" if self._refinement.plan else "mean"
+        self.chosen = self._chosen(header.ball)
+
+    def _chosen(self, ball: Ball) -> Chosen:
+        chosen = self._wanted.choose(ball, self.header.n, self._refinement.rest)
+        refuse_inexact(self.header.arithmetic, chosen[0], ball, chosen[1])
+        return chosen
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the draws; the mean's in the public ball, where a smaller one is looked for first."""
+        return (*self._refinement.steps(), mean_step(MEAN, self.header.ball, self.chosen))
+
+    def release(self, points: UnitPoints, bits: Bits) -> Release:
+        """Find a ball if that was planned, and draw the mean in it."""
+        chosen, header = self.chosen, self.header
+        steps = self._refinement.find(points, header, bits)
         if steps:
             # Where the released ball does not suit the mechanism the outer one is used: decided by the release.
-            suited = sealed(lambda: self._chosen(steps[0].value, len(points)), lambda: None)
+            suited = sealed(lambda: self._chosen(steps[0].value), lambda: None)
             if suited is not None:
-                points, chosen = self.refinement.move(steps, points), suited
-        return release_mean(points, total, chosen, project, bits, steps, neighbours, details, shrinks)
+                points, chosen = self._refinement.move(steps, points), suited
+        here = header.inside(points.ball)
+        return release_mean(points, here, chosen, self._project, bits, steps, self._details, self._shrinks)
 
 
 def release_mean(
     points: UnitPoints,
-    privacy: Promise,
-    chosen: tuple[Mechanism, Calibration],
+    header: Header,
+    chosen: Chosen,
     project: bool,
     bits: Bits,
     steps: tuple[Release, ...] = (),
-    neighbours: str = NEIGHBOURS,
     details: dict[str, float] | None = None,
     shrinks: bool = False,
 ) -> Release:
-    """Solve, draw in the frame, move back; `privacy` is the total, the calibration's the share of this step.
+    """Solve, draw in the frame, move back; the header's promise is the total, the calibration's the step's share.
 
     Never raises: nothing behind the spend does.
     """
-    mechanism, calibration = chosen
-    ball = points.ball
+    mechanism, calibration, _ = chosen
+    ball = header.ball
     draw = draw_mean(ball, mechanism, calibration, points, bits)
     if mechanism.baseline:
         value, project = sealed(lambda: _baseline_value(ball, draw.point), lambda: ball.center), False
@@ -193,25 +269,17 @@ def release_mean(
     if rule is not None:
         raw = sealed(lambda: placed(ball, draw.point, False), lambda: ball.center)
         value = shrunken(rule, ball, raw, project)
-    return Release(
-        statistic="mean",
-        value=value,
-        privacy=privacy,
-        share=calibration.privacy,
-        mechanism=mechanism.name,
-        scale=calibration.scale,
-        rule=calibration.rule,
-        sensitivity=calibration.sensitivity,
-        ball=ball,
-        n=len(points),
-        unit=points.unit,
-        tol=tolerance_of(mechanism, ball, len(points)),
+    return Release.of(
+        MEAN,
+        value,
+        header,
+        calibration,
+        steps,
+        details,
+        tol=tolerance_of(mechanism, ball, header.n),
         projected=project,
         private=bits.private,
         timing=timing_of(mechanism, steps),
-        neighbours=neighbours,
-        steps=steps,
-        details=details or {},
         shrinkage="" if rule is None else rule.name,
         raw=raw,
         **stated(draw),
@@ -259,134 +327,3 @@ def _baseline_value(ball: Ball, stored: Array) -> Array:
     """Carry a baseline's noisy numbers back by the linear map that moves points: what comes out may be no point."""
     assert ball.space.stored is not None  # or the mechanism had refused
     return ball.space.stored.carried(ball.center, stored)
-
-
-def private_means(
-    X: object,
-    labels: object,
-    ball: Ball,
-    privacy: Promise,
-    *,
-    units: object = None,
-    classes: Sequence[Any],
-    labels_public: bool = True,
-    estimand: str | None = None,
-    mechanism: str = "auto",
-    invalid: str = "raise",
-    curator: Curator | None = None,
-    confirm: bool = False,
-    project: bool = True,
-    refine: bool = False,
-    shrink: str | None = "auto",
-    arithmetic: str = "auto",
-    budget: Budget | None = None,
-    rng: Rng = None,
-) -> dict[Any, Release]:
-    """Release one mean per class under one promise in total (theory section 1).
-
-    Labels are public, and so is which unit has records in which class. If every unit is in one class, classes compose
-    in parallel and each mean gets the whole promise. If units span classes, every class gets the share that lets a unit
-    touch as many of them as any unit does.
-
-    Parameters
-    ----------
-    X, ball, privacy, units, estimand, mechanism, invalid, curator, confirm, project, refine, shrink, arithmetic,
-        budget, rng : as in :func:`private_mean`
-    labels : one class per record
-    classes : the public list of classes; a label outside it is an error
-    labels_public : must be True; private labels need a mechanism of their own
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpmanifold.manifolds import Euclidean
-    >>> from dpmanifold.privacy import PureDP
-    >>> from dpmanifold.stats import EACH_RECORD
-    >>> ball = Ball(Euclidean(1), [0.0], 1.0)
-    >>> X, labels = np.zeros((40, 1)), ["a", "b"] * 20
-    >>> releases = private_means(X, labels, ball, PureDP(1.0), units=EACH_RECORD, classes=["a", "b"])
-    >>> sorted(releases), releases["a"].n, releases["a"].privacy
-    (['a', 'b'], 20, PureDP(epsilon=1.0))
-    """
-    if not labels_public:
-        raise InvalidArgumentError(
-            "labels_public must be True: this release shows which classes have how many units. Private labels are not "
-            "supported."
-        )
-    if not isinstance(ball, Ball):
-        raise InvalidArgumentError(
-            f"ball must be a Ball, got {shown(ball)}. The arguments are (X, labels, ball, privacy)."
-        )
-    checked_flag(project, "project")
-    shrinks = _checked_shrink(shrink)
-    wanted = Wanted(mechanism, estimand)
-    told = Told(curator, confirm)
-    records = records_of(X, ball, invalid)
-    ids = checked_units(units, len(records))
-    names = list(classes)
-    which = _class_numbers(labels, names, len(records))
-    groups = _points_by_class(records, ball, ids, which, names, told)
-    spans = 1 if ids is None else _most_classes(ids, which, len(names))
-    shares = [privacy] if spans == 1 else divide(privacy, spans)
-    prepared = [
-        (name, points, MeanPlan(ball, len(points), shares[0], wanted, refine, arithmetic))
-        for name, points in zip(names, groups, strict=True)
-    ]
-    bits = fresh_bits(rng, ball, arithmetic)
-    spend(budget, privacy, "means by class")
-    details = {"classes": float(len(names)), "classes a unit touches": float(spans)}
-    return {
-        name: plan.release(points, privacy, project, bits, NEIGHBOURS_BY_CLASS, details, shrinks)
-        for name, points, plan in prepared
-    }
-
-
-def _points_by_class(
-    records: Records, ball: Ball, ids: UnitIds | None, which: Array, names: list[Any], told: Told
-) -> list[UnitPoints]:
-    """Return the points of each class, or say which class is too small. Records are looked at once, for all of them."""
-    if ids is None:
-        _refuse_small(which, names)
-        groups, clipped, replaced = frechet.made_by_class(records, ball, which, len(names))
-    else:
-        # A unit counts once in each class that it has records in: who is averaged are pairs of a unit and a class.
-        pairs = unit_ids(ids.group.astype(np.int64) * len(names) + which, len(which))
-        label = np.asarray(pairs.found) % len(names)
-        _refuse_small(label, names)
-        made = frechet.made_from(records, ball, pairs)
-        groups = [made.points.where(label == number) for number in range(len(names))]
-        clipped, replaced = made.clipped, made.replaced
-    Tally(len(records), clipped, replaced).tell(told.curator, told.confirm)
-    return groups
-
-
-def _most_classes(ids: UnitIds, which: Array, classes: int) -> int:
-    """Return in how many classes a unit has records, at most."""
-    pairs = np.asarray(unit_ids(ids.group.astype(np.int64) * classes + which, len(which)).found)
-    return int(np.bincount(pairs // classes).max(initial=1))
-
-
-def _refuse_small(label: Array, names: list[Any]) -> None:
-    for number, name in enumerate(names):
-        found = int(np.count_nonzero(label == number))
-        if found == 0:
-            raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
-        try:
-            checked_number(found)
-        except InvalidDataError as problem:
-            raise InvalidDataError(f"class {name!r}: {problem}") from problem
-
-
-def _class_numbers(labels: object, names: list[Any], n: int) -> Array:
-    given = np.asarray(labels)
-    if given.shape != (n,):
-        raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got {given.shape}.")
-    if not names or len(set(names)) != len(names):
-        raise InvalidArgumentError(f"classes must be a list of distinct names, got {shown(names)}.")
-    number = {name: i for i, name in enumerate(names)}
-    try:
-        return np.array([number[label] for label in given.tolist()], dtype=np.intp)
-    except KeyError as problem:
-        raise InvalidDataError(
-            f"a label is outside the public classes: {problem}. Add it to classes, or drop its records."
-        ) from None

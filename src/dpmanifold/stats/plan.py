@@ -33,7 +33,7 @@ class PlanRow:
     mechanism, scale, rule : as a release would state them
     error, low, median, high : expected noise error and its 5, 50 and 95 % quantiles, as distances
     exact : True if these are the law of the error, False if they are proven upper bounds
-    share : error/radius
+    of_radius : error/radius
     factor : on SPD matrices, exp(error): by how much an eigenvalue may be off
     covers_timing : whether a draw takes as many steps whatever the data are
     arithmetic : "exact" or "float", how a release would draw its noise
@@ -47,7 +47,7 @@ class PlanRow:
     median: float
     high: float
     exact: bool
-    share: float
+    of_radius: float
     factor: float | None
     covers_timing: bool
     arithmetic: str
@@ -138,11 +138,11 @@ class Plan:
                 "to the average record, and how far it turns that depends on how closely the records agree."
             )
         word = "" if best.exact else "at most "
-        said = f"Expect noise of {word}{best.error:.3g} ({best.share:.1%} of the radius) with {best.mechanism}"
-        if best.share >= 0.5:
+        said = f"Expect noise of {word}{best.error:.3g} ({best.of_radius:.1%} of the radius) with {best.mechanism}"
+        if best.of_radius >= 0.5:
             said += ": no better than returning the centre. Use more units, a smaller ball or a weaker promise."
             return said + self._besides()
-        if best.share >= 0.1:
+        if best.of_radius >= 0.1:
             hint = "" if self.refined else " A smaller ball may help: plan with refine=True."
             return said + ": a rough answer; the public centre may be as near." + hint + self._besides()
         return said + "." + self._besides("clipping", "sampling error")
@@ -184,7 +184,7 @@ class Plan:
         table.add_column("note", no_wrap=True)
         for row in self.rows:
             mark = "" if row.exact else "≤"
-            cells = [f"{row.scale:.3g}", f"{mark}{row.error:.3g}", f"{mark}{row.high:.3g}", f"{row.share:.1%}"]
+            cells = [f"{row.scale:.3g}", f"{mark}{row.error:.3g}", f"{mark}{row.high:.3g}", f"{row.of_radius:.1%}"]
             if self.ball.is_whole:  # no error can be promised
                 cells[1:] = ["-"] * 3
             if row.factor is not None:
@@ -228,7 +228,7 @@ def plan_mean(
     refine=True would be skipped, at no cost: counting units privately may be off by 799, more than a quarter of all 40.
     """
     n = positive_int(n, "n", minimum=2)
-    _checked(ball, privacy)
+    checked_public(ball, privacy)
     estimand = checked_estimand(estimand) or "frechet"
     checked_flag(refine, "refine")
     found_rows, refused = [], {}
@@ -287,7 +287,7 @@ def needed_units(error: float, ball: Ball, privacy: Promise, *, estimand: str | 
     200
     """
     error = positive_float(error, "error")
-    _checked(ball, privacy)
+    checked_public(ball, privacy)
     _refuse_whole(ball)
     wanted = Wanted("auto", checked_estimand(estimand))
 
@@ -339,7 +339,7 @@ def needed_promise(
     error = positive_float(error, "error")
     n = positive_int(n, "n", minimum=2)
     make = _maker(kind, delta)
-    _checked(ball, make(1.0))
+    checked_public(ball, make(1.0))
     _refuse_whole(ball)
     wanted = Wanted("auto", checked_estimand(estimand))
 
@@ -377,7 +377,8 @@ def _refuse_whole(ball: Ball) -> None:
         raise InvalidArgumentError(f"ball must have a center and a radius, got {ball!r}: {NO_ERROR}.")
 
 
-def _checked(ball: Ball, privacy: Promise) -> None:
+def checked_public(ball: object, privacy: object) -> None:
+    """Refuse what is no ball or no promise."""
     if not isinstance(ball, Ball):
         raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (n, ball, privacy).")
     if not isinstance(privacy, Promise):

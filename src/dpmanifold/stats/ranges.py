@@ -9,17 +9,19 @@ import math
 
 import numpy as np
 
-from dpmanifold import sensitivity
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.manifolds.base import EPS
 from dpmanifold.privacy import Promise, PureDP
-from dpmanifold.release import Release
 
 # In scales: a normal number exceeds 7 in size with probability 3e-12, one by Laplace's law exceeds 30 with 1e-13.
 _NORMAL_TAIL, _LAPLACE_TAIL = 7.0, 30.0
-# Sums and eigenvalues at the very edge of a range are rounded.
-_ROUNDING = 1e-12
+# Integrals of a law, computed by quadrature.
+QUADRATURE = 1e-10
+# Noise stays below this quantile of its law, as far as a check is concerned.
+SURELY = 1 - 1e-12
+# A few operations with a relative error of eps each: sums and eigenvalues at the very edge of a range are rounded.
+ROUNDING = 1e-12
 
 
 def tail_of(share: Promise) -> float:
@@ -33,6 +35,17 @@ def tail_of(share: Promise) -> float:
     return _LAPLACE_TAIL if isinstance(share, PureDP) else _NORMAL_TAIL
 
 
+def same_number(one: float, two: float) -> bool:
+    """Return whether two numbers are equal to rounding: the same formula on another machine.
+
+    Examples
+    --------
+    >>> same_number(1.0, 1.0 + 1e-15), same_number(1.0, 1.0 + 1e-9)
+    (True, False)
+    """
+    return math.isclose(one, two, rel_tol=ROUNDING)
+
+
 def within(value: float, low: float, high: float, tail: float) -> bool:
     """Return whether a number lies in a range, up to noise and rounding.
 
@@ -41,36 +54,8 @@ def within(value: float, low: float, high: float, tail: float) -> bool:
     >>> within(1.5, 0.0, 1.0, 0.6), within(-1.0, 0.0, 1.0, 0.6)
     (True, False)
     """
-    slack = tail + _ROUNDING * max(abs(low), abs(high))
+    slack = tail + ROUNDING * max(abs(low), abs(high))
     return low - slack <= value <= high + slack
-
-
-def moment_faults(release: Release) -> list[str]:
-    """Return why a moment about a point at the stated distance could not have been drawn.
-
-    Every distance is at most R, the reach of the ball from there. Eigenvalues of a second moment are then in
-    [0, R^2]; symmetric normal noise of scale s on vecd moves them by its operator norm, at most s(sqrt(2 d) + t) but
-    for a probability of 2 exp(-t^2/2): its mean is at most s sqrt(2 d), and it is Lipschitz in the noise.
-    """
-    value, scale, kind = release.value, release.scale, release.statistic
-    reach = sensitivity.reach(release.ball, away=release.details["reference to centre"])
-    tail = tail_of(release.share) * scale
-    match kind:
-        case "variance":
-            # What noise on the mean adds was subtracted, and nothing is released below 0.
-            excess = release.details["excess subtracted"]
-            if not value >= 0:
-                return ["value: a variance is never below 0"]
-            fits = value == 0 or within(value + excess, 0.0, reach**2, tail)
-        case "second moment":
-            if not np.array_equal(value, value.T):
-                return ["value: a second moment is symmetric"]
-            least, most = np.linalg.eigvalsh(value)[[0, -1]]
-            tail += math.sqrt(2 * len(value)) * scale
-            fits = within(least, 0.0, reach**2, tail) and within(most, 0.0, reach**2, tail)
-        case _:
-            fits = within(value, 0.0, reach**4, tail)
-    return [] if fits else [f"value: no {kind} there and no noise of that scale come to it"]
 
 
 def baseline_faults(ball: Ball, value: Array, noise: float) -> list[str]:

@@ -1,37 +1,29 @@
-"""How every release is made: its steps, and how the promise is shared out among them. One table, which `verify` reads.
+"""How releases are made: steps, and how the promise is shared out among them. `verify` reads a release against these.
 
-Whoever adds a statistic, a step, a share or a detail adds it here (and names of details to `records.DETAILS`).
+Every statistic states its own recipes (`Statistic.recipes`); the steps that they rest on are recipes by themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
 
 from dpmanifold._version import __version__
-from dpmanifold.inference.estimate import GAUSSIAN_MEANS
-from dpmanifold.mechanisms import MECHANISMS, candidates
 from dpmanifold.privacy import ApproxDP, Promise, PureDP, compose
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS, Release
-from dpmanifold.stats.inference import INTERVAL_SHARES, REGION_SHARES
+from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats.inputs import divide
-from dpmanifold.stats.refine import BALL_SHARES, PURE_REFINE_SHARES, REFINE_SHARES
-from dpmanifold.stats.variance import VARIANCE_SHARES
 
-# Versions whose releases are made by the recipes below.
+# Versions whose releases are made by the recipes.
 VERSIONS = (__version__,)
 
-CLASSES = frozenset({"classes", "classes a unit touches"})
-REVEALED = frozenset({"revealed error", "revealed share clipped"})
-SKIPPED = frozenset({"refine skipped"})
-
+# What a mean by class states, and what of it says into how many shares the promise was divided.
+TOUCHED = "classes a unit touches"
+CLASSES = frozenset({"classes", TOUCHED})
 # More classes than anybody lists: beyond, a number of them is taken for a wrong one.
 MOST_CLASSES = 1_000_000
 
-_MOMENT_NOISE = ("laplace", "gaussian")
-_POINTS = tuple(m.name for m in candidates(everything=True) if not m.baseline)
-_AUTOMATIC = tuple(m.name for m in candidates())
-_EITHER = (NEIGHBOURS, NEIGHBOURS_BY_CLASS)
+EITHER = (NEIGHBOURS, NEIGHBOURS_BY_CLASS)
 
 
 @dataclass(frozen=True)
@@ -61,7 +53,7 @@ class Recipe:
     details: frozenset[str] = frozenset()
     optional: tuple[frozenset[str], ...] = ()
     projected: bool | None = None
-    neighbours: tuple[str, ...] = _EITHER
+    neighbours: tuple[str, ...] = EITHER
     corrected: bool = False
     shrinks: bool = False
     refined: str = ""
@@ -84,76 +76,25 @@ class Recipe:
         return [promise] if len(self.shares) == 1 else divide(promise, self.shares)
 
 
-def _mean(mechanisms: Container[str]) -> Recipe:
-    return Recipe("mean", mechanisms, optional=(SKIPPED,), projected=True)
-
-
-def _variance(shares: tuple[float, ...], step: Recipe | None, corrected: bool) -> Recipe:
-    names = frozenset({"reference to centre", "excess subtracted"})
-    return Recipe("variance", _MOMENT_NOISE, shares, step, names, (), True, (NEIGHBOURS,), corrected)
-
-
-def _moment(statistic: str, shares: tuple[float, ...], step: Recipe, relations: tuple[str, ...]) -> Recipe:
-    return Recipe(statistic, ("gaussian",), shares, step, frozenset({"reference to centre"}), (), False, relations)
-
-
-def _ball(shares: tuple[float, ...]) -> Recipe:
-    names = frozenset({"search share", "count noise", "coverage", "units inside"})
-    return Recipe("ball", _AUTOMATIC, shares, None, names, (), True)
-
-
-def _in_smaller_ball(recipe: Recipe, way: str = "other") -> Recipe:
-    """Return the recipe with a ball found first, which takes all but the last of the shares of refinement."""
-    *ball, rest = PURE_REFINE_SHARES if way == "pure" else REFINE_SHARES
-    weights = (*ball, *(rest * share / sum(recipe.shares) for share in recipe.shares))
-
-    def after(part: Recipe) -> Recipe:
-        step = replace(_ball(tuple(ball)), refined=way) if part.step is None else after(part.step)
-        optional = tuple(group for group in part.optional if group != SKIPPED)
-        return replace(part, shares=weights[: len(ball) + len(part.shares)], step=step, optional=optional, refined=way)
-
-    return after(recipe)
-
-
-def _steps_first(recipe: Recipe) -> Recipe:
-    assert recipe.step is not None
-    return recipe.step
-
-
-_MEAN = Recipe("mean", MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED), shrinks=True)
-_GROUP_MEAN = _mean(GAUSSIAN_MEANS)
-_INTERVAL_VARIANCE = _variance(INTERVAL_SHARES[:2], _GROUP_MEAN, corrected=False)
-_SECOND_MOMENT = _moment("second moment", REGION_SHARES, _GROUP_MEAN, _EITHER)
-_FOURTH_MOMENT = _moment("fourth moment", INTERVAL_SHARES, _INTERVAL_VARIANCE, (NEIGHBOURS,))
-
-# Every release that a user can hold, steps of others included; where two fit, the one whose shares agree is meant.
-RECIPES = (
-    _MEAN,
-    _in_smaller_ball(_MEAN, "pure"),
-    _in_smaller_ball(_MEAN),
-    _ball(BALL_SHARES),
-    replace(_ball(PURE_REFINE_SHARES[:2]), refined="pure"),
-    replace(_ball(REFINE_SHARES[:2]), refined="other"),
-    _variance((1.0,), None, corrected=False),
-    _variance(VARIANCE_SHARES, _mean(_POINTS), corrected=True),
-    _INTERVAL_VARIANCE,
-    _SECOND_MOMENT,
-    _FOURTH_MOMENT,
-    *(_in_smaller_ball(recipe) for recipe in (_SECOND_MOMENT, _FOURTH_MOMENT)),
-    # Their steps by themselves.
-    _steps_first(_in_smaller_ball(_SECOND_MOMENT)),
-    _steps_first(_in_smaller_ball(_FOURTH_MOMENT)),
-    _steps_first(_steps_first(_in_smaller_ball(_FOURTH_MOMENT))),
-)
-
-
 def recipes_of(release: Release) -> list[Recipe]:
-    """Return the recipes that make a release of this statistic from such steps."""
+    """Return the recipes that make a release of this statistic from such steps; where two fit, by its own shares."""
     return [
-        r
-        for r in RECIPES
-        if r.statistic == release.statistic and _has_steps(release, r.step) and r.suits(granted(release))
+        recipe
+        for recipe in _recipes(release.statistic)
+        if _has_steps(release, recipe.step) and recipe.suits(granted(release))
     ]
+
+
+def _recipes(statistic: str) -> Iterator[Recipe]:
+    """Give the recipes of a statistic by itself, and then those in which it is a step of others."""
+    yield from STATISTICS.get(statistic).recipes()
+    for other in STATISTICS:
+        for recipe in other.recipes():
+            step = recipe.step
+            while step is not None:
+                if step.statistic == statistic:
+                    yield step
+                step = step.step
 
 
 def _has_steps(release: Release, step: Recipe | None) -> bool:
@@ -168,7 +109,7 @@ def _has_steps(release: Release, step: Recipe | None) -> bool:
 
 def classes_touched(release: Release) -> float:
     """Return how many classes a unit may be in, by what the release states: 1 if it states none."""
-    return release.details.get("classes a unit touches", 1.0)
+    return release.details.get(TOUCHED, 1.0)
 
 
 def granted(release: Release) -> Promise:

@@ -24,8 +24,6 @@ def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tupl
 
     `first` is the index of the first record, in messages.
     """
-    if invalid not in ("raise", "center"):
-        raise InvalidArgumentError(f'invalid must be "raise" or "center", got {shown(invalid)}.')
     # A warning of numpy would tell about a single record, and where warnings are errors it would stop the release.
     with np.errstate(all="ignore"):
         if invalid == "raise":
@@ -35,6 +33,8 @@ def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tupl
 
 def records_of(X: object, ball: Ball, invalid: str) -> Records:
     """Return records to be checked a block at a time where X is an array; what else it may be is checked at once."""
+    if invalid not in ("raise", "center"):
+        raise InvalidArgumentError(f'invalid must be "raise" or "center", got {shown(invalid)}.')
     if is_stream(X, ball.space):
         return Records(X, ball.space, lambda block, first: checked_records(block, ball, invalid, first))
     records, replaced = checked_records(X, ball, invalid)

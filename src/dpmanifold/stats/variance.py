@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from dpmanifold import frechet, sensitivity
-from dpmanifold._check import Array
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.mechanisms import choose, get
+from dpmanifold.mechanisms import MECHANISMS, choose, get
+from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
-from dpmanifold.privacy import Budget, Promise, PureDP, gaussian_scale, laplace_scale
-from dpmanifold.release import DRAW_COVERED, Release
+from dpmanifold.privacy import Budget, Promise
+from dpmanifold.release import NEIGHBOURS, Release
+from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Step
+from dpmanifold.stats.additive import ADDITIVE
+from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, fresh_bits, noisy, refuse_inexact, stated
-from dpmanifold.stats.inputs import Told, divide, prepare, spend
-from dpmanifold.stats.mean import release_mean
-from dpmanifold.stats.sealed import sealed
+from dpmanifold.stats.draws import Bits, checked_arithmetic, refuse_inexact
+from dpmanifold.stats.inputs import divide
+from dpmanifold.stats.mean import MEAN, release_mean
+from dpmanifold.stats.moments import EXCESS, REFERENCE, Moment, excess_about, located, mean_power
+from dpmanifold.stats.ranges import within
+from dpmanifold.stats.recipes import Recipe
+from dpmanifold.stats.refine import SKIPPED
+from dpmanifold.stats.steps import mean_step
 
 # Without a point to go by, half the promise pays for the mean and half for the variance.
 VARIANCE_SHARES = (0.5, 0.5)
@@ -28,9 +40,9 @@ def private_variance(
     ball: Ball,
     privacy: Promise,
     *,
-    units: object = None,
+    units: object,
     about: object = None,
-    mechanism: str = "auto",
+    mechanism: Any = "auto",
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
@@ -62,110 +74,122 @@ def private_variance(
     >>> abs(release.value - 1) < 0.2
     True
     """
-    points = prepare(X, ball, privacy, units, invalid, Told(curator, confirm))
-    n = len(points)
-    require_ball(ball)
-    if about is not None:
-        point, excess = _reference(about, ball)
-        frechet.default_tol(ball, n)  # refuses balls too large to tell distances in
-        bits = fresh_bits(rng, ball, arithmetic)
-        bits = bits._replace(private=bits.private and not (isinstance(about, Release) and not about.private))
-        spend(budget, privacy, "variance")
-        return _variance(points, privacy, privacy, point, excess, bits, ())
-    shares = divide(privacy, VARIANCE_SHARES)
-    chosen = choose(mechanism, ball, n, shares[0], "frechet")[:2]
-    if chosen[0].baseline:
-        raise InvalidArgumentError(f'mechanism "{chosen[0].name}" is a baseline whose mean need not be a point.')
-    refuse_inexact(arithmetic, chosen[0], ball, chosen[1])
-    bits = fresh_bits(rng, ball, arithmetic)
-    spend(budget, privacy, "mean and variance")
-    mean = release_mean(points, shares[0], chosen, True, bits)
-    return release_variance(points, privacy, shares[1], mean, _reference(mean, ball)[1], bits)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
+    return ask(lambda header: VARIANCE.prepared(header, about=about, mechanism=mechanism), X, ball, privacy, terms)
 
 
-def release_variance(
-    points: UnitPoints,
-    total: Promise,
-    share: Promise,
-    mean: Release,
-    excess: float,
-    bits: Bits,
-) -> Release:
-    """Release the variance about a mean that was released from the same points, which becomes its step."""
-    return _variance(points, total, share, _reference(mean, points.ball)[0], excess, bits, (mean,))
+class Variance(Moment):
+    """The mean squared distance from a point, less what noise on that point adds."""
+
+    name, words, kind = "variance", "Fréchet variance (squared distance)", Kind.NUMBER
+    details = frozenset({REFERENCE, EXCESS})
+    power = 2
+    projected = True
+
+    def prepared(self, header: Header, *, about: object = None, mechanism: Any = "auto") -> Prepared:
+        """Plan it about a point that is public or was released before, or about a mean that half the promise buys."""
+        require_ball(header.ball)
+        return _AboutMean(header, mechanism) if about is None else _AboutPoint(header, about)
+
+    def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
+        """Bound its change."""
+        return sensitivity.of_variance(ball, n, away=away)
+
+    def exact(self, points: UnitPoints, at: Array, reach: float) -> FloatArray:
+        """Return the mean squared distance."""
+        return mean_power(points, at, reach, self.power)
+
+    def value(self, numbers: FloatArray, details: dict[str, float]) -> float:
+        """Return the number less the excess, never below 0."""
+        return max(0.0, float(numbers[0]) - details[EXCESS])
+
+    def impossible(self, value: float) -> str:
+        """Say that nothing is released below 0."""
+        return "" if value >= 0 else f"a {self.name} is never below 0"
+
+    def fits(self, release: Release, reach: float, tail: float) -> bool:
+        """Return whether the number, with what was subtracted, lies in [0, R^2] but for noise."""
+        excess = release.details[EXCESS]
+        return bool(release.value == 0 or within(release.value + excess, 0.0, reach**self.power, tail))
+
+    def limits(self, ball: Ball) -> tuple[float, float]:
+        """Return 0 and the squared radius, which no variance in the ball exceeds."""
+        return 0.0, ball.effective_radius**2
+
+    def recipes(self) -> Sequence[Recipe]:
+        """Return: about a public point, or about a mean; in an interval it is a step of the fourth moment."""
+        points = tuple(found.name for found in MECHANISMS if found.estimand == FRECHET and not found.baseline)
+        mean = Recipe(MEAN.name, points, optional=(SKIPPED,), projected=True)
+        return (variance_recipe((1.0,), None, False), variance_recipe(VARIANCE_SHARES, mean, True))
 
 
-def mean_power(points: UnitPoints, at: Array, reach: float, power: int) -> float:
-    """Return the mean of a power of the units' distances from a point of the frame, none counted beyond `reach`."""
-    frame = points.ball.frame
-    found = points.mean_of(lambda block: np.minimum(frame.dist(at, block), reach)[:, None] ** power, reach**power)
-    return float(found[0])
+VARIANCE = Variance()
+STATISTICS.register(VARIANCE.name, VARIANCE)
 
 
-def located(ball: Ball, point: Array) -> tuple[Array, float]:
-    """Return a released point in the ball's frame and its distance from the origin there. Never raises."""
-    return sealed(lambda: ball.locate(point), lambda: (ball.frame.origin, 0.0))
+def variance_recipe(shares: tuple[float, ...], step: Recipe | None, corrected: bool) -> Recipe:
+    """Return how a variance is made with these shares, about the mean of a step or about a public point."""
+    return Recipe(VARIANCE.name, ADDITIVE, shares, step, VARIANCE.details, (), True, (NEIGHBOURS,), corrected)
+
+
+class _AboutPoint(Prepared):
+    """A variance about a point that is public, or the release of a mean that was paid for before."""
+
+    def __init__(self, header: Header, about: object) -> None:
+        self.header, self.label = header, VARIANCE.name
+        self._point, self._excess = _reference(about, header.ball)
+        self._simulated = isinstance(about, Release) and not about.private
+        frechet.default_tol(header.ball, header.n)  # refuses balls too large to tell distances in
+        checked_arithmetic(header.arithmetic)
+        self._step = VARIANCE.step(header, header.privacy, located(header.ball, self._point)[1], exact=True)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the one draw."""
+        return (self._step,)
+
+    def release(self, points: UnitPoints, bits: Bits) -> Release:
+        """Draw it; about a simulated mean nothing private comes out."""
+        bits = bits._replace(private=bits.private and not self._simulated)
+        excess = {EXCESS: self._excess}
+        return VARIANCE.release(points, self.header, self.header.privacy, self._point, bits, details=excess)
+
+
+class _AboutMean(Prepared):
+    """A mean, and the variance about it."""
+
+    label = "mean and variance"
+
+    def __init__(self, header: Header, mechanism: Any) -> None:
+        ball = header.ball
+        self.header, self._shares = header, divide(header.privacy, VARIANCE_SHARES)
+        self._chosen = choose(mechanism, ball, header.n, self._shares[0], FRECHET)
+        if self._chosen[0].baseline:
+            raise InvalidArgumentError(
+                f'mechanism "{self._chosen[0].name}" is a baseline whose mean need not be a point.'
+            )
+        refuse_inexact(header.arithmetic, self._chosen[0], ball, self._chosen[1])
+        self._second = VARIANCE.step(header, self._shares[1], ball.radius, exact=False)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return both draws, the second about a mean at the edge: the largest."""
+        return (mean_step(MEAN, self.header.ball, self._chosen), self._second)
+
+    def release(self, points: UnitPoints, bits: Bits) -> Release:
+        """Draw the mean, then the variance."""
+        header = self.header
+        mean = release_mean(points, header.promising(self._shares[0]), self._chosen, True, bits)
+        point, excess = _reference(mean, header.ball)
+        return VARIANCE.release(points, header, self._shares[1], point, bits, (mean,), {EXCESS: excess})
 
 
 def _reference(about: object, ball: Ball) -> tuple[Array, float]:
     """Return the point (clipped when it is moved into the frame) and the public excess of the moment about it."""
     if not isinstance(about, Release):
         return ball.space.as_points(about, "about", batch=False), 0.0
-    if about.statistic != "mean" or about.ball.space != ball.space or get(about.mechanism).baseline:
+    if about.estimand is None or about.ball.space != ball.space or get(about.mechanism).baseline:
         raise InvalidArgumentError(
             f"about must be the release of a mean on {ball.space!r}, got a {about.statistic} on {about.ball.space!r}."
         )
     # The excess is that of the draw itself, before it was moved towards the centre.
     point = about.value if about.raw is None else about.raw
     return np.asarray(point), excess_about(about, ball)
-
-
-def excess_about(mean: Release, ball: Ball) -> float:
-    """Return what noise on a released mean adds to a moment about it, where a simple correction is right."""
-    forecast = get(mean.mechanism).forecast(mean.ball, mean.n, mean.calibration)
-    # Moving the draw into the ball cuts noise that is large against it: no simple correction is right then.
-    small = forecast.exact and forecast.second_moment <= ball.radius**2 / 4
-    return forecast.second_moment if small else 0.0
-
-
-def _variance(
-    points: UnitPoints,
-    total: Promise,
-    share: Promise,
-    point: Array,
-    excess: float,
-    bits: Bits,
-    steps: tuple[Release, ...],
-) -> Release:
-    ball, n = points.ball, len(points)
-    at, apart = located(ball, point)
-    bound = sensitivity.of_variance(ball, n, away=apart)
-    # Distances beyond what the bound allows are rounding: cut, so that the bound holds for what is computed.
-    reach = np.sqrt(sensitivity.of_variance(ball, 1, away=apart).value)
-    exact = sealed(lambda: mean_power(points, at, float(reach), 2), lambda: 0.0)
-    if isinstance(share, PureDP):
-        law, scale, rule = "laplace", laplace_scale(bound.value, share), "Delta/epsilon"
-    else:
-        law, scale, rule = "gaussian", gaussian_scale(bound.value, share), "Gaussian"
-    moment = noisy(exact, law, scale, float(reach) ** 2, bits)
-    value = max(0.0, float(moment.numbers[0]) - excess)
-    return Release(
-        statistic="variance",
-        value=value,
-        privacy=total,
-        share=share,
-        mechanism=law,
-        scale=scale,
-        rule=rule,
-        sensitivity=bound,
-        ball=ball,
-        n=n,
-        unit=points.unit,
-        tol=frechet.default_tol(ball, n),
-        projected=True,
-        private=bits.private,
-        timing=steps[0].timing if steps else DRAW_COVERED,
-        steps=steps,
-        details={"excess subtracted": excess, "reference to centre": apart},
-        **stated(moment),
-    )

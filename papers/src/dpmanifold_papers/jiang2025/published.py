@@ -25,7 +25,7 @@ from dpmanifold.manifolds.base import shorten
 from dpmanifold.noise import RiemannianGaussian, WrappedGaussian
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import GDP
-from dpmanifold.stats.inference import private_interval, private_region
+from dpmanifold.stats import private_interval, private_region
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold_papers.jiang2025.populations import DATA, UNITS, true_variance
 from dpmanifold_papers.jiang2025.printed import MU

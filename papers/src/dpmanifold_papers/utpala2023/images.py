@@ -12,10 +12,10 @@ from dpmanifold.ball import Ball
 from dpmanifold.data import descriptor_ball
 from dpmanifold.plots import canvas
 from dpmanifold.privacy import ApproxDP
+from dpmanifold.statistic import Header
 from dpmanifold.stats.draws import fresh_bits
 from dpmanifold.stats.inputs import EACH_RECORD, Told, prepare
-from dpmanifold.stats.mean import MeanPlan
-from dpmanifold.stats.refine import Wanted
+from dpmanifold.stats.mean import MEAN
 from dpmanifold_papers.framework import Experiment, ResultTable, Row, Sample, Task, group
 from dpmanifold_papers.utpala2023.drawing import curve, log_panel, panels, sheet
 from dpmanifold_papers.utpala2023.settings import ANALYTIC, LAPLACE, OURS_SHRUNK
@@ -147,9 +147,9 @@ class _Bench:
         """Rows of whole releases with refine=True; clipping to the ball found, if one is, is part of their error."""
         promise = ApproxDP(epsilon, delta)
         # What "auto" takes here; by name, because looking at all the others for every released ball takes time.
-        plan = MeanPlan(self.public, self.n, promise, Wanted("wrapped-gaussian"), True)
+        plan = MEAN.prepared(Header(self.public, self.n, promise), mechanism="wrapped-gaussian", refine=True)
         bits = fresh_bits(self.rng, self.public)
-        releases = [plan.release(self.points, promise, True, bits) for _ in range(self.repetitions)]
+        releases = [plan.release(self.points, bits) for _ in range(self.repetitions)]
         away = self.public.space.dist(self.truth, np.stack([release.value for release in releases]))
         return [
             _row(REFINED, epsilon, delta, number, 1, release.ball.radius, float(error), float("nan"))

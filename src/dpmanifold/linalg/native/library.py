@@ -20,7 +20,7 @@ from dpmanifold.errors import InvalidArgumentError
 LIBRARY_NAME = "libdpmanifold_kernels" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 # Must equal dpm_version() of the library: one left over from another version of the package is not called.
-_VERSION = 3
+_VERSION = 4
 
 _LEVELS = ("baseline", "avx2", "avx512")
 
@@ -55,6 +55,26 @@ class PassArguments(ctypes.Structure):
         ("places", ctypes.c_void_p),
         ("words", ctypes.c_void_p),
         ("fixed", ctypes.c_double),
+        ("locks", ctypes.c_void_p),
+    ]
+
+
+class GradientArguments(ctypes.Structure):
+    """`Gradient` of src/interface.hpp, field by field."""
+
+    _fields_ = [
+        ("x", ctypes.c_void_p),
+        ("n", ctypes.c_long),
+        ("size", ctypes.c_int),
+        ("kind", ctypes.c_int),
+        ("scale", ctypes.c_double),
+        ("base", ctypes.c_void_p),
+        ("bound", ctypes.c_double),
+        ("rows", ctypes.c_void_p),
+        ("codes", ctypes.c_void_p),
+        ("words", ctypes.c_void_p),
+        ("fixed", ctypes.c_double),
+        ("status", ctypes.c_void_p),
         ("locks", ctypes.c_void_p),
     ]
 
@@ -101,6 +121,8 @@ def load(path: Path) -> Library | None:
         handle.dpm_poles.argtypes = [ctypes.c_int, ctypes.c_double]
         handle.dpm_pass.restype = ctypes.c_long
         handle.dpm_pass.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_double, ctypes.c_int]
+        handle.dpm_gradient.restype = ctypes.c_long
+        handle.dpm_gradient.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
         handle.dpm_describe.restype = ctypes.c_long
         handle.dpm_describe.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
     except (OSError, AttributeError):

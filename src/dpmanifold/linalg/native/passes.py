@@ -157,15 +157,15 @@ def run(
     n = len(x) if rows is None else len(rows)
     groups = 1 if sums is None else sums.groups
     # The kernels read as much memory as these shapes promise: a wrong one must stop here.
-    _require(x, (len(x), size) if triangles else (len(x), k, k), "the matrices")
-    _require(factor, (k, k) if powers is None else (groups, k, k), "the factor")
-    _require(center, (k, k), "the center")
-    _require_numbers(powers, groups, None, "the powers")
-    _require_numbers(rows, n, len(x), "the rows")
-    _require_numbers(group, len(x), groups, "the groups")
+    require(x, (len(x), size) if triangles else (len(x), k, k), "the matrices")
+    require(factor, (k, k) if powers is None else (groups, k, k), "the factor")
+    require(center, (k, k), "the center")
+    require_numbers(powers, groups, None, "the powers")
+    require_numbers(rows, n, len(x), "the rows")
+    require_numbers(group, len(x), groups, "the groups")
     if moved is not None:
-        _require(moved, (len(moved), size), "the place for moved matrices")
-        _require_numbers(places, n, len(moved), "the places")
+        require(moved, (len(moved), size), "the place for moved matrices")
+        require_numbers(places, n, len(moved), "the places")
     if (rows is not None and not triangles) or (powers is not None and (group is None or factor is None)):
         raise InvalidArgumentError("rows need packed triangles, and powers need groups and factors.")
     if sums is not None and sums.size != size:
@@ -175,33 +175,33 @@ def run(
     out_coordinates = np.empty((n, size)) if coordinates else None
     out_norms = np.empty(n) if norms else None
     arguments = PassArguments(
-        x=_address(x),
+        x=address(x),
         n=n,
         k=k,
         function=function,
         accurate=accurate,
         factor_is_lower=lower,
-        factor=_address(factor),
-        center=_address(center),
+        factor=address(factor),
+        center=address(center),
         power=power,
         radius=radius,
-        matrices=_address(out_matrices),
-        coordinates=_address(out_coordinates),
-        norms=_address(out_norms),
-        status=_address(status),
+        matrices=address(out_matrices),
+        coordinates=address(out_coordinates),
+        norms=address(out_norms),
+        status=address(status),
         inspect=tolerance is not None,
         triangles=triangles,
         tolerance=0.0 if tolerance is None else tolerance,
-        rows=_address(rows),
-        codes=_address(group),
-        powers=_address(powers),
-        moved=_address(moved),
-        places=_address(places),
-        words=None if sums is None else _address(sums.words),
+        rows=address(rows),
+        codes=address(group),
+        powers=address(powers),
+        moved=address(moved),
+        places=address(places),
+        words=None if sums is None else address(sums.words),
         fixed=0.0 if sums is None else math.ldexp(1.0, sums.shift),
     )
     work = n * k * k * (k + 60.0)
-    count = _checked(handle.dpm_pass(level, ctypes.byref(arguments), condition, _threads(handle, work)))
+    count = checked(handle.dpm_pass(level, ctypes.byref(arguments), condition, threads(handle, work)))
     marked = np.flatnonzero(status & FAULTS) if count else _NOTHING
     return Outcome(out_matrices, out_coordinates, out_norms, marked, status)
 
@@ -232,29 +232,29 @@ def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, r
     handle, level = found
     n, height, width = images.shape[:3]
     images = np.require(images, requirements=["C", "A"])
-    _require(columns, (width,), "the columns")
-    _require(rows, (height,), "the rows")
+    require(columns, (width,), "the columns")
+    require(rows, (height,), "the rows")
     channels = 1 if images.ndim == 3 else 3
     size = 9 if channels == 1 else 11
     out = np.empty((n, size, size))
     arguments = ImageArguments(
-        pixels=_address(images),
+        pixels=address(images),
         n=n,
         height=height,
         width=width,
         channels=channels,
         kind=[np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float64)].index(images.dtype),
         eta=eta,
-        columns=_address(columns),
-        rows=_address(rows),
-        out=_address(out),
+        columns=address(columns),
+        rows=address(rows),
+        out=address(out),
     )
-    threads = _threads(handle, 100.0 * images.size)
-    _checked(handle.dpm_describe(level, ctypes.byref(arguments), threads))
+    checked(handle.dpm_describe(level, ctypes.byref(arguments), threads(handle, 100.0 * images.size)))
     return out
 
 
-def _require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> None:
+def require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> None:
+    """Refuse an array that is not what the kernels read: plain doubles of one shape."""
     if array is None:
         return
     if array.shape != shape or array.dtype != np.float64 or not (array.flags.c_contiguous and array.flags.aligned):
@@ -263,7 +263,7 @@ def _require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> Non
         )
 
 
-def _require_numbers(array: IntArray | None, length: int, below: int | None, name: str) -> None:
+def require_numbers(array: IntArray | None, length: int, below: int | None, name: str) -> None:
     """Refuse whole numbers that are too few, or (with `below`) would be read as places outside an array."""
     if array is None:
         return
@@ -275,18 +275,20 @@ def _require_numbers(array: IntArray | None, length: int, below: int | None, nam
         )
 
 
-def _address(array: npt.NDArray[np.generic] | None) -> int | None:
+def address(array: npt.NDArray[np.generic] | None) -> int | None:
+    """Return where an array's numbers stand in memory."""
     # Five times as fast as array.ctypes.data, which counts where matrices are few.
     return None if array is None else int(array.__array_interface__["data"][0])
 
 
-def _threads(handle: ctypes.CDLL, work: float) -> int:
+def threads(handle: ctypes.CDLL, work: float) -> int:
     """Return how many threads to use: the limit, or fewer where the work is not worth it."""
     limit = int(handle.dpm_get_num_threads())
     return limit if limit == 1 else max(1, min(limit, int(work / _WORTH_A_THREAD)))
 
 
-def _checked(code: int) -> int:
+def checked(code: int) -> int:
+    """Return the number of marked records that a call returned, or raise what went wrong."""
     if code == -2:
         raise MemoryError("the native kernels found no working memory.")
     if code < 0:  # pragma: no cover - backend() offers only levels the machine has

@@ -90,7 +90,7 @@ long split(long units, int threads, long bytes, Work work) {
 extern "C" {
 
 // Raised whenever the structures or the meaning of a call change: a stale library is refused, not called.
-EXPORT int dpm_version() { return 3; }
+EXPORT int dpm_version() { return 4; }
 
 // Name of level `number`, or null if this machine or build does not have it.
 EXPORT const char* dpm_level_name(int number) {
@@ -119,6 +119,19 @@ EXPORT long dpm_pass(int number, const Pass* given, double condition, int thread
     const long chunks = (pass.n + CHUNK - 1) / CHUNK;
     auto work = [&](long first, long last, void* memory) { return level->pass(&pass, first, last, memory); };
     return split(chunks, threads, level->pass_memory(&pass), work);
+}
+
+// Likewise for points of spheres, hyperbolic spaces and shapes.
+EXPORT long dpm_gradient(int number, const Gradient* given, int threads) {
+    const Level* level = level_at(number);
+    if (!level) return NO_LEVEL;
+    if (given->n == 0) return 0;
+    Gradient pass = *given;
+    std::vector<unsigned char> locks(threads > 1 ? LOCKS : 0);
+    pass.locks = locks.empty() ? nullptr : locks.data();
+    const long chunks = (pass.n + CHUNK - 1) / CHUNK;
+    auto work = [&](long first, long last, void* memory) { return level->gradient(&pass, first, last, memory); };
+    return split(chunks, threads, level->gradient_memory(&pass), work);
 }
 
 EXPORT long dpm_describe(int number, const Images* images, int threads) {

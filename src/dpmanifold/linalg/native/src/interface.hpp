@@ -49,6 +49,25 @@ struct Pass {
     unsigned char* locks;     // LOCKS bytes, 0, where several threads add to `words`; else null
 };
 
+enum Kind { SPHERE = 0, HYPERBOLIC = 1, SHAPE = 2 };
+
+// Sums of logarithms of n points, each at its group's base point; fields as in Pass.
+struct Gradient {
+    const double* x;        // (records, size)
+    long n;
+    int size;               // doubles per point
+    int kind;
+    double scale;           // points are multiplied by this: to curvature 1 or -1
+    const double* base;     // (groups, size), scaled already
+    double bound;           // logarithms are shortened to this
+    const long long* rows;
+    const long long* codes;
+    long long* words;       // (groups, 2, size), one entry less for HYPERBOLIC
+    double fixed;
+    unsigned char* status;  // (n,): 1 where a point was left out
+    unsigned char* locks;
+};
+
 struct Images {
     const void* pixels;     // (n, height, width) or (n, height, width, 3)
     long n;
@@ -67,6 +86,8 @@ struct Level {
     long (*pass_memory)(const Pass*);  // bytes of aligned working memory per thread
     // Returns how many matrices were marked.
     long (*pass)(const Pass*, long first_chunk, long last_chunk, void* memory);
+    long (*gradient_memory)(const Gradient*);
+    long (*gradient)(const Gradient*, long first_chunk, long last_chunk, void* memory);
     long (*image_memory)(const Images*);
     long (*describe)(const Images*, long first, long last, void* memory);
 };

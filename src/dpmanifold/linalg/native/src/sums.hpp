@@ -52,7 +52,8 @@ DPM_INLINE void unlock(unsigned char* locks, long long number) {
 }
 
 // Add what a thread summed up, `total` with one pair of vectors per entry, to the one group there is.
-DPM_INLINE void hand_in(const Pass& pass, const Halves* total, int size) {
+template <typename Sums>
+DPM_INLINE void hand_in(const Sums& pass, const Halves* total, int size) {
     lock(pass.locks, 0);
     for (int i = 0; i < size; ++i) {
         pass.words[i] += lane_sum(total[i].high);
@@ -62,7 +63,8 @@ DPM_INLINE void hand_in(const Pass& pass, const Halves* total, int size) {
 }
 
 // Add up to LANES vectors, one per lane, to the sums of their groups; lanes in `bad` are left out.
-DPM_INLINE void scatter(const Pass& pass, const Halves* parts, int size, const long long* group, long count, Ints bad) {
+template <typename Sums>
+DPM_INLINE void scatter(const Sums& pass, const Halves* parts, int size, const long long* group, long count, Ints bad) {
     for (long lane = 0; lane < count; ++lane) {
         if (bad[lane]) continue;
         long long* words = pass.words + group[lane] * 2 * size;

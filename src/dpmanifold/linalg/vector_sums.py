@@ -1,0 +1,87 @@
+"""Exact sums of logarithms of many points of spheres, hyperbolic spaces and planar shapes, by the compiled kernels.
+
+Points are trusted. A logarithm depends on its point and base point alone, and sums are exact: order, blocks and threads
+leave no trace. Nothing here is private.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.native import passes
+from dpmanifold.linalg.native.library import GradientArguments, current
+
+# Numbers of the C enumeration Kind.
+SPHERE, HYPERBOLIC, SHAPE = range(3)
+
+
+def tangent_sums(
+    kind: int,
+    base: FloatArray,
+    points: FloatArray,
+    bound: float,
+    *,
+    scale: float = 1.0,
+    group: Array | None = None,
+    rows: Array | None = None,
+) -> tuple[ExactSum, Array] | None:
+    """Add logarithms of points at their group's base point; None without the kernels.
+
+    Returns the sums and the indices of points that were left out, because the kernels' formula would lose their digits
+    (near the cut locus). On spheres and shapes (real and imaginary parts in turn) the vectors are those of the space
+    around; on hyperbolic space, coordinates in the boosted frame.
+
+    Parameters
+    ----------
+    kind : SPHERE, HYPERBOLIC or SHAPE
+    base : (groups, size), base points of curvature 1 or -1, or pre-shapes
+    points : (n, size)
+    bound : what no logarithm exceeds, at that curvature; longer ones are shortened
+    scale : what points are multiplied by, to that curvature
+    group : (n,), each point's base point; the only one by default
+    rows : which points to add; all by default
+
+    Examples
+    --------
+    >>> found = tangent_sums(SPHERE, np.array([[1.0, 0.0]]), np.array([[0.6, 0.8]]), 2.0)
+    >>> found is None or found[0].total().round(6).tolist() == [[0.0, 0.927295]]
+    True
+    """
+    available = current()
+    if available is None:
+        return None
+    handle, level = available
+    size = points.shape[-1]
+    x, at = passes.plain(points), passes.plain(base)
+    codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
+    chosen = None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
+    n = len(x) if chosen is None else len(chosen)
+    # The kernels read as much memory as these shapes promise: a wrong one must stop here.
+    passes.require(x, (len(x), size), "the points")
+    passes.require(at, (1 if codes is None else len(at), size), "the base points")
+    passes.require_numbers(codes, len(x), len(at), "the groups")
+    passes.require_numbers(chosen, n, len(x), "the rows")
+    sums = ExactSum(size - 1 if kind == HYPERBOLIC else size, bound, len(at))
+    status = np.zeros(n, dtype=np.uint8)
+    arguments = GradientArguments(
+        x=passes.address(x),
+        n=n,
+        size=size,
+        kind=kind,
+        scale=scale,
+        base=passes.address(at),
+        bound=bound,
+        rows=passes.address(chosen),
+        codes=passes.address(codes),
+        words=passes.address(sums.words),
+        fixed=math.ldexp(1.0, sums.shift),
+        status=passes.address(status),
+    )
+    count = passes.checked(handle.dpm_gradient(level, ctypes.byref(arguments), passes.threads(handle, 20.0 * n * size)))
+    left = np.flatnonzero(status) if count else np.empty(0, dtype=np.intp)
+    return sums, left if chosen is None else chosen[left]

@@ -1,0 +1,151 @@
+"""What is a point of a space and what is not: checks with a reason and a remedy, and the forms that arrays may have."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds.people import ForPeople
+
+# How far a stored point may be from its space before it is refused rather than moved onto it. Wide
+# enough for data that went through float32 (6e-8 per entry), far too narrow for unnormalised data.
+POINT_TOLERANCE = 1e-6
+
+
+class PointSet(ForPeople):
+    """The part of a space that is about its points as arrays; :class:`Manifold` inherits it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._arguments()})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    @abstractmethod
+    def _arguments(self) -> str:
+        """Return the constructor's arguments as text; they decide equality."""
+
+    def check(self, p: object, first: int = 0) -> str | None:
+        """Return why `p`, one point or a batch, is not on the space (with the index, counted from `first`), or None."""
+        array, reason = self._entries_reason(p, first)
+        if array is None or reason is not None:
+            return reason
+        for bad, text in self._faults(array):
+            if bad.any():
+                return text.replace("{where}", index_text(bad, first))
+        return None
+
+    def valid(self, p: object) -> Array:
+        """Return which records of a batch (..., *shape) are points of the space, a boolean each.
+
+        Raises InvalidDataError where not even the shape is right. What it returns is data: not private.
+        """
+        array, reason = self._entries_reason(p)
+        if array is None:
+            raise InvalidDataError(f"not a batch of records on {self!r}: {reason}")
+        axes = tuple(range(array.ndim - len(self.shape), array.ndim))
+        finite = np.asarray(np.isfinite(array).all(axis=axes))
+        usable = np.where(finite.reshape(*finite.shape, *(1,) * len(self.shape)), array, self.origin)
+        good = finite
+        for bad, _ in self._faults(usable):
+            good = good & ~bad
+        return good
+
+    @abstractmethod
+    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+        """Return masks of what is wrong with finite records, each with a text in which {where} stands for the index."""
+
+    @abstractmethod
+    def project(self, p: object) -> Array:
+        """Move nearly valid points onto the space."""
+
+    def as_points(self, p: object, name: str = "p", batch: bool | None = None, first: int = 0) -> Array:
+        """Return `p` as valid points, or raise InvalidDataError naming the argument, index and remedy.
+
+        Parameters
+        ----------
+        p : array-like, shape (..., *space.shape)
+        name : what to call the argument in the message
+        batch : True asks for exactly one batch axis, False for a single point, None takes either
+        first : the index of the first point, in messages
+        """
+        reason = self.check(p, first)
+        if reason is not None:
+            raise InvalidDataError(f"{name} is not valid on {self!r}: {reason}")
+        points = self.project(p)
+        axes = points.ndim - len(self.shape)
+        if batch is not None and axes != int(batch):
+            shape = ", ".join(str(s) for s in self.shape)
+            wanted = f"a batch of points, shape (n, {shape})" if batch else f"one point, shape ({shape})"
+            remedy = "X[None] makes a batch of one point" if axes == 0 else f"reshape(-1, {shape}) joins the batch axes"
+            if not batch:
+                remedy = "Pick one point of the batch"
+            raise InvalidDataError(f"{name} must be {wanted}, got shape {np.shape(points)}. {remedy}.")
+        return points
+
+    def degenerate(self, p: Array) -> Array:
+        """Return which records stand for no point at all, as a boolean per record (none, on most spaces)."""
+        return np.zeros(batch_of(p, self.shape), dtype=bool)
+
+    def _array(self, p: object, name: str = "p") -> Array:
+        """Return `p` with this space's type, looking at nothing but its shape."""
+        array = np.ascontiguousarray(np.asarray(p).astype(self.dtype, copy=False))
+        array = array.reshape(np.asarray(p).shape)
+        if array.shape[max(0, array.ndim - len(self.shape)) :] != self.shape:
+            raise InvalidArgumentError(
+                f"{name} must have shape (..., {', '.join(map(str, self.shape))}) on {self!r}, got {array.shape}."
+            )
+        return array
+
+    def _coordinates(self, c: object, name: str = "c") -> FloatArray:
+        """Return tangent coordinates as float64, looking at nothing but their shape."""
+        array = np.asarray(c, dtype=np.float64)
+        if array.ndim == 0 or array.shape[-1] != self.dim:
+            raise InvalidArgumentError(f"{name} must have shape (..., {self.dim}) on {self!r}, got {array.shape}.")
+        return array
+
+    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
+        """Return `p` as an array of numbers of the right trailing shape without NaN, or the reason why not."""
+        try:
+            array = numeric_array(p, "it")
+        except InvalidDataError as problem:
+            return None, str(problem)
+        if array.dtype.kind == "c" and self.dtype.kind != "c":
+            return (
+                None,
+                f"expected real numbers, got dtype {array.dtype}. Take the real part if that is meant.",
+            )
+        if array.shape[max(0, array.ndim - len(self.shape)) :] != self.shape:
+            return None, (
+                f"expected shape (..., {', '.join(map(str, self.shape))}), got {array.shape}. "
+                "Put the batch in front and check the dimension of the space."
+            )
+        return array, self._finite_reason(array, first)
+
+    def _finite_reason(self, array: Array, first: int) -> str | None:
+        finite = np.isfinite(array)
+        if finite.all():
+            return None
+        axes = tuple(range(array.ndim - len(self.shape), array.ndim))
+        bad = np.asarray(~finite.all(axis=axes))
+        return f"NaN or infinite entries{index_text(bad, first)}. Remove or repair these records."
+
+    def random_point(
+        self, size: int | tuple[int, ...] | None = None, rng: int | np.random.Generator | None = None
+    ) -> Array:
+        """Draw points for simulations and tests (not private noise): shape (*size, *space.shape).
+
+        Uniform on spheres and shape spaces; elsewhere the exponential of a standard normal vector at the origin.
+        """
+        batch = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+        return self._random(batch, np.random.default_rng(rng))
+
+    @abstractmethod
+    def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Draw a batch of points."""

@@ -1,0 +1,152 @@
+"""What every result shares: it is frozen, says what was promised, and is written, read, checked, drawn and reported.
+
+A result is a release or something computed from releases. All that it does here costs no privacy: it follows from what
+was released.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from dpmanifold.errors import InvalidDataError
+from dpmanifold.facts import facts_table, facts_text
+from dpmanifold.privacy import Promise
+from dpmanifold.records import read_record, write_record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dpmanifold.stats.check import Verification
+
+R = TypeVar("R", bound="Result")
+
+# Rooms above this one, which know results and are found when they are asked for.
+_VERIFY, _REPORT, _SHOW = (
+    "dpmanifold.stats.check:verify",
+    "dpmanifold.report:html_report",
+    "dpmanifold.plots.dispatch:show",
+)
+_FORMATS: dict[str, type[Result]] = {}
+
+
+class Result(ABC):
+    """Something that was released, or that follows from releases alone.
+
+    A class of results names the format of its records: `class Region(Result, format="dpmanifold region 1")`.
+    """
+
+    format: ClassVar[str] = ""
+
+    def __init_subclass__(cls, format: str = "", **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if format:
+            cls.format = format
+            _FORMATS[format] = cls
+
+    if TYPE_CHECKING:
+
+        @property
+        def privacy(self) -> Promise:
+            """What was promised, everything included."""
+
+        @property
+        def private(self) -> bool:
+            """False if a seed or a generator was used, anything was revealed, or the data were declared public."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What it is, in a few words."""
+
+    @property
+    @abstractmethod
+    def is_exact(self) -> bool:
+        """Whether all that it rests on was drawn exactly."""
+
+    @property
+    @abstractmethod
+    def released(self) -> tuple[Any, ...]:
+        """The releases it is made of, each with its steps; a release is itself."""
+
+    @property
+    def number_or_array(self) -> Any:
+        """What an array can hold of it: the released value, or None."""
+        return None
+
+    @abstractmethod
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and texts to show, notes included."""
+
+    @abstractmethod
+    def answers(self) -> dict[str, Any]:
+        """Return what a person reads off it, for machines; None stands for a number that cannot be told."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+
+    @staticmethod
+    @abstractmethod
+    def from_dict(record: dict[str, Any]) -> Result:
+        """Rebuild it from :meth:`to_dict`; what is not written there is refused."""
+
+    # ---------------------------------------------------------------- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON, whole or not at all."""
+        write_record(path, self.to_dict())
+
+    @classmethod
+    def load(cls: type[R], path: str | os.PathLike[str]) -> R:
+        """Read one written by :meth:`save`: a result of this class, or, asked of Result itself, of any."""
+        record = read_record(path)
+        kind = record.get("format") if isinstance(record, dict) else None
+        found = _FORMATS.get(kind) if isinstance(kind, str) else None
+        if cls.format and (found is None or not issubclass(found, cls)):
+            return cls.from_dict(record)  # type: ignore[return-value]  # which refuses it in its own words
+        if found is None:
+            raise InvalidDataError(f"{os.fspath(path)} holds no result of dpmanifold. Give a file written by save.")
+        return found.from_dict(record)  # type: ignore[return-value]
+
+    # ---------------------------------------------------------------- checks and views
+
+    def verify(self) -> Verification:
+        """Recompute whatever it states that can be recomputed, and say what cannot (:func:`dpmanifold.verify`)."""
+        checked: Verification = resolve_name(_VERIFY)(self)
+        return checked
+
+    def picture(self) -> Figure:
+        """Return its picture (:func:`dpmanifold.plots.show`); needs matplotlib."""
+        drawn: Figure = resolve_name(_SHOW)(self)
+        return drawn
+
+    def report(self) -> str:
+        """Return a report for people as one HTML page (:func:`dpmanifold.report.html_report`)."""
+        page: str = resolve_name(_REPORT)(self)
+        return page
+
+    def __repr__(self) -> str:
+        return facts_text(self.title, self.private, self.facts())
+
+    def _repr_html_(self) -> str:
+        return facts_table(self.title, self.private, self.facts())
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """Read any result that was written by its `save`: a Release, Region, Interval or TwoSampleTest.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "mean.json"
+    >>> dpm.private_mean(np.zeros((9, 1)), ball, dpm.PureDP(1.0), units=dpm.EACH_RECORD).save(path)
+    >>> load(path).statistic
+    'mean'
+    """
+    return Result.load(path)

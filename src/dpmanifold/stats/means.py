@@ -1,0 +1,223 @@
+"""The private mean, for one group or by class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmanifold import frechet
+from dpmanifold._check import Array, shown
+from dpmanifold._ids import UnitIds, unit_ids
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet import Records, UnitPoints
+from dpmanifold.mechanisms import Mechanism
+from dpmanifold.noise.source import Rng
+from dpmanifold.privacy import Budget, Promise
+from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.statistic import Header
+from dpmanifold.stats.asking import Terms, ask
+from dpmanifold.stats.curator import Curator, Tally
+from dpmanifold.stats.draws import fresh_bits
+from dpmanifold.stats.inputs import Told, checked_number, checked_units, divide, spend
+from dpmanifold.stats.mean import MEAN
+from dpmanifold.stats.recipes import TOUCHED
+from dpmanifold.stats.records import records_of
+
+
+def private_mean(
+    X: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object,
+    estimand: str | None = None,
+    mechanism: str | Mechanism = "auto",
+    invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
+    project: bool = True,
+    refine: bool = False,
+    shrink: str | None = "auto",
+    arithmetic: str = "auto",
+    budget: Budget | None = None,
+    rng: Rng = None,
+) -> Release:
+    """Release a mean of clipped records under a promise: the Fréchet mean, or another by name (theory 1, 3, 5).
+
+    Parameters
+    ----------
+    X : records, shape (n, *space.shape)
+    ball : public knowledge about where they lie
+    privacy : PureDP, ApproxDP, ZCDP or GDP
+    units : one id per record, all whole numbers or all text, or EACH_RECORD ("each-record"); required
+    estimand : which mean: "frechet" (also if left out); "tangent", the average logarithm at the ball's centre, with
+        less noise on spheres and shapes; "extrinsic", the mean direction or the full Procrustes mean, which needs no
+        ball (:meth:`Ball.whole`). How far they are apart: theory, estimands
+    mechanism : "auto" (exact draws, then the smallest expected noise that keeps the promise), a name or a Mechanism
+    invalid : "raise" (the error describes data: for the curator) or "center" (a bad record counts as the centre)
+    curator : a function that is told, before anything is spent, how many records were clipped or replaced (a
+        :class:`Notice`). That is data about the data, for whoever holds them and nobody else
+    confirm : go on although more than half of the records were clipped or replaced, which is refused otherwise
+    project : move the draw into the ball, which costs nothing and never hurts
+    refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
+        this cannot help (theory section 8); `plan_mean(..., refine=True)` says what to expect
+    shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
+        ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
+        `raw`; None never does
+    arithmetic : "auto" draws ideal noise and rounds it to a public grid, so that no bit of it tells more than the
+        promise allows (theory: exact noise), wherever the mechanism offers that; seeded simulations draw doubles of the
+        same law, which is faster. "exact" insists, "float" draws doubles
+    budget : spend from this budget, before anything is drawn
+    rng : None for a release; a seed or generator for simulations, which marks the result not private
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import SPD
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> ball = Ball(SPD(2), np.eye(2), 2.0, source="textbook")
+    >>> X = SPD(2).random_point(500, rng=0)
+    >>> release = private_mean(X, ball, GDP(1.0), units=EACH_RECORD)
+    >>> release.mechanism, round(release.noise_error(), 4)
+    ('wrapped-gaussian', 0.0128)
+    """
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
+    asked: dict[str, Any] = {
+        "mechanism": mechanism,
+        "estimand": estimand,
+        "refine": refine,
+        "project": project,
+        "shrink": shrink,
+    }
+    return ask(lambda header: MEAN.prepared(header, **asked), X, ball, privacy, terms)
+
+
+def private_means(
+    X: object,
+    labels: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object,
+    classes: Sequence[Any],
+    labels_public: bool = True,
+    estimand: str | None = None,
+    mechanism: str | Mechanism = "auto",
+    invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
+    project: bool = True,
+    refine: bool = False,
+    shrink: str | None = "auto",
+    arithmetic: str = "auto",
+    budget: Budget | None = None,
+    rng: Rng = None,
+) -> dict[Any, Release]:
+    """Release one mean per class under one promise in total (theory section 1).
+
+    Labels are public, and so is which unit has records in which class. If every unit is in one class, classes compose
+    in parallel and each mean gets the whole promise. If units span classes, every class gets the share that lets a unit
+    touch as many of them as any unit does.
+
+    Parameters
+    ----------
+    X, ball, privacy, units, estimand, mechanism, invalid, curator, confirm, project, refine, shrink, arithmetic,
+        budget, rng : as in :func:`private_mean`
+    labels : one class per record
+    classes : the public list of classes; a label outside it is an error
+    labels_public : must be True; private labels need a mechanism of their own
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import PureDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> ball = Ball(Euclidean(1), [0.0], 1.0)
+    >>> X, labels = np.zeros((40, 1)), ["a", "b"] * 20
+    >>> releases = private_means(X, labels, ball, PureDP(1.0), units=EACH_RECORD, classes=["a", "b"])
+    >>> sorted(releases), releases["a"].n, releases["a"].privacy
+    (['a', 'b'], 20, PureDP(epsilon=1.0))
+    """
+    if not labels_public:
+        raise InvalidArgumentError(
+            "labels_public must be True: this release shows which classes have how many units. Private labels are not "
+            "supported."
+        )
+    if not isinstance(ball, Ball):
+        raise InvalidArgumentError(
+            f"ball must be a Ball, got {shown(ball)}. The arguments are (X, labels, ball, privacy)."
+        )
+    told = Terms(units, invalid, curator, confirm).told
+    records = records_of(X, ball, invalid)
+    ids = checked_units(units, len(records))
+    names = list(classes)
+    which = _class_numbers(labels, names, len(records))
+    groups = _points_by_class(records, ball, ids, which, names, told)
+    spans = 1 if ids is None else _most_classes(ids, which, len(names))
+    share = privacy if spans == 1 else divide(privacy, spans)[0]
+    details = {"classes": float(len(names)), TOUCHED: float(spans)}
+    asked: dict[str, Any] = {
+        "mechanism": mechanism, "estimand": estimand, "refine": refine, "project": project, "shrink": shrink,
+        "share": share, "details": details,
+    }  # fmt: skip
+    headers = [Header(ball, len(points), privacy, points.unit, NEIGHBOURS_BY_CLASS, arithmetic) for points in groups]
+    plans = [MEAN.prepared(header, **asked) for header in headers]
+    bits = fresh_bits(rng, ball, arithmetic)
+    spend(budget, privacy, "means by class")
+    return {name: plan.release(points, bits) for name, points, plan in zip(names, groups, plans, strict=True)}
+
+
+def _points_by_class(
+    records: Records, ball: Ball, ids: UnitIds | None, which: Array, names: list[Any], told: Told
+) -> list[UnitPoints]:
+    """Return the points of each class, or say which class is too small. Records are looked at once, for all of them."""
+    if ids is None:
+        _refuse_small(which, names)
+        groups, clipped, replaced = frechet.made_by_class(records, ball, which, len(names))
+    else:
+        # A unit counts once in each class that it has records in: who is averaged are pairs of a unit and a class.
+        pairs = unit_ids(ids.group.astype(np.int64) * len(names) + which, len(which))
+        label = np.asarray(pairs.found) % len(names)
+        _refuse_small(label, names)
+        made = frechet.made_from(records, ball, pairs)
+        groups = [made.points.where(label == number) for number in range(len(names))]
+        clipped, replaced = made.clipped, made.replaced
+    Tally(len(records), clipped, replaced).tell(told.curator, told.confirm)
+    return groups
+
+
+def _most_classes(ids: UnitIds, which: Array, classes: int) -> int:
+    """Return in how many classes a unit has records, at most."""
+    pairs = np.asarray(unit_ids(ids.group.astype(np.int64) * classes + which, len(which)).found)
+    return int(np.bincount(pairs // classes).max(initial=1))
+
+
+def _refuse_small(label: Array, names: list[Any]) -> None:
+    for number, name in enumerate(names):
+        found = int(np.count_nonzero(label == number))
+        if found == 0:
+            raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
+        try:
+            checked_number(found)
+        except InvalidDataError as problem:
+            raise InvalidDataError(f"class {name!r}: {problem}") from problem
+
+
+def _class_numbers(labels: object, names: list[Any], n: int) -> Array:
+    given = np.asarray(labels)
+    if given.shape != (n,):
+        raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got {given.shape}.")
+    if not names or len(set(names)) != len(names):
+        raise InvalidArgumentError(f"classes must be a list of distinct names, got {shown(names)}.")
+    number = {name: i for i, name in enumerate(names)}
+    try:
+        return np.array([number[label] for label in given.tolist()], dtype=np.intp)
+    except KeyError as problem:
+        raise InvalidDataError(
+            f"a label is outside the public classes: {problem}. Add it to classes, or drop its records."
+        ) from None

@@ -1,0 +1,162 @@
+"""What to expect of any private call, before any data is touched: its draws, their noise, or why it is refused."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from dpmanifold._check import positive_int, shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import json_safe
+from dpmanifold.privacy import Promise, cautions
+from dpmanifold.release import EXACT, FLOAT
+from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Statistic, Step, refuse_unknown, statistic_named
+from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
+from dpmanifold.stats.plan import Plan, checked_public
+from dpmanifold.stats.second_moment import SECOND_MOMENT
+from dpmanifold.stats.test import TestPlan
+
+# Conclusions from one release, by the statistic that is released for them.
+_RELEASED_FOR: dict[str, Statistic] = {"region": SECOND_MOMENT, "interval": FOURTH_MOMENT}
+TEST = "test"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a private call would draw, and how far noise would carry it. Public: no data was touched.
+
+    Attributes
+    ----------
+    statistic : what was asked for
+    n, ball, privacy : as they were given; for a test, n is that of both groups together
+    steps : the draws in their order, each with its share of the promise, its scale and its expected error
+    verdict : the outlook in one sentence
+    """
+
+    statistic: str
+    n: int
+    ball: Ball
+    privacy: Promise
+    steps: tuple[Step, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Say what the last draw, which gives the answer, is to be expected to be worth."""
+        last = self.steps[-1]
+        if last.error is None:
+            return f"No error can be stated: noise of scale {last.scale:.3g} ({last.mechanism}) is added."
+        word = "" if last.exact else "at most "
+        part = last.of_range
+        of = "" if part is None else f" ({part:.1%} of the largest value)"
+        said = f"Expect noise of {word}{last.error:.3g}{of} on the {last.statistic} with {last.mechanism}"
+        if part is not None and part >= 0.5:
+            return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
+        return said + ". Clipping and sampling error come on top."
+
+    def sentences(self) -> list[str]:
+        """Return the outlook in words: verdict, and cautions about the promise."""
+        return [self.verdict, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        steps = [{**vars(step), "share": step.share.to_dict(), "of_range": step.of_range} for step in self.steps]
+        return {
+            "statistic": self.statistic,
+            "n": self.n,
+            "privacy": self.privacy.to_dict(),
+            "steps": json_safe(steps),
+            "verdict": self.verdict,
+            "cautions": cautions(self.privacy, self.n),
+        }
+
+    def table(self) -> Table:
+        """Return the draws as a table for a terminal."""
+        title = f"Private {self.statistic} of {self.n:,} units, {self.privacy}"
+        table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
+        table.add_column("draw", overflow="fold")
+        table.add_column("mechanism", overflow="fold")
+        for heading in ("scale", "error", "/largest"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("note", no_wrap=True)
+        for step in self.steps:
+            mark = "" if step.exact else "≤"
+            error = "-" if step.error is None else f"{mark}{step.error:.3g}"
+            part = "-" if step.of_range is None else f"{step.of_range:.1%}"
+            notes = ([] if step.arithmetic == EXACT else [FLOAT]) + ([] if step.covers_timing else ["leaks"])
+            table.add_row(step.statistic, step.mechanism, f"{mark}{step.scale:.3g}", error, part, ", ".join(notes))
+        return table
+
+    def __repr__(self) -> str:
+        console = Console(width=92, record=True, file=io.StringIO())
+        console.print(self.table())
+        return console.export_text() + "\n".join(self.sentences())
+
+
+def plan(
+    n: int | Sequence[int],
+    ball: Ball,
+    privacy: Promise,
+    *,
+    statistic: str | Statistic = "mean",
+    arithmetic: str = "auto",
+    **options: Any,
+) -> Plan | Outlook:
+    """Return what to expect of any private call, or refuse as the call itself would. Touches no data.
+
+    Parameters
+    ----------
+    n : number of units; for a test a pair, the units of each group
+    ball : the public ball
+    privacy : the promise
+    statistic : the name of a statistic ("mean", "variance", "ball", ...; `dpm statistics` lists them), a Statistic, or
+        what is concluded from some: "region", "interval", "test"
+    arithmetic : as in :func:`private_mean`
+    options : what the call takes by keyword besides: `refine`, `coverage`, `about`, `mechanism`; for the mean those of
+        :func:`plan_mean`
+
+    Returns
+    -------
+    a Plan of the mechanisms for a mean; else an Outlook on the draws
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> from dpmanifold.privacy import GDP, PureDP
+    >>> ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5)
+    >>> plan(500, ball, PureDP(1.0)).best.mechanism
+    'riemannian-laplace'
+    >>> [step.statistic for step in plan(500, ball, GDP(1.0), statistic="interval").steps]
+    ['mean', 'variance', 'fourth moment']
+    >>> plan(500, ball, PureDP(1.0), statistic="region")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.PromiseError: privacy PureDP(epsilon=1.0) cannot be kept: regions, intervals and tests
+    need Gaussian noise, which keeps no pure promise. Ask for GDP, ZCDP or ApproxDP.
+    """
+    checked_public(ball, privacy)
+    if statistic == TEST:
+        first, second = _pair(n)
+        header = Header(ball, first + second, privacy, neighbours=NEIGHBOURS_BY_CLASS, arithmetic=arithmetic)
+        return Outlook(TEST, header.n, ball, privacy, TestPlan(header, (first, second), **options).steps())
+    header = Header(ball, positive_int(n, "n", minimum=2), privacy, arithmetic=arithmetic)
+    chosen = _RELEASED_FOR.get(statistic) if isinstance(statistic, str) else None
+    found = statistic_named(statistic) if chosen is None else chosen
+    own: Plan | None = found.own_plan(header, **options)
+    if own is not None:
+        return own
+    name = found.name if chosen is None else str(statistic)
+    refuse_unknown(found, options)
+    return Outlook(name, header.n, ball, privacy, found.prepared(header, **options).steps())
+
+
+def _pair(n: object) -> tuple[int, int]:
+    if not isinstance(n, Sequence) or len(n) != 2:
+        raise InvalidArgumentError(f"n must be a pair for a test, the units of each group, got {shown(n)}.")
+    return positive_int(n[0], "n", minimum=2), positive_int(n[1], "n", minimum=2)

@@ -1,0 +1,83 @@
+"""The second moment about a released mean, of which regions and tests are made (theory section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmanifold import frechet, sensitivity
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.inference import Region
+from dpmanifold.linalg import from_vecd
+from dpmanifold.manifolds.base import shorten
+from dpmanifold.release import Release
+from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared
+from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
+from dpmanifold.stats.moments import Moment
+from dpmanifold.stats.ranges import within
+from dpmanifold.stats.recipes import EITHER, Recipe
+
+# Fixed in advance, as shares of mu^2 (or rho): the mean and the second moment.
+REGION_SHARES = (0.8, 0.2)
+
+
+class SecondMoment(Moment):
+    """The mean of v v', v the normal coordinates at a released mean: with that mean, a confidence region."""
+
+    name, words, kind = "second moment", "second moment about a released mean, for a confidence region", Kind.MATRIX
+    power = 2
+
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+        """Plan the mean and this moment."""
+        return AboutMean(header, REGION_SHARES, (self,), "region", refine, mechanism)
+
+    def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
+        """Bound its change in the Frobenius norm."""
+        return sensitivity.of_second_moment(ball, n, away=away)
+
+    def size(self, ball: Ball) -> int:
+        """Return the entries of a symmetric matrix."""
+        return ball.frame.dim * (ball.frame.dim + 1) // 2
+
+    def exact(self, points: UnitPoints, at: Array, reach: float) -> FloatArray:
+        """Return vecd of the mean of v v'."""
+        frame = points.ball.frame
+        return points.mean_of(
+            lambda block: frechet.outer_products(shorten(frame.log_coords(at, block), reach)), reach**self.power
+        )
+
+    def value(self, numbers: FloatArray, details: dict[str, float]) -> FloatArray:
+        """Return the symmetric matrix."""
+        return from_vecd(numbers)
+
+    def impossible(self, value: FloatArray) -> str:
+        """Say that it is symmetric, where it is not."""
+        return "" if np.array_equal(value, value.T) else f"a {self.name} is symmetric"
+
+    def fits(self, release: Release, reach: float, tail: float) -> bool:
+        """Return whether the eigenvalues lie in [0, R^2] but for noise.
+
+        Symmetric normal noise of scale s on vecd moves them by its operator norm, at most s(sqrt(2 d) + t) but for a
+        probability of 2 exp(-t^2/2): its mean is at most s sqrt(2 d), and it is Lipschitz in the noise.
+        """
+        value = release.value
+        least, most = np.linalg.eigvalsh(value)[[0, -1]]
+        tail += float(np.sqrt(2 * len(value))) * release.scale
+        return within(least, 0.0, reach**2, tail) and within(most, 0.0, reach**2, tail)
+
+    def recipes(self) -> Sequence[Recipe]:
+        """Return: a mean, then this; also in a smaller ball, and for either neighbours."""
+        return moment_recipes(self, REGION_SHARES, gaussian_mean_recipe(), EITHER)
+
+    def conclusion(self, release: Release) -> Region:
+        """Return the region that it is released for."""
+        return Region(release)
+
+
+SECOND_MOMENT = SecondMoment()
+STATISTICS.register(SECOND_MOMENT.name, SECOND_MOMENT)

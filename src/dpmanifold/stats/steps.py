@@ -1,0 +1,29 @@
+"""Draws of points as public numbers foresee them."""
+
+from __future__ import annotations
+
+from dpmanifold.ball import Ball
+from dpmanifold.mechanisms import Calibration, Forecast, Mechanism
+from dpmanifold.release import EXACT, FLOAT
+from dpmanifold.statistic import Statistic, Step
+
+Chosen = tuple[Mechanism, Calibration, Forecast]
+"""A mechanism, its scale and what to expect of it: what :func:`dpmanifold.mechanisms.choose` returns."""
+
+
+def mean_step(statistic: Statistic, ball: Ball, chosen: Chosen) -> Step:
+    """Return the draw of a point by a mechanism; without a ball no error can be stated."""
+    mechanism, calibration, forecast = chosen
+    whole = ball.is_whole
+    return Step(
+        statistic.name,
+        mechanism.name,
+        calibration.privacy,
+        calibration.scale,
+        calibration.rule,
+        None if whole else forecast.mean,
+        None if whole else ball.radius,
+        forecast.exact,
+        mechanism.covers_timing,
+        EXACT if mechanism.offers_exact(ball, calibration) else FLOAT,
+    )

@@ -1,0 +1,140 @@
+"""A private test that two groups have the same Fréchet mean (theory section 7)."""
+
+from __future__ import annotations
+
+from dpmanifold._check import open_fraction
+from dpmanifold._ids import unit_ids
+from dpmanifold.ball import Ball, require_ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.inference import TwoSampleTest
+from dpmanifold.noise.source import Rng
+from dpmanifold.privacy import Budget, Promise
+from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Step
+from dpmanifold.stats.asking import Terms
+from dpmanifold.stats.chain import Chain, gaussian, mean_name
+from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.draws import Bits, fresh_bits, refuse_inexact
+from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare, spend
+from dpmanifold.stats.refine import Refinement, Wanted
+from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
+
+
+def private_test(
+    X: object,
+    Y: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object,
+    level: float = 0.95,
+    refine: bool = False,
+    invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
+    arithmetic: str = "auto",
+    budget: Budget | None = None,
+    rng: Rng = None,
+) -> TwoSampleTest:
+    """Test whether two groups have the same Fréchet mean (theory section 7).
+
+    Who is in which group is public, and nobody is in both: each group's mean and second moment keep the whole promise,
+    shared out as for :func:`private_region`. The noise is part of the test's variance.
+
+    Parameters
+    ----------
+    X, Y : records of the two groups, shapes (n, *space.shape) and (m, *space.shape)
+    ball, privacy, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or
+        GDP
+    units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y
+    level : the confidence of the interval for the distance between the means, in (0, 1)
+    refine : spend a fifth of the promise on one smaller ball for both groups first, found from all units together
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> X, Y = np.zeros((2, 300, 1))
+    >>> private_test(X, Y, Ball(Euclidean(1), [0.0], 1.0), GDP(1.0), units=EACH_RECORD).ball.radius
+    1.0
+    """
+    level = open_fraction(level, "level")
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
+    owners = _paired_units(units, X, Y)
+    first, second = (
+        prepare(records, ball, privacy, ids, invalid, terms.told, f"{name} group")
+        for records, ids, name in zip((X, Y), owners, ("first", "second"), strict=True)
+    )
+    header = Header(ball, len(first) + len(second), privacy, first.unit, NEIGHBOURS_BY_CLASS, arithmetic)
+    plan = TestPlan(header, (len(first), len(second)), refine)
+    bits = fresh_bits(rng, ball, arithmetic)
+    spend(budget, privacy, plan.label)
+    return plan.release((first, second), bits, level)
+
+
+class TestPlan:
+    """A smaller ball for both groups if one was asked for, and a mean and a second moment of each.
+
+    Every choice and every refusal, from public numbers; the header's n is that of both groups together.
+    """
+
+    label = "two-sample test"
+    __test__ = False  # for pytest, which would take it for a test of its own
+
+    def __init__(self, header: Header, counts: tuple[int, int], refine: bool = False) -> None:
+        ball = header.ball
+        require_ball(ball)
+        self.header = header
+        self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, Wanted(mean_name(ball)))
+        rest = self._refinement.rest
+        self._chains = [Chain.make(ball, n, rest, REGION_SHARES, (SECOND_MOMENT,)) for n in counts]
+        for chain in self._chains:
+            refuse_inexact(header.arithmetic, chain.chosen[0], ball, chain.chosen[1])
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return all draws, those of the first group first."""
+        drawn = [step for chain in self._chains for step in chain.steps(self.header.about(chain.n))]
+        return (*self._refinement.steps(), *drawn)
+
+    def release(self, groups: tuple[UnitPoints, UnitPoints], bits: Bits, level: float) -> TwoSampleTest:
+        """Release a second moment of each group. Never raises."""
+        ball = self.header.ball
+        steps = self._refinement.find(groups[0].joined(groups[1]), self.header, bits)
+        suited = [chain.suited(steps) for chain in self._chains]
+        # One ball for both: distances between the means are taken in it.
+        used = suited if all(chain.ball is not ball for chain in suited) else self._chains
+        first, second = (
+            chain.release(
+                points if chain.ball is ball else self._refinement.move(steps, points),
+                self.header.about(chain.n),
+                bits,
+                steps,
+                self._refinement.details,
+            )
+            for chain, points in zip(used, groups, strict=True)
+        )
+        return TwoSampleTest(first, second, level)
+
+
+def _paired_units(units: object, X: object, Y: object) -> tuple[object, object]:
+    """Return the units of each group; a unit in both would not be protected by each group's promise alone."""
+    if is_each_record(units) or units is None:
+        return units, units
+    if not (isinstance(units, (tuple, list)) and len(units) == 2):
+        raise InvalidArgumentError(
+            "units must be EACH_RECORD or a pair: one id per record of X, one id per record of Y."
+        )
+    if any(is_each_record(part) or part is None for part in units):
+        raise InvalidArgumentError(
+            "units must be ids for both groups, or EACH_RECORD alone: one kind of unit for both."
+        )
+    first = unit_ids(units[0], number_of_records(X), "units of X")
+    second = unit_ids(units[1], number_of_records(Y), "units of Y")
+    if first.shares_a_unit(second):
+        raise InvalidArgumentError(
+            "units of X and Y overlap: a unit in both groups would be counted once where it is touched twice. "
+            "Leave such units out of one group."
+        )
+    return first.group, second.group

@@ -1,0 +1,268 @@
+"""A statistic in one file and one line of registration gets plan, release, JSON, verify, CLI, picture and report."""
+
+import json
+from dataclasses import replace
+from importlib import metadata
+
+import numpy as np
+import pytest
+from scipy import stats as laws
+from typer.testing import CliRunner
+
+import dpmanifold as dpm
+from dpmanifold.cli import app
+from dpmanifold.registry import Registry
+from dpmanifold.stats import AveragedStatistic
+from extension import toy_statistic
+from laws.data import in_ball
+
+SHELLS = toy_statistic.register()
+BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="by design")
+PROMISES = [dpm.PureDP(1.0), dpm.ApproxDP(0.5, 1e-6), dpm.ZCDP(0.5), dpm.GDP(1.0)]
+
+
+def records(n=400, ball=BALL):
+    return in_ball(ball, n, np.random.default_rng(0))
+
+
+def release(privacy=PROMISES[3], n=400, **terms):
+    return dpm.private_statistic(
+        records(n), BALL, privacy, statistic="shells", units=terms.pop("units", dpm.EACH_RECORD), **terms
+    )
+
+
+def shares(X, ball=BALL):
+    away = ball.space.dist(ball.center, X)
+    return np.histogram(away, np.linspace(0, ball.radius * (1 + 1e-9), 5))[0] / len(X)
+
+
+@pytest.mark.parametrize("privacy", PROMISES, ids=lambda promise: type(promise).__name__)
+@pytest.mark.parametrize("arithmetic", ["exact", "float"])
+def test_release_is_the_average_with_the_stated_noise(privacy, arithmetic):
+    found = release(privacy, 4000, arithmetic=arithmetic)
+    assert found.statistic == "shells"
+    assert found.value.shape == (4,)
+    assert found.arithmetic == arithmetic
+    assert found.private
+    # Off by more than this with probability 1e-6, by the law that it states itself.
+    assert np.linalg.norm(found.value - shares(records(4000))) < found.noise_quantile(1 - 1e-6)
+    assert dpm.verify(found).ok
+
+
+@pytest.mark.parametrize(("privacy", "law"), [(PROMISES[0], "gamma"), (PROMISES[3], "chi")])
+def test_the_length_of_the_noise_has_the_law_that_is_forecast(privacy, law):
+    """Kolmogorov-Smirnov over 300 seeded draws, false alarm 1e-6; with half the scale it is rejected."""
+    X = records(50)
+    truth = shares(X)
+    drawn = [
+        dpm.private_statistic(X, BALL, privacy, statistic="shells", units=dpm.EACH_RECORD, rng=seed)
+        for seed in range(300)
+    ]
+    lengths = [np.linalg.norm(one.value - truth) for one in drawn]
+    expected = laws.gamma(4, scale=drawn[0].scale) if law == "gamma" else laws.chi(4, scale=drawn[0].scale)
+    wrong = laws.gamma(4, scale=drawn[0].scale / 2) if law == "gamma" else laws.chi(4, scale=drawn[0].scale / 2)
+    assert laws.kstest(lengths, expected.cdf).pvalue > 1e-6
+    assert laws.kstest(lengths, wrong.cdf).pvalue < 1e-6
+    assert drawn[0].noise_error() == pytest.approx(expected.mean(), rel=1e-6)
+
+
+def test_one_unit_moves_the_average_by_no_more_than_the_bound():
+    """The farthest neighbours: a unit that moves from the first shell to the last."""
+    inner = np.repeat(BALL.center[None], 40, axis=0)
+    edge = BALL.space.exp_coords(BALL.center, np.array([[BALL.radius, 0.0]]))
+    other = np.concatenate([edge, inner[1:]])
+    moved = np.linalg.norm(shares(other) - shares(inner))
+    bound = SHELLS.sensitivity(BALL, 40).value
+    assert moved <= bound
+    assert bound == pytest.approx(2 * np.sqrt(0.75) / 40, rel=1e-9)
+
+
+@pytest.mark.parametrize("privacy", PROMISES, ids=lambda promise: type(promise).__name__)
+def test_json_round_trip(privacy, tmp_path):
+    found = release(privacy)
+    found.save(tmp_path / "shells.json")
+    read = dpm.load(tmp_path / "shells.json")
+    assert read.to_dict() == found.to_dict()
+    assert read.verify().ok
+    assert read.answers()["noise_error"] == found.noise_error()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda r: replace(r, scale=r.scale / 2), "scale: stated"),
+        (lambda r: replace(r, scale=r.scale * 2), "scale: stated"),
+        (lambda r: replace(r, value=r.value + 0.01), "does not follow"),
+        (lambda r: replace(r, value=r.value + 1e4, drawn=r.drawn + 1e4), "no noise of that scale"),
+        (lambda r: replace(r, drawn=r.drawn + 2.0**-50), "not multiples"),
+        (lambda r: replace(r, n=r.n + 1), "sensitivity: stated"),
+        (lambda r: replace(r, privacy=dpm.GDP(0.1)), "share of the promise"),
+        (lambda r: replace(r, privacy=dpm.GDP(0.1), share=dpm.GDP(0.1)), "scale: stated"),
+        (lambda r: replace(r, sensitivity=replace(r.sensitivity, proof="docs/theory/mean.md")), "proof"),
+        (lambda r: replace(r, mechanism="laplace"), "mechanism"),
+        (lambda r: replace(r, projected=True), "projected"),
+        (lambda r: replace(r, tol=0.1), "tolerance"),
+        (lambda r: replace(r, neighbours=dpm.release.NEIGHBOURS_BY_CLASS), "neighbours"),
+        (lambda r: replace(r, details={"coverage": 0.5}), "coverage"),
+        (lambda r: replace(r, statistic="variance"), ""),
+        (lambda r: replace(r, value=r.value[:3]), "value"),
+    ],
+)
+def test_verify_catches_what_was_altered(change, words):
+    honest = release()
+    found = dpm.verify(change(honest))
+    assert dpm.verify(honest).ok
+    assert not found.ok
+    assert words in " ".join(found.wrong)
+
+
+def test_a_float_value_too_far_is_caught():
+    honest = release(arithmetic="float")
+    assert dpm.verify(honest).ok
+    assert "no noise of that scale" in " ".join(dpm.verify(replace(honest, value=honest.value + 100)).wrong)
+
+
+@pytest.mark.parametrize("privacy", PROMISES, ids=lambda promise: type(promise).__name__)
+def test_plan_foresees_what_the_release_states(privacy):
+    (step,) = dpm.plan(400, BALL, privacy, statistic="shells").steps
+    found = release(privacy)
+    assert (step.mechanism, step.scale, step.rule, step.share) == (
+        found.mechanism, found.scale, found.rule, found.share,
+    )  # fmt: skip
+    assert step.error == found.noise_error()
+
+
+def test_picture_report_and_notebook():
+    found = release()
+    assert found.picture().texts[0].get_text() == toy_statistic.Shells.words
+    page = found.report()
+    assert "A private shells" in page
+    assert "data:image/png" in page
+    assert "shells" in found._repr_html_()
+    assert "noise error" in repr(found)
+    assert dpm.plots.show(dpm.plan(400, BALL, dpm.GDP(1.0), statistic="shells")).axes
+
+
+def test_command_line(tmp_path):
+    np.save(tmp_path / "x.npy", records())
+    np.save(tmp_path / "center.npy", BALL.center)
+    run = CliRunner().invoke
+    data = [str(tmp_path / "x.npy"), "--space", "sphere", "--units", "each-record"]
+    where = ["--center", "0,0,1", "--radius", "0.6", "--mu", "1"]
+    out, picture, page = tmp_path / "shells.json", tmp_path / "shells.png", tmp_path / "shells.html"
+    files = ["--out", str(out), "--picture", str(picture), "--html", str(page), "--npy", str(tmp_path / "v.npy")]
+    done = run(app, ["release", "shells", *data, *where, *files])
+    assert done.exit_code == 0, done.output
+    assert "Release of a private shells" in done.output
+    assert picture.stat().st_size > 0
+    assert "A private shells" in page.read_text()
+    assert np.array_equal(np.load(tmp_path / "v.npy"), dpm.load(out).value)
+    assert run(app, ["verify", str(out)]).exit_code == 0
+    assert run(app, ["show", str(out)]).exit_code == 0
+    record = json.loads(out.read_text())
+    record["scale"] /= 2
+    del record["answers"]
+    out.write_text(json.dumps(record))
+    assert run(app, ["verify", str(out)]).exit_code == 4
+    planned = run(app, ["plan", "--statistic", "shells", "-n", "400", "--space", "sphere", "--size", "2", *where])
+    assert planned.exit_code == 0, planned.output
+    assert "Expect noise of" in planned.output
+    assert "shells" in run(app, ["statistics"]).output
+
+
+def test_refusals_come_before_the_records_are_seen():
+    class Never:
+        def __len__(self):
+            return 10
+
+        def __array__(self, *args):
+            raise AssertionError("records were looked at")
+
+    ask = {"statistic": "shells", "units": dpm.EACH_RECORD}
+    with pytest.raises(dpm.InvalidArgumentError, match="center and a radius"):
+        dpm.private_statistic(Never(), dpm.Ball.whole(dpm.Sphere(2)), dpm.GDP(1.0), **ask)
+    with pytest.raises(dpm.PromiseError, match="gaussian"):
+        dpm.private_statistic(Never(), BALL, dpm.PureDP(1.0), mechanism="gaussian", **ask)
+    with pytest.raises(dpm.InvalidArgumentError, match="no option"):
+        dpm.private_statistic(Never(), BALL, dpm.PureDP(1.0), colour="red", **ask)
+    with pytest.raises(dpm.InvalidArgumentError, match="statistic must be one of"):
+        dpm.private_statistic(Never(), BALL, dpm.PureDP(1.0), statistic="shadow", units=dpm.EACH_RECORD)
+
+
+def test_a_budget_is_spent_under_the_statistics_name():
+    budget = dpm.Budget(dpm.GDP(1.0))
+    release(dpm.GDP(1.0), budget=budget)
+    with pytest.raises(dpm.BudgetError):
+        release(dpm.GDP(1.0), budget=budget)
+
+
+def test_units_count_once():
+    found = release(units=np.repeat(np.arange(100), 4))
+    assert (found.n, found.unit) == (100, "unit")
+    assert dpm.verify(found).ok
+
+
+class Broken(AveragedStatistic):
+    """What an author can get wrong."""
+
+    name, words, kind = "broken", "broken", toy_statistic.Kind.NUMBER
+
+    def __init__(self, per_unit):
+        self.make = per_unit
+
+    def per_unit(self, block, ball):
+        return self.make(block)
+
+    def bound(self, ball):
+        return 1.0
+
+
+def header(n=50):
+    return dpm.statistic.Header(BALL, n, dpm.GDP(1.0))
+
+
+def test_a_map_that_mixes_units_or_has_the_wrong_shape_is_refused():
+    with pytest.raises(dpm.InvalidArgumentError, match="each point by itself"):
+        Broken(lambda block: np.full((len(block), 1), block[:, 0].sum())).prepared(header())
+    with pytest.raises(dpm.InvalidArgumentError, match="must return shape"):
+        Broken(lambda block: block).prepared(header())
+    Broken(lambda block: block[:, :1]).prepared(header())
+
+
+def test_what_is_too_long_not_finite_or_fails_counts_for_that_unit_alone():
+    """One bad unit moves the average by no more than the bound, whatever the map does with it."""
+
+    def map_of(block):
+        if (block[:, 0] > 0.5).any():
+            raise ValueError("a record that fails")
+        return np.where(block[:, 0] < -0.5, np.nan, 1e300 * block[:, 1])[:, None]
+
+    broken, points = Broken(map_of), BALL.frame.random_point(40, rng=0)
+    together = broken.vectors(points, BALL)
+    alone = np.concatenate([broken.vectors(point[None], BALL) for point in points])
+    assert np.array_equal(together, alone)
+    assert np.abs(together).max() <= 1
+    assert (together[np.abs(points[:, 0]) > 0.5] == 0).all()
+
+
+# -------------------------------------------------------------------- from another distribution
+
+
+def test_a_statistic_by_entry_point(monkeypatch, tmp_path):
+    """A registry asks the entry points once, where a name is not known; no line of the script registers anything."""
+    point = metadata.EntryPoint("near centre", "extension.toy_statistic:NEAR_CENTRE", "dpmanifold.statistics")
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == point.group else [])
+    fresh = Registry("statistic", "dpmanifold.statistics")
+    for name in dpm.STATISTICS.names():
+        fresh.register(name, dpm.STATISTICS.get(name))
+    for module in (dpm.statistic, dpm.release, dpm.stats.recipes):
+        monkeypatch.setattr(module, "STATISTICS", fresh)
+    X = records(2000)
+    found = dpm.private_statistic(X, BALL, dpm.PureDP(1.0), statistic="near-centre", units=dpm.EACH_RECORD)
+    assert abs(found.value - (BALL.space.dist(BALL.center, X) <= 0.3).mean()) < found.noise_quantile(1 - 1e-6)
+    found.save(tmp_path / "near.json")
+    read = dpm.load(tmp_path / "near.json")
+    assert read.verify().ok
+    assert read.picture().axes[0].get_xlabel() == toy_statistic.NearCentre.words
+    assert "A private near centre" in read.report()
+    assert "near centre" in fresh.names()
