@@ -12,14 +12,13 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 $(READY): pyproject.toml papers/pyproject.toml CMakeLists.txt $(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --editable ./papers
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,docs]" --editable ./papers
 	touch $(READY)
 
 demo: $(READY)
 	$(BIN)/dpm demo
 
 docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	npm ci --silent --prefix tools/pages
 	$(BIN)/mkdocs build --strict
 	$(BIN)/python tools/pages/offline.py site
