@@ -12,8 +12,10 @@ from dpmanifold import (
     KendallShapes,
     Sphere,
     frechet,
+    linalg,
 )
 from dpmanifold.frechet.solver import _Gradient, fixed_steps
+from dpmanifold.linalg.native import library, passes
 from laws.data import hostile, in_ball
 
 SPACES = [
@@ -306,6 +308,48 @@ def test_the_order_of_records_does_not_show(space):
         return [result.tobytes() for result in results]
 
     assert bits(order) == bits(np.arange(1500))
+
+
+@pytest.mark.parametrize("space", DIFFERENT, ids=repr)
+def test_instruction_sets_agree_within_the_tolerance(space):
+    """Every level's mean has a gradient of at most tol: two of them are as far apart as two such points may be."""
+    ball = ball_of(space, 0.8, large=1.0)
+    X = in_ball(ball, 1500, np.random.default_rng(0))
+    found = []
+    for level in linalg.backends():
+        with linalg.backend(level):
+            found.append(frechet.mean(X, ball))
+    low, _ = space.hessian_bounds(2 * ball.effective_radius)
+    for result in found[1:]:
+        away = float(ball.frame.dist(found[0].in_frame, result.in_frame))
+        # Twice the distance of such a point from the mean, and twice the rounding of the records' own maps.
+        maps = ball.space.dist_error(ball.center, ball.radius) + ball.frame.dist_error(ball.frame.origin, ball.radius)
+        assert away <= 2 * (result.tol / low + maps)
+
+
+@pytest.mark.skipif(not linalg.available(), reason="the compiled kernels are not installed")
+@pytest.mark.parametrize("space", DIFFERENT, ids=repr)
+def test_threads_and_blocks_do_not_show(space, monkeypatch):
+    ball = ball_of(space, 0.8, large=1.0)
+    rng = np.random.default_rng(0)
+    X, units = in_ball(ball, 1500, rng), rng.integers(0, 30, 1500)
+    handle, _ = library.current()
+    before = handle.dpm_get_num_threads()
+
+    def bits():
+        both = frechet.mean(X, ball).in_frame, frechet.unit_points(X, ball, units).array()
+        return [result.tobytes() for result in both]
+
+    expected = bits()
+    monkeypatch.setattr(passes, "_WORTH_A_THREAD", 1.0)
+    try:
+        for threads, block in ((1, 64), (2, 300), (2, 4096), (3, 50_000), (2, 4_194_304)):
+            handle.dpm_set_num_threads(threads)
+            monkeypatch.setattr("dpmanifold.manifolds.base._PASS_BLOCK", block)
+            monkeypatch.setattr("dpmanifold.frechet.solver._BLOCK", 8 * block)
+            assert bits() == expected
+    finally:
+        handle.dpm_set_num_threads(before)
 
 
 @pytest.mark.parametrize("space", [Sphere(2), Hyperbolic(3), SPD(3, metric="riemann"), KendallShapes(5)], ids=repr)

@@ -15,7 +15,6 @@ from dpmanifold import (
     Ball,
     Euclidean,
     Hyperbolic,
-    KendallShapes,
     PureDP,
     Release,
     Sphere,
@@ -32,17 +31,10 @@ from dpmanifold.inference import TwoSampleTest
 from dpmanifold.linalg import backend, backends
 from dpmanifold.mechanisms import MECHANISMS, attempt, get
 from dpmanifold.records import record_from_text
+from laws import spaces
 from laws.data import in_ball
 
-BALLS = [
-    Ball(Euclidean(1), [1e4], 2.0),
-    Ball(Euclidean(3), [1.0, 2.0, 3.0], 2.0, source="a range"),
-    Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6),
-    Ball(Hyperbolic(2), Hyperbolic(2).random_point(rng=1), 1.0),
-    Ball(KendallShapes(5), KendallShapes(5).random_point(rng=1), 0.3),
-    Ball(SPD(3), np.diag([3.0, 2.0, 1.0]), 1.5),
-    Ball(SPD(2, metric="riemann"), np.diag([3.0, 1.0]), 1.0),
-]
+BALLS = [Ball(Euclidean(1), [1e4], 2.0), *spaces.BALLS]
 # A flat space, a sphere and matrices by default; the others take the same ways, in the slow tier.
 USUAL = [
     ball if number in (1, 2, 5) else pytest.param(ball, marks=pytest.mark.slow) for number, ball in enumerate(BALLS)

@@ -190,6 +190,8 @@ def test_refusals_name_the_remedy_and_spend_nothing():
         with pytest.raises(PromiseError, match="Ask for GDP"):
             function(X, ball, PureDP(1.0), units=EACH_RECORD, budget=budget)
         with pytest.raises(InvalidArgumentError, match="units must say"):
+            function(X, ball, GDP(1.0), units=None, budget=budget)
+        with pytest.raises(TypeError, match="'units'"):
             function(X, ball, GDP(1.0), budget=budget)
         with pytest.raises(InvalidDataError, match="at least 2 units"):
             function(X[:1], ball, GDP(1.0), units=EACH_RECORD, budget=budget)

@@ -16,7 +16,6 @@ from dpmanifold import (
     Budget,
     BudgetError,
     Euclidean,
-    Hyperbolic,
     InvalidArgumentError,
     InvalidDataError,
     KendallShapes,
@@ -35,15 +34,8 @@ from dpmanifold import (
 from dpmanifold.linalg import backend, backends
 from dpmanifold.noise import source as source_room
 from laws.data import in_ball
+from laws.spaces import BALLS
 
-BALLS = [
-    Ball(Euclidean(3), [1.0, 2.0, 3.0], 2.0, source="a range"),
-    Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6),
-    Ball(Hyperbolic(2), Hyperbolic(2).random_point(rng=1), 1.0),
-    Ball(KendallShapes(5), KendallShapes(5).random_point(rng=1), 0.3),
-    Ball(SPD(3), np.diag([3.0, 2.0, 1.0]), 1.5),
-    Ball(SPD(2, metric="riemann"), np.diag([3.0, 1.0]), 1.0),
-]
 PROMISES = [PureDP(1.0), ApproxDP(0.5, 1e-6), ZCDP(0.5), GDP(1.0)]
 
 
@@ -449,7 +441,12 @@ def test_bad_input_draws_and_spends_nothing(forbidden):
     budget = Budget(PureDP(10.0))
     call = {"units": EACH_RECORD, "budget": budget}
     cases = [
-        (InvalidArgumentError, "units must say who owns", lambda: private_mean(X, ball, PureDP(1.0), budget=budget)),
+        (TypeError, "'units'", lambda: private_mean(X, ball, PureDP(1.0), budget=budget)),
+        (
+            InvalidArgumentError,
+            "units must say who owns",
+            lambda: private_mean(X, ball, PureDP(1.0), units=None, budget=budget),
+        ),
         (
             InvalidArgumentError,
             "units must have shape",

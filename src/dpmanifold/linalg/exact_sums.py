@@ -15,6 +15,9 @@ from dpmanifold.errors import InvalidArgumentError
 _BITS, _HALF = 62, 31
 _LOW = (1 << _HALF) - 1
 
+# Exponents of powers of two that are doubles, with a margin.
+_FACTOR = 1000
+
 # Records that one sum takes; beyond it a word could overflow.
 MOST_RECORDS = 2**31
 
@@ -92,8 +95,14 @@ class ExactSum:
 
     def _halves(self, values: FloatArray) -> tuple[IntArray, IntArray]:
         """Return the integers of vectors, split into multiples of 2^31 and what is left, at least 0."""
-        inside = np.fmax(np.fmin(values, self.bound), -self.bound)  # these two drop what is not a number
-        whole = np.ldexp(inside, self.shift).astype(np.int64)  # toward zero
+        # These two drop what is not a number; a power of two rounds nothing, and is faster as a factor than in ldexp.
+        scaled = np.fmin(values, self.bound)
+        np.fmax(scaled, -self.bound, out=scaled)
+        if abs(self.shift) <= _FACTOR:
+            scaled *= math.ldexp(1.0, self.shift)
+        else:
+            np.ldexp(scaled, self.shift, out=scaled)
+        whole = scaled.astype(np.int64)  # toward zero
         return whole >> _HALF, whole & _LOW
 
     def merge(self, other: ExactSum) -> None:

@@ -17,8 +17,8 @@ from dpmanifold.plots.planning import plan
 from dpmanifold.plots.ranges import interval
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind
+from dpmanifold.stats.mean_plan import Plan
 from dpmanifold.stats.outlook import Outlook
-from dpmanifold.stats.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from dpmanifold.mechanisms import get
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import ball_line, mark_of_ball, promise_text
 from dpmanifold.privacy import Promise
-from dpmanifold.stats.plan import Plan, PlanRow, plan_mean
+from dpmanifold.stats.mean_plan import Plan, PlanRow, plan_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

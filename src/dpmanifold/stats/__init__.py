@@ -9,9 +9,9 @@ from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold.stats.interval import private_interval
+from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
 from dpmanifold.stats.means import private_mean, private_means
 from dpmanifold.stats.outlook import Outlook, plan
-from dpmanifold.stats.plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
 from dpmanifold.stats.region import private_region
 from dpmanifold.stats.test import private_test
 from dpmanifold.stats.variance import private_variance

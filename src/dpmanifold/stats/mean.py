@@ -22,7 +22,7 @@ from dpmanifold.stats.ball import grid_of_point, recalibrated
 from dpmanifold.stats.draws import Bits, draw_mean, refuse_inexact, stated, timing_of, tolerance_of
 from dpmanifold.stats.grids import follows
 from dpmanifold.stats.inputs import checked_flag
-from dpmanifold.stats.plan import Plan, plan_mean
+from dpmanifold.stats.mean_plan import Plan, plan_mean
 from dpmanifold.stats.ranges import ROUNDING, baseline_faults, is_beyond, rounding_of
 from dpmanifold.stats.recipes import CLASSES, MOST_CLASSES, Recipe, classes_touched
 from dpmanifold.stats.refine import SKIPPED, Refinement, Wanted, in_smaller_ball

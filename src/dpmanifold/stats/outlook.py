@@ -19,7 +19,7 @@ from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Statistic, Step, refuse_unknown, statistic_named
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
-from dpmanifold.stats.plan import Plan, checked_public
+from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.second_moment import SECOND_MOMENT
 from dpmanifold.stats.test import TestPlan
 
