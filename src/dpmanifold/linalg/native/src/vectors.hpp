@@ -75,11 +75,12 @@ DPM_INLINE Ints hyperbolic_log(Vec* q, const Vec* p, int size, double bound) {
         square += q[i] * q[i];
     }
     const Vec s = square_root(square), root = square_root(1.0 + square);
-    const Vec t = logarithm(s + root);
+    const Ints far = ~(square < 1e300) | ~(other < 1e150);  // the logarithm takes numbers alone
+    const Vec t = logarithm(select(far, broadcast(1.0), s + root));
     const Vec series = 1.0 - square * (1.0 / 6.0 - square * (3.0 / 40.0));
     const Vec weight = select(s > UNCLEAR, t / larger(s, broadcast(1e-300)), series) * cut(t, bound);
     for (int i = 1; i < size; ++i) q[i] *= weight;
-    return ~(square < 1e300) | ~(other < 1e150);
+    return far;
 }
 
 long run_gradient(const Gradient* given, long first_chunk, long last_chunk, void* memory) {
