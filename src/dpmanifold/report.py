@@ -87,7 +87,7 @@ Two data sets count as neighbours if one differs from the other so: {html.escape
 <h2>How to check it</h2>
 {_check(checked)}
 <p>{_arithmetic(result, checked)} Not covered by the promise: running time ({html.escape(base.timing)}).
-{html.escape(_in_no_error(result))}</p>
+{_tried(lambda: html.escape(_in_no_error(result)), "")}</p>
 <details><summary>The record, with every digit</summary><pre>{record}</pre></details>
 <footer>dpmanifold {html.escape(base.version)}</footer>
 </body></html>
