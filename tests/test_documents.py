@@ -1,10 +1,13 @@
 """What the documents show must run, and the bare package must not need more than it says."""
 
+import importlib
 import importlib.util
 import pathlib
+import pkgutil
 import re
 import subprocess
 import sys
+import types
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -53,11 +56,31 @@ def test_every_page_is_on_the_site():
 
 def test_markdown_is_at_most_120_characters_wide():
     """But for rows of tables, which cannot be broken, and the papers' pages, which are written by a program."""
-    for page in pages():
+    for page in [ROOT / "CHANGELOG.md", *pages()]:
         if page.parent.name == "papers":
             continue
-        for number, line in enumerate(page.read_text().splitlines(), 1):
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
             assert len(line) <= 120 or line.startswith("|"), f"{page.name}, line {number}: {len(line)} characters"
+
+
+def test_every_public_name_is_on_a_reference_page():
+    """By itself, or with the room that it is of."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in sorted(ROOT.glob("docs/reference/*.md")))
+    shown = re.findall(r"^::: (dpmanifold[.\w]*)$", text, re.MULTILINE)
+    known = set()
+    for place in shown:
+        item = pkgutil.resolve_name(place)
+        names = getattr(item, "__all__", None) or [name for name in vars(item) if not name.startswith("_")]
+        known |= {id(getattr(item, name)) for name in names} if isinstance(item, types.ModuleType) else {id(item)}
+    missing = []
+    for room in ("", ".manifolds", ".inference", ".stats", ".noise", ".mechanisms", ".privacy", ".sensitivity"):
+        module = importlib.import_module("dpmanifold" + room)
+        missing += [
+            f"{module.__name__}.{name}"
+            for name in module.__all__
+            if not (isinstance(getattr(module, name), types.ModuleType | str) or id(getattr(module, name)) in known)
+        ]
+    assert missing == []
 
 
 def test_a_page_that_loads_from_elsewhere_is_found():

@@ -1,12 +1,14 @@
-"""Things that are found by name: spaces, statistics, mechanisms, loaders. The library's own, and those of others.
+"""Things that are found by name: the library's own, and those of others.
 
-Another distribution adds one by an entry point in the group that the registry names (`dpmanifold.spaces`,
-`dpmanifold.statistics`, `dpmanifold.mechanisms`, `dpmanifold.loaders`); a script by one call of `register`. Entry
-points are loaded when a name is not known, or when all names are asked for: never to find what the library has itself.
+Another distribution adds one by an entry point in the group that the registry names: `dpmanifold.spaces`,
+`dpmanifold.statistics`, `dpmanifold.mechanisms`, `dpmanifold.loaders`, `dpmanifold.pictures`, `dpmanifold.readers`,
+`dpmanifold.papers`; a script by one call of `register`. Entry points are loaded when a name is not known, or when all
+names are asked for: never to find what the library has itself. A name that is registered already keeps its meaning.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from importlib import metadata
 from typing import Generic, TypeVar
@@ -44,21 +46,19 @@ class Registry(Generic[T]):
         self._items: dict[str, T] = {}
         self._foreign: set[str] = set()
         self._complete = False
+        self._lock = threading.Lock()
+        self._here = threading.local()
 
     def register(self, name: str, item: T) -> T:
         """Add an item under a name that is still free, and return it.
 
         Raises InvalidArgumentError for a name that is taken: what a name means never changes.
         """
-        if self._kind is not None and not isinstance(item, self._kind):
-            raise InvalidArgumentError(
-                f"the {self._what} {name!r} must be an instance of {self._kind.__name__}, got {shown(item)}."
-            )
-        if not (isinstance(name, str) and name.isprintable() and name):
-            raise InvalidArgumentError(f"name of a {self._what} must be a text that can be printed, got {shown(name)}.")
-        if self._items.get(name, item) is not item:
-            raise InvalidArgumentError(f"there is already a {self._what} {name!r}: register it under another name.")
-        self._items[name] = item
+        self._check(name, item)
+        with self._lock:
+            if self._items.get(name, item) is not item:
+                raise InvalidArgumentError(f"there is already a {self._what} {name!r}: register it under another name.")
+            self._items[name] = item
         return item
 
     def get(self, name: object) -> T:
@@ -92,21 +92,61 @@ class Registry(Generic[T]):
     def __contains__(self, name: object) -> bool:
         return self.find(name) is not None
 
+    def _check(self, name: object, item: object) -> None:
+        if self._kind is not None and not isinstance(item, self._kind):
+            raise InvalidArgumentError(
+                f"the {self._what} {name!r} must be an instance of {self._kind.__name__}, got {shown(item)}."
+            )
+        if not (isinstance(name, str) and name.isprintable() and name):
+            raise InvalidArgumentError(f"name of a {self._what} must be a text that can be printed, got {shown(name)}.")
+
     def _load(self) -> None:
-        """Add what other distributions offer, once. One that cannot be loaded is named, with its error."""
-        if self._complete:
+        """Add what other distributions offer: all of it, or nothing and an error that names what is wrong.
+
+        No lock is held while their modules are imported, which may register things themselves: threads that come here
+        together all load, and the first to finish adds.
+        """
+        if self._complete or getattr(self._here, "loading", False):
             return
-        self._complete = True
+        self._here.loading = True
+        try:
+            offered = {name: self._loaded(point) for name, point in self._offers().items()}
+        finally:
+            self._here.loading = False
+        with self._lock:
+            if not self._complete:
+                for name, item in offered.items():
+                    if name not in self._items:
+                        self._items[name] = item
+                        self._foreign.add(name)
+                self._complete = True
+
+    def _offers(self) -> dict[str, metadata.EntryPoint]:
+        """Return the entry points by name, without names that are registered here; two that differ are refused."""
+        offers: dict[str, metadata.EntryPoint] = {}
         for point in metadata.entry_points(group=self._group):
             if point.name in self._items:
                 continue
-            try:
-                item = point.load()
-            except Exception as problem:
-                self._complete = False
+            other = offers.setdefault(point.name, point)
+            if other.value != point.value:
                 raise InvalidArgumentError(
-                    f"the {self._what} {point.name!r} ({point.value}) cannot be loaded: {problem}. Repair or remove "
-                    "the distribution that offers it."
-                ) from problem
-            self.register(point.name, item)
-            self._foreign.add(point.name)
+                    f"the {self._what} {point.name!r} is offered twice, by {_offer(other)} and by {_offer(point)}. "
+                    "Remove one of the two distributions."
+                )
+        return offers
+
+    def _loaded(self, point: metadata.EntryPoint) -> T:
+        try:
+            item: T = point.load()
+            self._check(point.name, item)
+        except Exception as problem:
+            raise InvalidArgumentError(
+                f"the {self._what} {point.name!r} of {_offer(point)} cannot be loaded: {str(problem).rstrip('.')}. "
+                "Repair or remove the distribution that offers it."
+            ) from problem
+        return item
+
+
+def _offer(point: metadata.EntryPoint) -> str:
+    """Return who offers it, and where it lies there."""
+    return f"{point.dist.name} ({point.value})" if point.dist is not None else point.value

@@ -21,7 +21,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.facts import array_text
 from dpmanifold.privacy import in_plain_words
 from dpmanifold.release import NO_ERROR, Release
-from dpmanifold.result import Result
+from dpmanifold.result import Result, serves
 from dpmanifold.statistic import Kind
 from dpmanifold.stats import verify
 from dpmanifold.stats.check import Verification
@@ -48,6 +48,7 @@ _ELSEWHERE = ("promise", "ball", "not covered")
 _SIMULATED = " A SEEDED SIMULATION FOUND IT."
 
 
+@serves("report")
 def html_report(result: Result) -> str:
     """Return a report as one HTML page.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from pkgutil import resolve_name
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import facts_table, facts_text
 from dpmanifold.privacy import Promise
 from dpmanifold.records import read_record, write_record
@@ -23,13 +23,21 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="Result")
 
-# Rooms above this one, which know results and are found when they are asked for.
-_VERIFY, _REPORT, _SHOW = (
-    "dpmanifold.stats.check:verify",
-    "dpmanifold.report:html_report",
-    "dpmanifold.plots.dispatch:show",
-)
+_Method = TypeVar("_Method", bound=Callable[[Any], Any])
+
+# What rooms above this one do with a result. They say so themselves when the package is imported.
+_FROM_ABOVE: dict[str, Callable[[Any], Any]] = {}
 _FORMATS: dict[str, type[Result]] = {}
+
+
+def serves(method: str) -> Callable[[_Method], _Method]:
+    """Mark the function of a room above that a method of results calls: "verify", "picture" or "report"."""
+
+    def marked(function: _Method) -> _Method:
+        _FROM_ABOVE[method] = function
+        return function
+
+    return marked
 
 
 class Result(ABC):
@@ -44,6 +52,12 @@ class Result(ABC):
         super().__init_subclass__(**rest)
         if format:
             cls.format = format
+            known = _FORMATS.setdefault(format, cls)
+            # A class that is defined again by its own module, as when that is reloaded, replaces itself.
+            if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise InvalidArgumentError(
+                    f"format must be new, got {format!r}, which records of {known.__name__} have: name another one."
+                )
             _FORMATS[format] = cls
 
     if TYPE_CHECKING:
@@ -115,17 +129,17 @@ class Result(ABC):
 
     def verify(self) -> Verification:
         """Recompute whatever it states that can be recomputed, and say what cannot (:func:`dpmanifold.verify`)."""
-        checked: Verification = resolve_name(_VERIFY)(self)
+        checked: Verification = _FROM_ABOVE["verify"](self)
         return checked
 
     def picture(self) -> Figure:
         """Return its picture (:func:`dpmanifold.plots.show`); needs matplotlib."""
-        drawn: Figure = resolve_name(_SHOW)(self)
+        drawn: Figure = _FROM_ABOVE["picture"](self)
         return drawn
 
     def report(self) -> str:
         """Return a report for people as one HTML page (:func:`dpmanifold.report.html_report`)."""
-        page: str = resolve_name(_REPORT)(self)
+        page: str = _FROM_ABOVE["report"](self)
         return page
 
     def __repr__(self) -> str:

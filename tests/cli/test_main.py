@@ -45,3 +45,18 @@ def test_bad_arguments_exit_with_2_and_a_remedy(changed, words):
     assert result.exit_code == 2
     assert words in result.output
     assert "Traceback" not in result.output
+
+
+def test_version_says_that_an_outdated_library_is_not_used(monkeypatch, tmp_path):
+    from dpmanifold.linalg.native import library
+
+    monkeypatch.setattr(library, "_LIBRARY", None)
+    if library._PATH.exists() and library.load(library._PATH) is not None:
+        monkeypatch.setattr(library, "_VERSION", library._VERSION + 1)
+        words = " ".join(run(app, ["--version"]).output.split())
+        assert f"is of version {library._VERSION - 1}, not {library._VERSION}, and is not used" in words
+        assert "reinstall dpmanifold, or run make kernels" in words
+    monkeypatch.setattr(library, "_PATH", tmp_path / "broken.so")
+    assert "kernels are not installed" in " ".join(run(app, ["--version"]).output.split())
+    library._PATH.write_bytes(b"no library")
+    assert "cannot be loaded, and is not used" in " ".join(run(app, ["--version"]).output.split())

@@ -11,7 +11,7 @@ def offer(monkeypatch):
     """Return a function that has an item offered to a registry by an entry point of another distribution."""
 
     def offered(registry, name, item):
-        point = types.SimpleNamespace(name=name, value="toy:item", load=lambda: item)
+        point = types.SimpleNamespace(name=name, dist=None, value="toy:item", load=lambda: item)
         known = metadata.entry_points
 
         def entry_points(**selection):

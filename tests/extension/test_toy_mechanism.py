@@ -5,7 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -190,3 +190,22 @@ def test_an_entry_point_of_another_distribution_is_found(tmp_path):
         found[name] = [row["name"] for row in json.loads(said)]
     assert found["with"] == [*found["without"], "cube-laplace"]
     assert issubclass(CubeLaplace, Mechanism)
+
+
+def test_one_that_cannot_be_hashed_and_changes_is_asked_anew():
+    """A plain dataclass has no hash; and a forecast that was true of an object may not be true of it any more."""
+
+    @dataclass
+    class Changing(CubeLaplace):
+        name: str = "changing-cube"
+        stretch: float = 1.0
+
+        def forecast(self, ball, n, calibration):
+            return super().forecast(ball, n, replace(calibration, scale=self.stretch * calibration.scale))
+
+    mechanism = Changing()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(mechanism)
+    before = choose(mechanism, BALL, 400, dpm.PureDP(1.0))[2].mean
+    mechanism.stretch = 2.0
+    assert choose(mechanism, BALL, 400, dpm.PureDP(1.0))[2].mean == pytest.approx(2 * before)

@@ -48,8 +48,8 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        missing = "" if linalg.available() else ": the compiled kernels are not installed"
-        say(f"dpmanifold {__version__} ({linalg.level()}{missing})")
+        problem = linalg.why_not_available()
+        say(f"dpmanifold {__version__} ({linalg.level()}{f': {problem}' if problem else ''})")
         raise typer.Exit
 
 

@@ -21,7 +21,7 @@ from dpmanifold.linalg.fused import (
     whitened_log_sum,
 )
 from dpmanifold.linalg.log_sums import LogSums, clipped_log_sums, gradient_sums, whitened_triangles
-from dpmanifold.linalg.native import available, backend, backends, level
+from dpmanifold.linalg.native import available, backend, backends, level, why_not_available
 from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.symmetric import (
     congruence,
@@ -80,4 +80,5 @@ __all__ = [
     "whitened_log_norm",
     "whitened_log_sum",
     "whitened_triangles",
+    "why_not_available",
 ]

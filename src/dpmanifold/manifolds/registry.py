@@ -27,6 +27,8 @@ _LARGEST_SPACE = 2_000
 _LONGEST_TEXT = 200
 
 SPACES: Registry[type[Manifold]] = Registry("space", "dpmanifold.spaces")
+"""All classes of spaces by name, those of other distributions last."""
+
 SPACES.register("Euclidean", Euclidean)
 SPACES.register("Sphere", Sphere)
 SPACES.register("Hyperbolic", Hyperbolic)

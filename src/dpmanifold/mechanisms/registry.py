@@ -123,13 +123,21 @@ def _calibrated(
         return str(problem)
 
 
-# A function of public numbers: the same question is often asked again, and a release asks it twice.
-@lru_cache(maxsize=1024)
 def _forecast(mechanism: Mechanism, ball: Ball, n: int, calibration: Calibration) -> Forecast | str:
+    # The library's own never change. Another one may, and need not be hashable.
+    own = any(mechanism is one for one in _OWN)
+    return (_remembered_forecast if own else _new_forecast)(mechanism, ball, n, calibration)
+
+
+def _new_forecast(mechanism: Mechanism, ball: Ball, n: int, calibration: Calibration) -> Forecast | str:
     try:
         return mechanism.forecast(ball, n, calibration)
     except (InvalidArgumentError, PromiseError) as problem:
         return str(problem)
+
+
+# A function of public numbers: the same question is often asked again, and a release asks it twice.
+_remembered_forecast = lru_cache(maxsize=1024)(_new_forecast)
 
 
 def checked_estimand(estimand: object) -> str | None:

@@ -1,6 +1,7 @@
 """The probability laws of the noise and their exact samplers (theory section 4). No Markov chains."""
 
 from dpmanifold.noise.exact import grid_of, likeliest, noisy_number, noisy_vector
+from dpmanifold.noise.exact_samplers import ExactSampler, register_exact_sampler
 from dpmanifold.noise.gaussian import RiemannianGaussian
 from dpmanifold.noise.gradient import GradientLaw
 from dpmanifold.noise.laplace import RiemannianLaplace
@@ -9,6 +10,7 @@ from dpmanifold.noise.source import RandomSource, SimulationSource, SystemSource
 from dpmanifold.noise.wrapped import WrappedGaussian, WrappedLaplace
 
 __all__ = [
+    "ExactSampler",
     "GradientLaw",
     "RadialLaw",
     "RandomSource",
@@ -23,4 +25,5 @@ __all__ = [
     "likeliest",
     "noisy_number",
     "noisy_vector",
+    "register_exact_sampler",
 ]

@@ -16,6 +16,7 @@ from dpmanifold.plots.pictures import picture_of_mean
 from dpmanifold.plots.planning import plan
 from dpmanifold.plots.ranges import interval
 from dpmanifold.release import Release
+from dpmanifold.result import serves
 from dpmanifold.statistic import Kind
 from dpmanifold.stats.mean_plan import Plan
 from dpmanifold.stats.outlook import Outlook
@@ -28,6 +29,7 @@ _BY_KIND: dict[Kind, Callable[[Release], Figure]] = {
 }  # fmt: skip
 
 
+@serves("picture")
 def show(result: object) -> Figure:
     """Draw any result: a release, what `private_means` returned, a region, an interval, a test or a plan.
 

@@ -12,7 +12,7 @@ from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
-from dpmanifold.result import Result
+from dpmanifold.result import Result, serves
 from dpmanifold.stats.examine import Findings, examine
 
 R = TypeVar("R")
@@ -84,6 +84,7 @@ class Verification:
         return "\n".join([*lines, WHAT_WOULD])
 
 
+@serves("verify")
 def verify(release: Result) -> Verification:
     """Recompute whatever a result states that can be recomputed, and say what cannot. Touches no data.
 

@@ -6,6 +6,6 @@ OMP_NUM_THREADS at start, 1 without it, and what threadpoolctl's `threadpool_lim
 works without the kernels (an install without a C++ compiler leaves them out): numpy then does everything, slower.
 """
 
-from dpmanifold.linalg.native.library import available, backend, backends, level
+from dpmanifold.linalg.native.library import available, backend, backends, level, why_not_available
 
-__all__ = ["available", "backend", "backends", "level"]
+__all__ = ["available", "backend", "backends", "level", "why_not_available"]

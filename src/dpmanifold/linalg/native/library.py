@@ -131,7 +131,28 @@ def load(path: Path) -> Library | None:
     return Library(handle, levels)
 
 
-_LIBRARY = load(Path(__file__).with_name(LIBRARY_NAME))
+def obstacle(path: Path) -> str | None:
+    """Return why the library at `path` is not used, with the remedy; None if there is no reason.
+
+    Examples
+    --------
+    >>> obstacle(Path("no such file"))
+    'the compiled kernels are not installed'
+    """
+    if load(path) is not None:
+        return None
+    if not path.exists():
+        return "the compiled kernels are not installed"
+    try:
+        version = int(ctypes.CDLL(str(path)).dpm_version())
+        found = f"the library of compiled kernels is of version {version}, not {_VERSION}"
+    except (OSError, AttributeError):
+        found = "the library of compiled kernels cannot be loaded"
+    return f"{found}, and is not used; reinstall dpmanifold, or run make kernels in a checkout"
+
+
+_PATH = Path(__file__).with_name(LIBRARY_NAME)
+_LIBRARY = load(_PATH)
 
 # The number of the level to use; None is numpy. Best level where there is a library.
 _BEST = _LIBRARY.levels[-1] if _LIBRARY is not None else None
@@ -153,6 +174,17 @@ def available() -> bool:
     True
     """
     return _LIBRARY is not None
+
+
+def why_not_available() -> str | None:
+    """Return why the compiled kernels are not in use, with the remedy; None if they are there.
+
+    Examples
+    --------
+    >>> available() == (why_not_available() is None)
+    True
+    """
+    return None if available() else obstacle(_PATH)
 
 
 def backends() -> tuple[str, ...]:
