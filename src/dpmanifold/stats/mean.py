@@ -50,13 +50,9 @@ class Mean(Statistic):
         refine: bool = False,
         project: bool = True,
         shrink: str | None = "auto",
-        share: Promise | None = None,
-        details: dict[str, float] | None = None,
     ) -> MeanPlan:
-        """Choose, or refuse; `share` is what it may cost where the header's promise covers more than this mean."""
-        checked_flag(project, "project")
-        shrinks = _checked_shrink(shrink)
-        return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrinks, share, details)
+        """Choose, or refuse."""
+        return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrink)
 
     def own_plan(self, header: Header, *, mechanism: Any = "auto", **options: Any) -> Plan | None:
         """Return every mechanism with its error; of one by name, None: its draws are listed."""
@@ -211,11 +207,12 @@ class MeanPlan(Prepared):
         wanted: Wanted,
         refine: bool = False,
         project: bool = True,
-        shrinks: bool = True,
+        shrink: str | None = "auto",
         share: Promise | None = None,
         details: dict[str, float] | None = None,
     ) -> None:
-        self.header, self._wanted, self._project, self._shrinks = header, wanted, project, shrinks
+        self.header, self._wanted = header, wanted
+        self._project, self._shrinks = checked_flag(project, "project"), _checked_shrink(shrink)
         self._refinement = Refinement(header.ball, header.n, share or header.privacy, refine, wanted)
         self._details = {**(details or {}), **self._refinement.details}
         self.label = "mean with refined ball" if self._refinement.plan else "mean"
