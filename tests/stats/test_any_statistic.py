@@ -41,13 +41,15 @@ def test_no_option_is_a_promise_a_share_or_a_detail(name):
         assert not any(word in said for word in ("Promise", "DP", "Budget", "dict"))
 
 
-@pytest.mark.parametrize("option", ["share", "details", "privacy_share", "steps"])
+@pytest.mark.parametrize("option", ["share", "details", "header", "steps"])
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_call_may_cost_is_no_option(name, option):
     budget = dpm.Budget(dpm.GDP(1.0))
     given = {option: {} if option == "details" else dpm.GDP(100.0)}
     with pytest.raises(dpm.InvalidArgumentError, match="no option"):
         dpm.private_statistic(X, BALL, dpm.GDP(0.1), statistic=name, units=dpm.EACH_RECORD, budget=budget, **given)
+    with pytest.raises(dpm.InvalidArgumentError, match="no option"):
+        dpm.plan(3000, BALL, dpm.GDP(0.1), statistic=name, **given)
     assert not budget.history
 
 

@@ -85,6 +85,6 @@ def private_statistic(
     ('variance', 'mean')
     """
     chosen = statistic_named(statistic)
-    refuse_unknown(chosen, options)
+    refuse_unknown(chosen.name, chosen.prepared, options)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
     return ask(lambda header: chosen.prepared(header, mechanism=mechanism, **options), X, ball, privacy, terms)

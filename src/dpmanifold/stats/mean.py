@@ -25,7 +25,7 @@ from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean_plan import Plan, plan_mean
 from dpmanifold.stats.ranges import ROUNDING, baseline_faults, is_beyond, rounding_of
 from dpmanifold.stats.recipes import CLASSES, MOST_CLASSES, Recipe, classes_touched
-from dpmanifold.stats.refine import SKIPPED, Refinement, Wanted, in_smaller_ball
+from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted, in_smaller_ball
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
 from dpmanifold.stats.steps import Chosen, mean_step
@@ -54,9 +54,28 @@ class Mean(Statistic):
         """Choose, or refuse."""
         return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrink)
 
-    def own_plan(self, header: Header, *, mechanism: Any = "auto", **options: Any) -> Plan | None:
+    def own_plan(
+        self,
+        header: Header,
+        *,
+        mechanism: Any = "auto",
+        estimand: str | None = None,
+        refine: bool = False,
+        project: bool = True,
+        shrink: str | None = "auto",
+        everything: bool = False,
+        fill: float | None = None,
+    ) -> Plan | None:
         """Return every mechanism with its error; of one by name, None: its draws are listed."""
-        return plan_mean(header.n, header.ball, header.privacy, **options) if mechanism == "auto" else None
+        if mechanism != "auto":
+            return None
+        # Neither changes which mechanisms there are and what noise they add.
+        checked_flag(project, "project")
+        _checked_shrink(shrink)
+        return plan_mean(
+            header.n, header.ball, header.privacy, estimand=estimand, everything=everything, refine=refine,
+            fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic,
+        )  # fmt: skip
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: by itself, and in a smaller ball that either way of sharing out the promise pays for."""
@@ -225,7 +244,7 @@ class MeanPlan(Prepared):
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draws; the mean's in the public ball, where a smaller one is looked for first."""
-        return (*self._refinement.steps(), mean_step(MEAN, self.header.ball, self.chosen))
+        return (*self._refinement.steps(self.header), mean_step(MEAN, self.header, self.chosen))
 
     def release(self, points: UnitPoints, bits: Bits) -> Release:
         """Find a ball if that was planned, and draw the mean in it."""
