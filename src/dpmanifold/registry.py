@@ -50,16 +50,33 @@ class Registry(Generic[T]):
 
         Raises InvalidArgumentError for a name that is taken: what a name means never changes.
         """
+        self._check(name, item)
+        if self._items.get(name, item) is not item:
+            raise InvalidArgumentError(f"there is already a {self._what} {name!r}: register it under another name.")
+        self._items[name] = item
+        return item
+
+    def lend(self, name: str, item: T) -> T:
+        """Return an item that is used without being registered: nothing else may be called by its name.
+
+        An item of the same class is the same one if neither has anything of its own: no attributes of the instance.
+        """
+        self._check(name, item)
+        known = self.find(name)
+        same = known is None or known is item or (type(known) is type(item) and not vars(known) and not vars(item))
+        if not same:
+            raise InvalidArgumentError(
+                f"the {self._what} has the name {name!r}, which stands for another one: give it a name of its own."
+            )
+        return item
+
+    def _check(self, name: object, item: T) -> None:
         if self._kind is not None and not isinstance(item, self._kind):
             raise InvalidArgumentError(
                 f"the {self._what} {name!r} must be an instance of {self._kind.__name__}, got {shown(item)}."
             )
         if not (isinstance(name, str) and name.isprintable() and name):
             raise InvalidArgumentError(f"name of a {self._what} must be a text that can be printed, got {shown(name)}.")
-        if self._items.get(name, item) is not item:
-            raise InvalidArgumentError(f"there is already a {self._what} {name!r}: register it under another name.")
-        self._items[name] = item
-        return item
 
     def get(self, name: object) -> T:
         """Return the item of that name, or say which names there are."""

@@ -265,7 +265,10 @@ def refuse_unknown(name: str, asked: Callable[..., object], options: Mapping[str
 
 
 def statistic_named(name: object) -> Statistic:
-    """Return a statistic by name, where spaces may be written as hyphens; a registered one as it is.
+    """Return a statistic by name, where spaces may be written as hyphens, or the one that is given.
+
+    One that is given need not be registered, and is not by this; but then its name must be its own: a release states
+    the name, and whoever loads or verifies it looks the name up.
 
     Examples
     --------
@@ -274,6 +277,6 @@ def statistic_named(name: object) -> Statistic:
     ('second moment', <Kind.POINT: 'point'>)
     """
     if isinstance(name, Statistic):
-        return STATISTICS.register(name.name, name)
+        return STATISTICS.lend(getattr(name, "name", ""), name)
     spaced = name.replace("-", " ") if isinstance(name, str) and name not in STATISTICS else name
     return STATISTICS.get(spaced if spaced in STATISTICS else name)

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from dpmanifold import sensitivity
-from dpmanifold._check import Array, FloatArray, positive_float
+from dpmanifold._check import Array, FloatArray, positive_float, shown
 from dpmanifold.ball import Ball, require_ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.exact import grid_of
 from dpmanifold.privacy import Promise
+from dpmanifold.records import value_from_json, value_to_json
 from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NEIGHBOURS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Kind, Prepared, Statistic, Step
@@ -30,6 +31,8 @@ from dpmanifold.stats.grids import DOES_NOT_FOLLOW
 from dpmanifold.stats.ranges import ROUNDING, SURELY, within
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.sealed import sealed
+
+_KINDS = (Kind.NUMBER, Kind.VECTOR, Kind.MATRIX)
 
 
 class AveragedStatistic(Statistic):
@@ -55,7 +58,8 @@ class AveragedStatistic(Statistic):
     ...         return np.array([0.5])
     >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
     >>> X = np.linspace(-1, 1, 2001)[:, None]
-    >>> release = dpm.private_statistic(X, ball, dpm.PureDP(1.0), statistic=InnerHalf(), units=dpm.EACH_RECORD)
+    >>> inner_half = dpm.STATISTICS.register("inner half", InnerHalf())
+    >>> release = dpm.private_statistic(X, ball, dpm.PureDP(1.0), statistic="inner half", units=dpm.EACH_RECORD)
     >>> abs(release.value - 0.5) < 0.05, dpm.verify(release).ok
     (True, True)
     """
@@ -109,10 +113,33 @@ class AveragedStatistic(Statistic):
         """Choose the noise, or refuse; look once, at public points, whether `per_unit` keeps its word."""
         require_ball(header.ball)
         checked_arithmetic(header.arithmetic)
+        self._refuse_wrong_value(header.ball)
         self._refuse_wrong_map(header.ball)
         calibration = additive(self.sensitivity(header.ball, header.n), header.privacy, mechanism)
         refuse_overflow(calibration.scale)
         return AveragePlan(self, header, calibration)
+
+    def _refuse_wrong_value(self, ball: Ball) -> None:
+        """Refuse a kind that averages are not, and values that could not be saved: behind the spend nothing raises."""
+        if self.kind not in _KINDS:
+            able = ", ".join(f"Kind.{kind.name}" for kind in _KINDS)
+            raise InvalidArgumentError(f"kind of {self.name!r} must be one of {able}, got {shown(self.kind)}.")
+        kind, middle = self.kind.value, self.middle(ball)
+        if np.shape(middle) != (self.size(ball),):
+            raise InvalidArgumentError(
+                f"middle of {self.name!r} must have shape ({self.size(ball)},), got {np.shape(middle)}."
+            )
+        value = self.value(middle, ball)
+        try:
+            read = value_from_json(value_to_json(value, kind), kind, ball.space, self.shape(ball))
+            same = np.array_equal(np.asarray(read), np.asarray(value))
+        except (DPManifoldError, ArithmeticError, AttributeError, TypeError, ValueError):
+            same = False
+        if not same:
+            what = "a finite number" if self.kind is Kind.NUMBER else f"finite numbers of shape {self.shape(ball)}"
+            raise InvalidArgumentError(
+                f"value of {self.name!r} must return {what}, as its kind says, got {shown(value)} of the middle."
+            )
 
     def _refuse_wrong_map(self, ball: Ball) -> None:
         frame, size = ball.frame, self.size(ball)
@@ -124,7 +151,6 @@ class AveragedStatistic(Statistic):
                 f"per_unit of {self.name!r} must return shape (b, {size}) for b points, got {together.shape} for "
                 f"{len(probes)}."
             )
-        _ = self.value(self.middle(ball), ball)  # whatever it raises, it raises before anything is spent
         alone = [np.asarray(self.per_unit(probe[None], ball), dtype=np.float64) for probe in probes]
         if not np.array_equal(together, np.concatenate(alone), equal_nan=True):
             raise InvalidArgumentError(
