@@ -61,6 +61,20 @@ class Registry(Generic[T]):
             self._items[name] = item
         return item
 
+    def lend(self, name: str, item: T) -> T:
+        """Return an item that is used without being registered: nothing else may be called by its name.
+
+        An item of the same class is the same one if neither has anything of its own: no attributes of the instance.
+        """
+        self._check(name, item)
+        known = self.find(name)
+        same = known is None or known is item or (type(known) is type(item) and not vars(known) and not vars(item))
+        if not same:
+            raise InvalidArgumentError(
+                f"the {self._what} has the name {name!r}, which stands for another one: give it a name of its own."
+            )
+        return item
+
     def get(self, name: object) -> T:
         """Return the item of that name, or say which names there are."""
         found = self.find(name)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,9 @@ ESTIMANDS_TOLD = {
     "tangent": "the tangent mean at the ball's centre: near the Fréchet mean, not equal to it on curved spaces",
     "extrinsic": "the extrinsic mean (mean direction, full Procrustes mean): near the Fréchet mean, not equal to it",
 }
+UNKNOWN_STATISTIC = (
+    "there is no statistic {!r} here: register it (dpm.STATISTICS.register), or install the distribution that has it."
+)
 FORMAT = "dpmanifold release 1"
 # A file that nests steps deeper, or holds larger numbers, is not one of ours.
 _DEEPEST = 8
@@ -143,6 +146,8 @@ class Release(Result, format=FORMAT):
     raw: Any = None
     grid: int | None = None
     drawn: FloatArray | None = None
+    # The statistic where no registry has it by its name, for this object alone: nothing of it is written.
+    _unregistered: ClassVar[Statistic | None] = None
 
     @staticmethod
     def of(
@@ -155,7 +160,7 @@ class Release(Result, format=FORMAT):
         **stated: Any,
     ) -> Release:
         """Return a release from what it is about, how its noise was calibrated, and what is stated besides."""
-        return Release(
+        release = Release(
             statistic=statistic.name,
             value=value,
             privacy=header.privacy,
@@ -172,13 +177,19 @@ class Release(Result, format=FORMAT):
             details=details or {},
             **stated,
         )
+        if STATISTICS.find(statistic.name) is not statistic:
+            object.__setattr__(release, "_unregistered", statistic)
+        return release
 
     # ---------------------------------------------------------------- what to expect
 
     @property
     def definition(self) -> Statistic:
         """The statistic itself: what it is, and how what is stated of it is recomputed."""
-        return STATISTICS.get(self.statistic)
+        found = self._unregistered or STATISTICS.find(self.statistic)
+        if found is None:
+            raise InvalidArgumentError(UNKNOWN_STATISTIC.format(self.statistic))
+        return found
 
     @property
     def estimand(self) -> str | None:
@@ -459,8 +470,7 @@ def _release_from(record: Any, depth: int) -> Release:
     plain = {name: read(known[name], name) for name, read in _PLAIN.items()}
     definition = STATISTICS.find(plain["statistic"])
     if definition is None:
-        name = plain["statistic"][:LONGEST_NAME]
-        raise InvalidDataError(f"there is no statistic {name!r}. If another distribution offers it, install that")
+        raise InvalidDataError(UNKNOWN_STATISTIC.format(plain["statistic"][:LONGEST_NAME]).rstrip("."))
     if not (0 < plain["scale"] < _LARGEST_NUMBER and 2 <= plain["n"] < _LARGEST_NUMBER):
         raise InvalidDataError("scale must be above 0 and n at least 2, both of a size that can be")
     if not isinstance(known["steps"], list):

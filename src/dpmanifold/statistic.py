@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -248,18 +248,27 @@ STATISTICS: Registry[Statistic] = Registry("statistic", "dpmanifold.statistics",
 """All statistics by name."""
 
 
-def refuse_unknown(statistic: Statistic, options: Mapping[str, object]) -> None:
-    """Refuse options that a statistic does not take."""
-    known = inspect.signature(statistic.prepared).parameters
-    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
-    for name in options:
-        if name not in known and not open_ended:
-            able = ", ".join(list(known)[1:])
-            raise InvalidArgumentError(f"{name} is no option of the statistic {statistic.name!r}, which takes: {able}.")
+def refuse_unknown(name: str, asked: Callable[..., object], options: Mapping[str, object]) -> None:
+    """Refuse options that a statistic of this name does not take; what comes by position, as a header, is none."""
+    taken = inspect.signature(asked).parameters
+    known = [
+        option
+        for option, parameter in taken.items()
+        if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty
+    ]
+    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+    for option in options:
+        if option not in known and (option in taken or not open_ended):
+            raise InvalidArgumentError(
+                f"{option} is no option of the statistic {name!r}, which takes: {', '.join(known)}."
+            )
 
 
 def statistic_named(name: object) -> Statistic:
-    """Return a statistic by name, where spaces may be written as hyphens; a registered one as it is.
+    """Return a statistic by name, where spaces may be written as hyphens, or the one that is given.
+
+    One that is given need not be registered, and is not by this; but then its name must be its own: a release states
+    the name, and whoever loads or verifies it looks the name up.
 
     Examples
     --------
@@ -268,6 +277,6 @@ def statistic_named(name: object) -> Statistic:
     ('second moment', <Kind.POINT: 'point'>)
     """
     if isinstance(name, Statistic):
-        return STATISTICS.register(name.name, name)
+        return STATISTICS.lend(getattr(name, "name", ""), name)
     spaced = name.replace("-", " ") if isinstance(name, str) and name not in STATISTICS else name
     return STATISTICS.get(spaced if spaced in STATISTICS else name)

@@ -218,6 +218,69 @@ class Broken(AveragedStatistic):
         return 1.0
 
 
+class Within(AveragedStatistic):
+    """The share of the units within a part of the radius: a parameter of its own."""
+
+    name, words, kind = "within", "share of the units within a part of the radius", toy_statistic.Kind.NUMBER
+
+    def __init__(self, part):
+        self.part = part
+
+    def per_unit(self, block, ball):
+        return (ball.frame.dist(ball.frame.origin, block) <= self.part * ball.radius)[:, None]
+
+    def middle(self, ball):
+        return np.array([0.5])
+
+    def bound(self, ball):
+        return 0.5
+
+
+def test_an_object_is_used_without_being_registered(tmp_path):
+    """Two of one name and class do not collide, and nothing is left behind, also where the call is refused."""
+    ask = {"units": dpm.EACH_RECORD}
+    with pytest.raises(dpm.InvalidArgumentError, match="no option"):
+        dpm.private_statistic(records(), BALL, dpm.GDP(1.0), statistic=Within(0.5), colour="red", **ask)
+    inner, outer = (
+        dpm.private_statistic(records(4000), BALL, dpm.GDP(1.0), statistic=Within(part), **ask) for part in (0.5, 0.9)
+    )
+    assert inner.value < outer.value
+    assert dpm.plan(400, BALL, dpm.GDP(1.0), statistic=Within(0.5)).statistic == "within"
+    assert "within" not in dpm.STATISTICS
+    assert "within" in repr(inner)
+    assert inner.picture().axes
+    assert "register it" in inner.report()  # which shows what verify finds
+    inner.save(tmp_path / "within.json")
+    with pytest.raises(dpm.InvalidDataError, match=r"no statistic 'within' here: register it .*install"):
+        dpm.load(tmp_path / "within.json")
+    found = dpm.verify(inner)
+    assert not found.ok
+    assert "register it" in " ".join(found.wrong)
+    done = CliRunner().invoke(app, ["verify", str(tmp_path / "within.json")])
+    assert done.exit_code != 0
+    assert "register it" in " ".join(done.output.split())
+
+
+def test_a_saved_release_is_loaded_and_verified_once_its_statistic_is_registered(monkeypatch, tmp_path):
+    within = Within(0.5)
+    found = dpm.private_statistic(records(), BALL, dpm.GDP(1.0), statistic=within, units=dpm.EACH_RECORD)
+    found.save(tmp_path / "within.json")
+    monkeypatch.setattr(dpm.STATISTICS, "_items", {**dpm.STATISTICS._items, "within": within})
+    assert dpm.load(tmp_path / "within.json").to_dict() == found.to_dict()
+    assert dpm.verify(found).ok
+    assert dpm.private_statistic(records(), BALL, dpm.GDP(1.0), statistic=within, units=dpm.EACH_RECORD).verify().ok
+    with pytest.raises(dpm.InvalidArgumentError, match="stands for another one"):
+        dpm.private_statistic(records(), BALL, dpm.GDP(1.0), statistic=Within(0.9), units=dpm.EACH_RECORD)
+
+
+@pytest.mark.parametrize("name", ["mean", "", None, "a\x00b"])
+def test_an_object_with_a_name_that_is_no_name_or_anothers_is_refused(name):
+    within = Within(0.5)
+    within.name = name
+    with pytest.raises(dpm.InvalidArgumentError, match="name"):
+        dpm.private_statistic(records(), BALL, dpm.GDP(1.0), statistic=within, units=dpm.EACH_RECORD)
+
+
 def header(n=50):
     return dpm.statistic.Header(BALL, n, dpm.GDP(1.0))
 
@@ -303,6 +366,45 @@ def test_definitions_that_could_not_be_written_or_shown_are_refused_before_the_s
     wrong = type("Wrong", (Broken,), entry)(lambda block: block[:, :1])
     with pytest.raises(dpm.InvalidArgumentError, match=said):
         wrong.prepared(header())
+
+
+@pytest.mark.parametrize("kind", [*list(toy_statistic.Kind)[:3], toy_statistic.Kind.BALL, "number", None], ids=str)
+def test_a_kind_that_an_average_is_not_or_that_its_value_is_not_is_refused_before_the_spend(kind):
+    within = Within(0.5)
+    within.kind = kind
+    if kind is toy_statistic.Kind.MATRIX:
+        within.value = lambda numbers, ball: numbers
+    if kind is toy_statistic.Kind.VECTOR:
+        within.value = lambda numbers, ball: numbers[0]
+    refused(within, "kind|value|size")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda numbers, ball: "half",
+        lambda numbers, ball: "0.5",
+        lambda numbers, ball: None,
+        lambda numbers, ball: float("nan"),
+        lambda numbers, ball: {"share": 0.5},
+        lambda numbers, ball: 0.5 + 0j,
+        lambda numbers, ball: np.array([0.5, 0.5]),
+    ],
+)
+def test_a_value_that_cannot_be_saved_is_refused_before_the_spend(value):
+    within = Within(0.5)
+    within.value = value
+    refused(within, "value of 'within' must return a finite number")
+
+
+def refused(statistic, words):
+    """Both calls refuse in these words, and nothing is spent."""
+    budget = dpm.Budget(dpm.GDP(1.0))
+    with pytest.raises(dpm.InvalidArgumentError, match=words):
+        dpm.private_statistic(records(), BALL, dpm.GDP(1.0), statistic=statistic, units=dpm.EACH_RECORD, budget=budget)
+    with pytest.raises(dpm.InvalidArgumentError, match=words):
+        dpm.plan(400, BALL, dpm.GDP(1.0), statistic=statistic)
+    assert not budget.history
 
 
 def test_what_is_too_long_not_finite_or_fails_counts_for_that_unit_alone():

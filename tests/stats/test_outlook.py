@@ -14,6 +14,7 @@ from laws.data import in_ball
 SPHERE = Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6)
 FAR = Ball(Euclidean(1), [0.0], 50.0)
 CALLS = {
+    "mean": dpm.private_mean,
     "variance": dpm.private_variance,
     "ball": dpm.private_ball,
     "region": dpm.private_region,
@@ -27,7 +28,7 @@ def all_releases(release):
 
 
 @pytest.mark.parametrize("refine", [False, True])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "mean"])
 @pytest.mark.parametrize("privacy", [GDP(1.0), ApproxDP(1.0, 1e-6)], ids=["gdp", "approximate"])
 def test_an_outlook_foresees_every_draw(name, privacy, refine):
     """Names, mechanisms, shares and rules as released; scales equal, or above where the outlook says at most."""
@@ -66,6 +67,9 @@ def test_a_test_is_planned_for_both_groups():
         ("variance", SPHERE, GDP(1.0), {"mechanism": "kng", "arithmetic": "exact"}),
         ("region", SPHERE, GDP(1e-300), {}),
         ("interval", SPHERE, GDP(1.0), {"refine": "yes"}),
+        *((name, SPHERE, GDP(1.0), {"arithmetic": "nonsense"}) for name in CALLS),
+        ("mean", SPHERE, GDP(1.0), {"mechanism": "kng", "arithmetic": "exact"}),
+        *(("mean", SPHERE, GDP(1.0), {name: "yes"}) for name in ("refine", "project", "shrink", "estimand")),
     ],
 )
 def test_an_outlook_refuses_what_the_call_refuses(name, ball, privacy, options):
@@ -86,6 +90,42 @@ def test_the_mean_keeps_its_own_plan():
     assert (step.mechanism, step.scale, step.error) == (best.mechanism, best.scale, best.error)
     with pytest.raises(dpm.InvalidArgumentError, match="no option"):
         plan(500, SPHERE, GDP(1.0), statistic="variance", colour="red")
+
+
+@pytest.mark.parametrize("n", [500, (500, 400)], ids=["mean", "test"])
+def test_options_that_there_are_not_are_refused_in_words(n):
+    name = "mean" if n == 500 else "test"
+    for option in ("colour", "header", "counts"):
+        with pytest.raises(dpm.InvalidArgumentError, match=f"{option} is no option of the statistic '{name}', which"):
+            plan(n, SPHERE, GDP(1.0), statistic=name, **{option: 1})
+    with pytest.raises(dpm.InvalidArgumentError, match='arithmetic must be "auto"'):
+        plan(n, SPHERE, GDP(1.0), statistic=name, arithmetic="nonsense")
+    with pytest.raises(dpm.InvalidArgumentError, match="fill is no option"):
+        plan(500, SPHERE, GDP(1.0), mechanism="riemannian-gaussian", fill=0.2)
+
+
+def test_what_a_mean_takes_its_plan_takes():
+    usual = plan(500, SPHERE, GDP(1.0))
+    assert plan(500, SPHERE, GDP(1.0), project=False, shrink=None, estimand="frechet").rows == usual.rows
+    assert plan(500, SPHERE, GDP(1.0), fill=0.2, refine=True).refined.fill == 0.2
+
+
+@pytest.mark.parametrize("statistic", ["mean", *CALLS, "test", "second moment"])
+@pytest.mark.parametrize("arithmetic", ["float", "exact"])
+def test_a_plan_says_how_noise_would_be_drawn(statistic, arithmetic):
+    n = (3000, 3000) if statistic == "test" else 3000
+    ball = Ball(Euclidean(2), [0.0, 0.0], 5.0)
+    found = plan(n, ball, GDP(1.0), statistic=statistic, arithmetic=arithmetic)
+    rows = found.rows if isinstance(found, dpm.Plan) else found.steps
+    assert {row.arithmetic for row in rows} == {arithmetic}
+
+
+def test_exact_draws_alone_are_planned_where_they_are_asked_for():
+    usual, exact = (plan(500, SPHERE, GDP(1.0), everything=True, arithmetic=word) for word in ("auto", "exact"))
+    assert exact.rows == tuple(row for row in usual.rows if row.arithmetic == "exact")
+    others = {row.mechanism for row in usual.rows} - {row.mechanism for row in exact.rows}
+    assert others
+    assert all("cannot be drawn exactly" in exact.refused[name] for name in others)
 
 
 @pytest.mark.parametrize("name", ["variance", "ball", "region", "interval", "test", "second-moment"])

@@ -71,8 +71,8 @@ def private_statistic(
     Parameters
     ----------
     X, ball, privacy, units, mechanism, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`
-    statistic : a name, such as "mean" or "variance" (`dpm statistics` lists them), or a Statistic, which is then
-        registered under its name
+    statistic : a name, such as "mean" or "variance" (`dpm statistics` lists them), or a Statistic. One that is
+        not registered (`dpm.STATISTICS.register`) can be released and saved; to load or verify it, register it
     options : further keywords of that statistic alone
 
     Examples
@@ -85,6 +85,6 @@ def private_statistic(
     ('variance', 'mean')
     """
     chosen = statistic_named(statistic)
-    refuse_unknown(chosen, options)
+    refuse_unknown(chosen.name, chosen.prepared, options)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
     return ask(lambda header: chosen.prepared(header, mechanism=mechanism, **options), X, ball, privacy, terms)

@@ -17,7 +17,7 @@ import numpy as np
 from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int, shown
 from dpmanifold.ball import Ball, require_ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import shorten, vector_norm
 from dpmanifold.mechanisms import Calibration, Forecast
@@ -64,7 +64,8 @@ class AveragedStatistic(Statistic):
     ...         return np.array([0.5])
     >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
     >>> X = np.linspace(-1, 1, 2001)[:, None]
-    >>> release = dpm.private_statistic(X, ball, dpm.PureDP(1.0), statistic=InnerHalf(), units=dpm.EACH_RECORD)
+    >>> inner_half = dpm.STATISTICS.register("inner half", InnerHalf())
+    >>> release = dpm.private_statistic(X, ball, dpm.PureDP(1.0), statistic="inner half", units=dpm.EACH_RECORD)
     >>> abs(release.value - 0.5) < 0.05, dpm.verify(release).ok
     (True, True)
     """
@@ -110,9 +111,11 @@ class AveragedStatistic(Statistic):
 
     def _checked_value(self, numbers: FloatArray, ball: Ball) -> Any:
         """Return a value that is written and read back as it is."""
-        value = self.value(numbers, ball)
-        written = value_to_json(value, self.kind.value)
-        return value_from_json(written, self.kind.value, ball.space, self.shape(ball))
+        value, kind = self.value(numbers, ball), self.kind.value
+        read = value_from_json(value_to_json(value, kind), kind, ball.space, self.shape(ball))
+        if not np.array_equal(np.asarray(read), np.asarray(value)):
+            raise InvalidDataError(f"it reads back as {shown(read)}")
+        return read
 
     # ---------------------------------------------------------------- the same for all of them
 
@@ -158,8 +161,9 @@ class AveragedStatistic(Statistic):
         try:
             self._checked_value(middle, ball)
         except Exception as problem:
+            what = "a finite number" if kind is Kind.NUMBER else f"finite numbers of shape {self.shape(ball)}"
             raise InvalidArgumentError(
-                f"value of {self.name!r} must return a {kind.value}, and fails for the middle: {problem}."
+                f"value of {self.name!r} must return {what}, as its kind says, and does not for the middle: {problem}."
             ) from problem
 
     def _refuse_wrong_map(self, ball: Ball) -> None:

@@ -135,9 +135,9 @@ class BallPlan:
         radius = float(self.search.radii[index]) * self.search.stretch
         return radius if radius < WORTH_IT * self.outer.radius else self.outer.radius
 
-    def step(self) -> Step:
+    def step(self, header: Header) -> Step:
         """Return the draw of the centre, as public numbers foresee it."""
-        return mean_step(BALL, self.outer, (self.mechanism, self.calibration, self.forecast))
+        return mean_step(BALL, header, (self.mechanism, self.calibration, self.forecast))
 
     def release(self, points: UnitPoints, header: Header, bits: Bits, least: float = 0.0) -> Release:
         """Find a centre and a radius from units' points in the outer frame. Never raises.
@@ -185,7 +185,7 @@ class _Question(Prepared):
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draw of the centre; the counts that find the radius have no error of their own to state."""
-        return (self._plan.step(),)
+        return (self._plan.step(self.header),)
 
     def release(self, points: UnitPoints, bits: Bits) -> Release:
         """Find it."""

@@ -63,7 +63,7 @@ class Chain:
 
     def steps(self, header: Header) -> tuple[Step, ...]:
         """Return all draws, as public numbers foresee them."""
-        return (mean_step(MEAN, self.ball, self.chosen), *self._moment_steps(header))
+        return (mean_step(MEAN, header.inside(self.ball), self.chosen), *self._moment_steps(header))
 
     def release(
         self,
@@ -115,7 +115,7 @@ class AboutMean(Prepared):
 
     def steps(self) -> tuple[Step, ...]:
         """Return all draws; in the public ball, where a smaller one is looked for first."""
-        return (*self._refinement.steps(), *self._chain.steps(self.header))
+        return (*self._refinement.steps(self.header), *self._chain.steps(self.header))
 
     def release(self, points: UnitPoints, bits: Bits) -> Release:
         """Release them one after the other."""

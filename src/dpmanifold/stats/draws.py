@@ -55,6 +55,11 @@ def checked_arithmetic(arithmetic: object) -> str:
     raise InvalidArgumentError(f'arithmetic must be "auto", "exact" or "float", got {shown(arithmetic)}.')
 
 
+def drawn_as(arithmetic: str, mechanism: Mechanism, ball: Ball, calibration: Calibration) -> str:
+    """Return "exact" or "float": how a release of the library's own bits would draw a point's noise."""
+    return FLOAT if arithmetic == FLOAT or not mechanism.offers_exact(ball, calibration) else EXACT
+
+
 def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibration: Calibration) -> None:
     """Refuse a mechanism that draws doubles where exact noise was asked for, before anything is spent."""
     if checked_arithmetic(arithmetic) == EXACT and not mechanism.offers_exact(ball, calibration):

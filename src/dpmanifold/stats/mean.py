@@ -25,7 +25,7 @@ from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean_plan import Plan, plan_mean
 from dpmanifold.stats.ranges import ROUNDING, baseline_faults, is_beyond, rounding_of
 from dpmanifold.stats.recipes import CLASSES, MOST_CLASSES, Recipe, classes_touched
-from dpmanifold.stats.refine import SKIPPED, Refinement, Wanted, in_smaller_ball
+from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted, in_smaller_ball
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
 from dpmanifold.stats.steps import Chosen, mean_step
@@ -50,17 +50,32 @@ class Mean(Statistic):
         refine: bool = False,
         project: bool = True,
         shrink: str | None = "auto",
-        share: Promise | None = None,
-        details: dict[str, float] | None = None,
     ) -> MeanPlan:
-        """Choose, or refuse; `share` is what it may cost where the header's promise covers more than this mean."""
-        checked_flag(project, "project")
-        shrinks = _checked_shrink(shrink)
-        return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrinks, share, details)
+        """Choose, or refuse."""
+        return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrink)
 
-    def own_plan(self, header: Header, *, mechanism: Any = "auto", **options: Any) -> Plan | None:
+    def own_plan(
+        self,
+        header: Header,
+        *,
+        mechanism: Any = "auto",
+        estimand: str | None = None,
+        refine: bool = False,
+        project: bool = True,
+        shrink: str | None = "auto",
+        everything: bool = False,
+        fill: float | None = None,
+    ) -> Plan | None:
         """Return every mechanism with its error; of one by name, None: its draws are listed."""
-        return plan_mean(header.n, header.ball, header.privacy, **options) if mechanism == "auto" else None
+        if mechanism != "auto":
+            return None
+        # Neither changes which mechanisms there are and what noise they add.
+        checked_flag(project, "project")
+        _checked_shrink(shrink)
+        return plan_mean(
+            header.n, header.ball, header.privacy, estimand=estimand, everything=everything, refine=refine,
+            fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic,
+        )  # fmt: skip
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: by itself, and in a smaller ball that either way of sharing out the promise pays for."""
@@ -211,11 +226,12 @@ class MeanPlan(Prepared):
         wanted: Wanted,
         refine: bool = False,
         project: bool = True,
-        shrinks: bool = True,
+        shrink: str | None = "auto",
         share: Promise | None = None,
         details: dict[str, float] | None = None,
     ) -> None:
-        self.header, self._wanted, self._project, self._shrinks = header, wanted, project, shrinks
+        self.header, self._wanted = header, wanted
+        self._project, self._shrinks = checked_flag(project, "project"), _checked_shrink(shrink)
         self._refinement = Refinement(header.ball, header.n, share or header.privacy, refine, wanted)
         self._details = {**(details or {}), **self._refinement.details}
         self.label = "mean with refined ball" if self._refinement.plan else "mean"
@@ -228,7 +244,7 @@ class MeanPlan(Prepared):
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draws; the mean's in the public ball, where a smaller one is looked for first."""
-        return (*self._refinement.steps(), mean_step(MEAN, self.header.ball, self.chosen))
+        return (*self._refinement.steps(self.header), mean_step(MEAN, self.header, self.chosen))
 
     def release(self, points: UnitPoints, bits: Bits) -> Release:
         """Find a ball if that was planned, and draw the mean in it."""

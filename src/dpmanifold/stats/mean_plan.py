@@ -18,6 +18,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import attempt, candidates, checked_estimand, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.release import EXACT, FLOAT, NO_ERROR
+from dpmanifold.stats.draws import checked_arithmetic, drawn_as, refuse_inexact
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement, Wanted
 
@@ -202,6 +203,7 @@ def plan_mean(
     everything: bool = False,
     refine: bool = False,
     fill: float = SMALL_FILL,
+    arithmetic: str = "auto",
 ) -> Plan:
     """Return what to expect of a private mean of n units (theory section 5). Touches no data.
 
@@ -215,6 +217,7 @@ def plan_mean(
         extrinsic baselines, whose error is in stored numbers and not a distance
     refine : also forecast what `refine=True` would do (theory section 8)
     fill : for that forecast, the share of the radius within which the data are assumed to lie about their mean
+    arithmetic : as in :func:`private_mean`; with "exact", mechanisms that cannot be drawn so are among the refused
 
     Examples
     --------
@@ -231,6 +234,7 @@ def plan_mean(
     checked_public(ball, privacy)
     estimand = checked_estimand(estimand) or "frechet"
     checked_flag(refine, "refine")
+    checked_arithmetic(arithmetic)
     found_rows, refused = [], {}
     for mechanism in candidates(estimand, everything):
         found = attempt(mechanism, ball, n, privacy)
@@ -238,6 +242,11 @@ def plan_mean(
             refused[mechanism.name] = found
             continue
         calibration, forecast = found
+        try:
+            refuse_inexact(arithmetic, mechanism, ball, calibration)
+        except PromiseError as problem:
+            refused[mechanism.name] = str(problem)
+            continue
         low, median, high = (float(x) for x in forecast.quantile([0.05, 0.5, 0.95]))
         error = forecast.mean
         row = PlanRow(
@@ -252,7 +261,7 @@ def plan_mean(
             error / ball.radius,
             ball.space.distance_factor(error),
             mechanism.covers_timing,
-            "exact" if mechanism.offers_exact(ball, calibration) else "float",
+            drawn_as(arithmetic, mechanism, ball, calibration),
         )
         found_rows.append((preference(mechanism, ball, calibration, forecast), row))
     rows = [row for _, row in sorted(found_rows, key=lambda pair: pair[0])]

@@ -21,10 +21,11 @@ from dpmanifold.statistic import Header
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator, Tally
 from dpmanifold.stats.draws import fresh_bits
-from dpmanifold.stats.inputs import Told, checked_number, checked_units, divide, spend
-from dpmanifold.stats.mean import MEAN
+from dpmanifold.stats.inputs import Told, checked_number, checked_question, checked_units, divide, spend
+from dpmanifold.stats.mean import MEAN, MeanPlan
 from dpmanifold.stats.recipes import TOUCHED
 from dpmanifold.stats.records import records_of
+from dpmanifold.stats.refine import Wanted
 
 
 def private_mean(
@@ -152,6 +153,7 @@ def private_means(
         raise InvalidArgumentError(
             f"ball must be a Ball, got {shown(ball)}. The arguments are (X, labels, ball, privacy)."
         )
+    checked_question(ball, privacy)
     told = Terms(units, invalid, curator, confirm).told
     records = records_of(X, ball, invalid)
     ids = checked_units(units, len(records))
@@ -161,12 +163,9 @@ def private_means(
     spans = 1 if ids is None else _most_classes(ids, which, len(names))
     share = privacy if spans == 1 else divide(privacy, spans)[0]
     details = {"classes": float(len(names)), TOUCHED: float(spans)}
-    asked: dict[str, Any] = {
-        "mechanism": mechanism, "estimand": estimand, "refine": refine, "project": project, "shrink": shrink,
-        "share": share, "details": details,
-    }  # fmt: skip
+    wanted = Wanted(mechanism, estimand)
     headers = [Header(ball, len(points), privacy, points.unit, NEIGHBOURS_BY_CLASS, arithmetic) for points in groups]
-    plans = [MEAN.prepared(header, **asked) for header in headers]
+    plans = [MeanPlan(header, wanted, refine, project, shrink, share, details) for header in headers]
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "means by class")
     return {name: plan.release(points, bits) for name, points, plan in zip(names, groups, plans, strict=True)}

@@ -18,6 +18,7 @@ from dpmanifold.facts import json_safe
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Statistic, Step, refuse_unknown, statistic_named
+from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.second_moment import SECOND_MOMENT
@@ -119,7 +120,7 @@ def plan(
         what is concluded from some: "region", "interval", "test"
     arithmetic : as in :func:`private_mean`
     options : what the call takes by keyword besides: `refine`, `coverage`, `about`, `mechanism`; for the mean those of
-        :func:`plan_mean`
+        :func:`private_mean` and of :func:`plan_mean`
 
     Returns
     -------
@@ -141,18 +142,21 @@ def plan(
     need Gaussian noise, which keeps no pure promise. Ask for GDP, ZCDP or ApproxDP.
     """
     checked_public(ball, privacy)
+    checked_arithmetic(arithmetic)
     if statistic == TEST:
+        refuse_unknown(TEST, TestPlan, options)
         first, second = _pair(n)
         header = Header(ball, first + second, privacy, neighbours=NEIGHBOURS_BY_CLASS, arithmetic=arithmetic)
         return Outlook(TEST, header.n, ball, privacy, TestPlan(header, (first, second), **options).steps())
     header = Header(ball, positive_int(n, "n", minimum=2), privacy, arithmetic=arithmetic)
     chosen = _RELEASED_FOR.get(statistic) if isinstance(statistic, str) else None
     found = statistic_named(statistic) if chosen is None else chosen
+    name = found.name if chosen is None else str(statistic)
+    refuse_unknown(name, found.own_plan, options)
     own: Plan | None = found.own_plan(header, **options)
     if own is not None:
         return own
-    name = found.name if chosen is None else str(statistic)
-    refuse_unknown(found, options)
+    refuse_unknown(name, found.prepared, options)
     return Outlook(name, header.n, ball, privacy, found.prepared(header, **options).steps())
 
 

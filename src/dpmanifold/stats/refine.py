@@ -136,9 +136,9 @@ class Refinement:
         """Return radius and expected error if the data lie within `fill` radii of their mean; None if skipped."""
         return None if self.plan is None else _BallAndRest(self.plan, self._cost, self.rest).forecast(wanted, fill)
 
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self, header: Header) -> tuple[Step, ...]:
         """Return the draw of the ball's centre, as public numbers foresee it; nothing, if there is no search."""
-        return () if self.plan is None else (self.plan.step(),)
+        return () if self.plan is None else (self.plan.step(header),)
 
     def find(self, points: UnitPoints, header: Header, bits: Bits) -> tuple[Release, ...]:
         """Release the ball as the first step of a statistic; nothing, if there is no search. Never raises."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dpmanifold.ball import Ball
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism
-from dpmanifold.release import EXACT, FLOAT
-from dpmanifold.statistic import Statistic, Step
+from dpmanifold.statistic import Header, Statistic, Step
+from dpmanifold.stats.draws import drawn_as
 
 Chosen = tuple[Mechanism, Calibration, Forecast]
 """A mechanism, its scale and what to expect of it: what :func:`dpmanifold.mechanisms.choose` returns."""
 
 
-def mean_step(statistic: Statistic, ball: Ball, chosen: Chosen) -> Step:
+def mean_step(statistic: Statistic, header: Header, chosen: Chosen) -> Step:
     """Return the draw of a point by a mechanism; without a ball no error can be stated."""
     mechanism, calibration, forecast = chosen
-    whole = ball.is_whole
+    ball, whole = header.ball, header.ball.is_whole
     return Step(
         statistic.name,
         mechanism.name,
@@ -25,5 +24,5 @@ def mean_step(statistic: Statistic, ball: Ball, chosen: Chosen) -> Step:
         None if whole else ball.radius,
         forecast.exact,
         mechanism.covers_timing,
-        EXACT if mechanism.offers_exact(ball, calibration) else FLOAT,
+        drawn_as(header.arithmetic, mechanism, ball, calibration),
     )

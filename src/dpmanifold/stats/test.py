@@ -68,7 +68,7 @@ def private_test(
         for records, ids, name in zip((X, Y), owners, ("first", "second"), strict=True)
     )
     header = Header(ball, len(first) + len(second), privacy, first.unit, NEIGHBOURS_BY_CLASS, arithmetic)
-    plan = TestPlan(header, (len(first), len(second)), refine)
+    plan = TestPlan(header, (len(first), len(second)), refine=refine)
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, plan.label)
     return plan.release((first, second), bits, level)
@@ -83,7 +83,7 @@ class TestPlan:
     label = "two-sample test"
     __test__ = False  # for pytest, which would take it for a test of its own
 
-    def __init__(self, header: Header, counts: tuple[int, int], refine: bool = False) -> None:
+    def __init__(self, header: Header, counts: tuple[int, int], *, refine: bool = False) -> None:
         ball = header.ball
         require_ball(ball)
         self.header = header
@@ -96,7 +96,7 @@ class TestPlan:
     def steps(self) -> tuple[Step, ...]:
         """Return all draws, those of the first group first."""
         drawn = [step for chain in self._chains for step in chain.steps(self.header.about(chain.n))]
-        return (*self._refinement.steps(), *drawn)
+        return (*self._refinement.steps(self.header), *drawn)
 
     def release(self, groups: tuple[UnitPoints, UnitPoints], bits: Bits, level: float) -> TwoSampleTest:
         """Release a second moment of each group. Never raises."""

@@ -172,7 +172,7 @@ class _AboutMean(Prepared):
 
     def steps(self) -> tuple[Step, ...]:
         """Return both draws, the second about a mean at the edge: the largest."""
-        return (mean_step(MEAN, self.header.ball, self._chosen), self._second)
+        return (mean_step(MEAN, self.header, self._chosen), self._second)
 
     def release(self, points: UnitPoints, bits: Bits) -> Release:
         """Draw the mean, then the variance."""
