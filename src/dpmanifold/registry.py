@@ -113,6 +113,12 @@ class Registry(Generic[T]):
             )
         if not (isinstance(name, str) and name.isprintable() and name):
             raise InvalidArgumentError(f"name of a {self._what} must be a text that can be printed, got {shown(name)}.")
+        own = getattr(item, "name", name)
+        if isinstance(own, str) and own != name:  # what is written under one name must be found under it
+            raise InvalidArgumentError(
+                f"the {self._what} {own!r} must be registered under that name, got {name!r}. An entry point is named "
+                "like what it offers."
+            )
 
     def _load(self) -> None:
         """Add what other distributions offer: all of it, or nothing and an error that names what is wrong.

@@ -293,6 +293,11 @@ def test_a_map_that_mixes_units_or_has_the_wrong_shape_is_refused():
     Broken(lambda block: block[:, :1]).prepared(header())
 
 
+def test_a_statistic_is_registered_under_its_own_name():
+    with pytest.raises(dpm.InvalidArgumentError, match="must be registered under that name"):
+        Registry("statistic", "dpmanifold.nowhere").register("another", toy_statistic.NEAR_CENTRE)
+
+
 def test_a_map_whose_rounding_depends_on_the_batch_is_refused():
     """A product of matrices adds in another order for one row than for many."""
     ball = dpm.Ball(dpm.Euclidean(50), np.zeros(50), 1.0)

@@ -197,6 +197,8 @@ def plan(
     given = {"estimand": (estimand, None), "everything": (everything, False), "refine": (refine, False),
              "fill": (fill, SMALL_FILL)}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, (value, usual) in given.items() if value != usual}
+    if second is not None and statistic != TEST:
+        raise InvalidArgumentError("--second-number is for tests, which have two groups: leave it out.")
     number = (units, second or units) if statistic == TEST else units
     found = planned(number, chosen, privacy, statistic=statistic, **asked)
     if isinstance(found, Outlook):
