@@ -18,6 +18,8 @@ from dpmanifold.manifolds.vectors import EPS
 
 # More units than there are people, and still exact as a double.
 _MOST_UNITS = 10**15
+# Terms of a matrix product that would be added without care for rounding: `_blocked`.
+_PRODUCT_BLOCK = 4096
 
 # A few operations with a relative error of eps each: the returned bounds are rounded up by this factor.
 _ROUND_UP = 1 + 64 * EPS
@@ -147,7 +149,8 @@ def of_average(bound: float, n: int, statistic: str, proof: str, *, size: int = 
 def _of_average(diameter: float, rounding: float, n: int, statistic: str) -> Sensitivity:
     """Bound the change of an average of vectors no two of which are farther apart than `diameter`.
 
-    The computed average is within `rounding`, and what a pairwise sum adds, of that of the stored points: both times.
+    The computed average is within `rounding`, and what `_summed` allows for the sum, of that of the stored points: both
+    times.
     """
     value = diameter * _summed(n) + 2 * rounding
     if not math.isfinite(value):
@@ -249,7 +252,7 @@ def of_second_moment(
     """
     n = _checked(ball, n, bound)
     factor = math.sqrt(2) if bound == "tight" else 6.0
-    # A blocked sum of n products of size 1 is wrong by at most this, and so is its neighbour's.
+    # A mean of n products of size 1 is wrong by less than this, and so is its neighbour's.
     rounding = _blocked(n) * EPS
     value = factor * reach(ball, about=about, away=away) ** 2 * (1 / n + 2 * rounding)
     return Sensitivity(value * _ROUND_UP, "second moment", bound, "docs/theory/second-moment.md")
@@ -321,12 +324,20 @@ def _reach_from(ball: Ball, computed: float) -> float:
 
 
 def _blocked(n: int) -> float:
-    """Return how many roundings an entry of a matrix product over n records goes through, made in blocks."""
-    return frechet.MOMENT_BLOCK + n / frechet.MOMENT_BLOCK + 8
+    """Return the roundings that the bound on a mean of matrices allows for each entry.
+
+    As many as a product over n records, made in blocks of doubles, goes through. Sums are exact now and go through
+    fewer; the bound stays generous, so that releases made with it verify (theory: rounding).
+    """
+    return _PRODUCT_BLOCK + n / _PRODUCT_BLOCK + 8
 
 
 def _summed(n: int) -> float:
-    """Return 1/n plus what the rounding of two pairwise sums over n records of size 1 can add."""
+    """Return 1/n plus what the bounds allow for the rounding of two means over n records of size 1.
+
+    As much as pairwise sums of doubles can add. Sums are exact now, and their means are off by less than 2 EPS; the
+    bound stays generous, so that releases made with it verify (theory: rounding).
+    """
     return 1 / n + 2 * (40 + math.log2(n)) * EPS
 
 

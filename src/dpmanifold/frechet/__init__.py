@@ -10,11 +10,9 @@ from dpmanifold.frechet.gaps import extrinsic_gap, tangent_gap
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.solver import default_tol, gradient_rounding, lowest_tol, public_tol, safe_step_and_cap
 from dpmanifold.frechet.statistics import (
-    MOMENT_BLOCK,
     FrechetMean,
     mean,
     outer_products,
-    second_moment,
     unit_means,
     unit_points,
     variance,
@@ -22,7 +20,6 @@ from dpmanifold.frechet.statistics import (
 from dpmanifold.frechet.streams import Records, made_by_class, made_from
 
 __all__ = [
-    "MOMENT_BLOCK",
     "FrechetMean",
     "Records",
     "UnitPoints",
@@ -36,7 +33,6 @@ __all__ = [
     "outer_products",
     "public_tol",
     "safe_step_and_cap",
-    "second_moment",
     "tangent_gap",
     "unit_means",
     "unit_points",

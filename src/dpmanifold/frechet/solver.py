@@ -37,7 +37,8 @@ _TOL_SHARE = 1e-9
 def gradient_rounding(ball: Ball, n: int) -> float:
     """Bound the rounding error of the computed gradient of F, anywhere in the ball (theory: rounding).
 
-    One logarithm's error plus that of a pairwise sum over n records. Depends on public quantities only.
+    One logarithm's error plus that of a sum over n records: the term of a pairwise sum of doubles, of which an exact
+    sum needs a thirtieth; it stays so that tolerances, and releases that state them, do. Public quantities only.
 
     >>> from dpmanifold.manifolds import Sphere
     >>> gradient_rounding(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000) < 1e-13

@@ -19,9 +19,6 @@ from dpmanifold.linalg import to_vecd
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import Manifold
 
-# Terms of a matrix product that are added without care for rounding.
-MOMENT_BLOCK = 4096
-
 
 @dataclass(frozen=True, eq=False)
 class FrechetMean:
@@ -106,24 +103,6 @@ def variance(
     1.0
     """
     return _prepared(X, where, weights, units, tol, 200).mean_squared_distance(about)
-
-
-def second_moment(vectors: FloatArray) -> FloatArray:
-    """Return the mean of v v' over vectors (n, d), shape (d, d); not private.
-
-    Summed by blocks of `MOMENT_BLOCK`, which keeps the rounding of a long sum within what the sensitivity allows.
-
-    Examples
-    --------
-    >>> second_moment(np.array([[1.0, 1.0], [3.0, -1.0]]))
-    array([[ 5., -1.],
-           [-1.,  1.]])
-    """
-    total = np.zeros((vectors.shape[1], vectors.shape[1]))
-    for start in range(0, len(vectors), MOMENT_BLOCK):
-        part = vectors[start : start + MOMENT_BLOCK]
-        total += part.T @ part
-    return np.asarray(total / len(vectors))
 
 
 def outer_products(vectors: FloatArray) -> FloatArray:

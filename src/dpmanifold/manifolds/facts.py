@@ -43,7 +43,7 @@ class ExtrinsicBounds(ABC):
 
     @abstractmethod
     def rounding(self, radius: float, terms: float) -> float:
-        """Bound what rounding does to the average of images, a pairwise sum of them apart.
+        """Bound what rounding does to the average of images, their sum apart.
 
         `terms` counts the roundings of one entry where images are averaged by a matrix product.
         """
