@@ -3,8 +3,8 @@
 A subclass gives `name`, and `balls` and `promises` if it wants others. What a mechanism refuses it must refuse in
 words; everything else is checked wherever it does not. Forecasts are compared with draws: a right one fails with
 probability 1e-6 per comparison (binomial), and noise that is half as large again must be caught. Densities of
-neighbours are compared where their ratio is known; where it is not, as for laws truncated to a ball, the test is skipped
-and says so.
+neighbours are compared where their ratio is known; where it is not, as for laws truncated to a ball, the test is
+skipped and says so.
 """
 
 import math
@@ -242,8 +242,8 @@ def privacy_losses(one, two):
 def keeps(losses, promise):
     """Whether losses on draws can be those of a promise, at several epsilon and in both directions.
 
-    delta(epsilon) is the mean of 1 - exp(epsilon - loss) where that is positive: a number in [0, 1], so that its average
-    over n draws exceeds its mean delta by as much as to t with probability at most exp(-n KL(t, delta)) (Hoeffding).
+    delta(epsilon) is the mean of 1 - exp(epsilon - loss) where that is positive: a number in [0, 1]. An average of n of
+    them reaches t > delta with probability at most exp(-n KL(t, delta)) (Hoeffding).
     """
     points = [(epsilon, allowed(promise, epsilon)) for epsilon in EPSILONS[type(promise)](promise)]
     alarm = ALARM / (len(points) * len(losses))
