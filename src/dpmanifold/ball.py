@@ -58,6 +58,11 @@ class Ball:
     def __post_init__(self) -> None:
         if not isinstance(self.space, Manifold):
             raise InvalidArgumentError(f"space must be a space such as Sphere(2) or SPD(3), got {shown(self.space)}.")
+        if not self.space.is_homogeneous:
+            raise InvalidArgumentError(
+                f"space must be homogeneous, and {self.space!r} says that it is not: sensitivities and laws of noise "
+                "rest on isometries that move any point to any other."
+            )
         center = self.space.as_points(self.center, "center", batch=False).copy()
         center.flags.writeable = False
         radius = positive_float(self.radius, "radius")

@@ -459,7 +459,8 @@ def _release_from(record: Any, depth: int) -> Release:
     plain = {name: read(known[name], name) for name, read in _PLAIN.items()}
     definition = STATISTICS.find(plain["statistic"])
     if definition is None:
-        raise InvalidDataError(f"there is no statistic {plain['statistic'][:LONGEST_NAME]!r}")
+        name = plain["statistic"][:LONGEST_NAME]
+        raise InvalidDataError(f"there is no statistic {name!r}. If another distribution offers it, install that")
     if not (0 < plain["scale"] < _LARGEST_NUMBER and 2 <= plain["n"] < _LARGEST_NUMBER):
         raise InvalidDataError("scale must be above 0 and n at least 2, both of a size that can be")
     if not isinstance(known["steps"], list):

@@ -88,7 +88,7 @@ Two data sets count as neighbours if one differs from the other so: {html.escape
 <h2>How to check it</h2>
 {_check(checked)}
 <p>{_arithmetic(result, checked)} Not covered by the promise: running time ({html.escape(base.timing)}).
-{html.escape(_in_no_error(base))}</p>
+{_tried(lambda: html.escape(_in_no_error(result)), "")}</p>
 <details><summary>The record, with every digit</summary><pre>{record}</pre></details>
 <footer>dpmanifold {html.escape(base.version)}</footer>
 </body></html>
@@ -141,9 +141,9 @@ def _check(checked: Verification) -> str:
     )
 
 
-def _in_no_error(base: Release) -> str:
-    """Say what no stated error includes, as the release itself does."""
-    said = str(base.answers()["not_covered"]).partition("; ")[2]
+def _in_no_error(result: Result) -> str:
+    """Say what no stated error includes, as the result itself does."""
+    said = dict(result.facts())["not covered"].partition("; ")[2]
     return said[:1].upper() + said[1:] + "."
 
 

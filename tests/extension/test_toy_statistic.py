@@ -1,6 +1,7 @@
 """A statistic in one file and one line of registration gets plan, release, JSON, verify, CLI, picture and report."""
 
 import json
+import warnings
 from dataclasses import replace
 from importlib import metadata
 
@@ -229,20 +230,95 @@ def test_a_map_that_mixes_units_or_has_the_wrong_shape_is_refused():
     Broken(lambda block: block[:, :1]).prepared(header())
 
 
+def test_a_map_whose_rounding_depends_on_the_batch_is_refused():
+    """A product of matrices adds in another order for one row than for many."""
+    ball = dpm.Ball(dpm.Euclidean(50), np.zeros(50), 1.0)
+    weights = np.random.default_rng(0).standard_normal((50, 1))
+    asked = dpm.statistic.Header(ball, 50, dpm.GDP(1.0))
+    with pytest.raises(dpm.InvalidArgumentError, match="bit for bit"):
+        Broken(lambda block: block @ weights).prepared(asked)
+    Broken(lambda block: (block * weights[:, 0]).sum(axis=-1, keepdims=True)).prepared(asked)
+
+
+def test_a_map_that_fails_on_points_of_the_ball_or_writes_to_them_is_refused():
+    def tame(block):
+        block[block[:, 1] > 0.3] *= 0.75
+        return block[:, :1]
+
+    def fails(block):
+        raise ValueError("no")
+
+    for wrong in (tame, fails):
+        with pytest.raises(dpm.InvalidArgumentError, match="fails on points of the ball"):
+            Broken(wrong).prepared(header())
+
+
+def test_a_unit_that_fails_leaves_every_bit_of_the_others():
+    """Also where the map's rounding depends on the place in the batch."""
+    weights = np.random.default_rng(0).standard_normal((3, 1))
+
+    def map_of(block):
+        if (block[:, 1] < -0.9).any():
+            raise ValueError("a record that fails")
+        return block @ weights / 9
+
+    points = BALL.frame.exp_coords(BALL.frame.origin, np.random.default_rng(1).uniform(-0.3, 0.3, (3000, 2)))
+    other = points.copy()
+    other[1700] = [0.0, -1.0, 0.0]
+    changed = (Broken(map_of).vectors(points, BALL) != Broken(map_of).vectors(other, BALL)).any(axis=1)
+    assert np.flatnonzero(changed).tolist() == [1700]
+
+
+def test_a_map_says_nothing_about_a_record(recwarn):
+    def speaks(block):
+        if (block[:, 1] < -0.9).any():
+            warnings.warn("a record is odd", stacklevel=2)
+        return block[:, :1]
+
+    Broken(speaks).vectors(np.array([[0.0, -1.0, 0.0]]), BALL)
+    assert not recwarn.list
+
+
+def test_a_value_that_fails_for_some_draws_is_that_of_the_middle():
+    class Root(Broken):
+        def value(self, numbers, ball):
+            return float(np.sqrt(numbers[0]))
+
+    statistic = Root(lambda block: 0.0 * block[:, :1])
+    assert [statistic.placed(np.array([number]), BALL) for number in (0.25, -0.1)] == [0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"kind": dpm.statistic.Kind.BALL}, "kind of"),
+        ({"kind": dpm.statistic.Kind.POINT}, "kind of"),
+        ({"words": ""}, "words of a statistic"),
+        ({"size": lambda self, ball: 2}, "size of"),
+        ({"middle": lambda self, ball: np.zeros(3)}, "middle of"),
+        ({"value": lambda self, numbers, ball: "text"}, "value of"),
+    ],
+)
+def test_definitions_that_could_not_be_written_or_shown_are_refused_before_the_spend(entry, said):
+    wrong = type("Wrong", (Broken,), entry)(lambda block: block[:, :1])
+    with pytest.raises(dpm.InvalidArgumentError, match=said):
+        wrong.prepared(header())
+
+
 def test_what_is_too_long_not_finite_or_fails_counts_for_that_unit_alone():
     """One bad unit moves the average by no more than the bound, whatever the map does with it."""
 
     def map_of(block):
-        if (block[:, 0] > 0.5).any():
+        if (block[:, 1] > 0.5).any():
             raise ValueError("a record that fails")
-        return np.where(block[:, 0] < -0.5, np.nan, 1e300 * block[:, 1])[:, None]
+        return np.where(block[:, 1] < -0.5, np.nan, 1e300 * block[:, 2])[:, None]
 
     broken, points = Broken(map_of), BALL.frame.random_point(40, rng=0)
     together = broken.vectors(points, BALL)
     alone = np.concatenate([broken.vectors(point[None], BALL) for point in points])
     assert np.array_equal(together, alone)
     assert np.abs(together).max() <= 1
-    assert (together[np.abs(points[:, 0]) > 0.5] == 0).all()
+    assert (together[np.abs(points[:, 1]) > 0.5] == 0).all()
 
 
 # -------------------------------------------------------------------- from another distribution

@@ -20,7 +20,7 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.solver import lowest_tol, solve_groups
-from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.exact_sums import MOST_RECORDS, ExactSum
 from dpmanifold.manifolds import Manifold
 
 # Numbers in the records that are looked at together (1 MiB of them), and the fewest records.
@@ -137,6 +137,8 @@ class Made:
 
 def made_from(records: Records, ball: Ball, ids: UnitIds | None = None) -> Made:
     """Return one point per unit in the ball's frame; without ids, every record is a unit."""
+    if len(records) > MOST_RECORDS:
+        raise InvalidDataError(f"X holds {len(records)} records, and at most {MOST_RECORDS} can be added exactly.")
     with np.errstate(all="ignore"):  # a warning would tell about a single record
         made = _made(records, ball, ids)
     return replace(made, replaced=made.replaced + records.replaced)

@@ -69,6 +69,21 @@ class ExactSum:
         # 2^-shift is what the integers count.
         self.shift = _BITS - (exponent - 1 if fraction == 0.5 else exponent)
         self.words: IntArray = np.zeros((self.groups, 2, self.size), dtype=np.int64)
+        self.records = 0
+
+    def count(self, records: int) -> None:
+        """Note that so many records were added, or are about to be; refuse more than the integers hold.
+
+        Examples
+        --------
+        >>> ExactSum(1, bound=1.0).count(2**40)
+        Traceback (most recent call last):
+        ...
+        dpmanifold.errors.InvalidArgumentError: a sum takes at most 2147483648 records, got 1099511627776.
+        """
+        self.records += records
+        if self.records > MOST_RECORDS:
+            raise InvalidArgumentError(f"a sum takes at most {MOST_RECORDS} records, got {self.records}.")
 
     def add(self, values: FloatArray, group: Array | None = None) -> None:
         """Add vectors (m, size) to the sums of their groups: (m,) numbers from 0, in any order, or None for the first.
@@ -81,7 +96,8 @@ class ExactSum:
         array([[2.],
                [4.]])
         """
-        high, low = self._halves(values)
+        self.count(len(values))
+        high, low = self._halves(np.asarray(values, dtype=np.float64))
         if group is None:
             self.words[0, 0] += high.sum(axis=0)
             self.words[0, 1] += low.sum(axis=0)
@@ -117,6 +133,7 @@ class ExactSum:
         """
         if (self.size, self.shift, self.groups) != (other.size, other.shift, other.groups):
             raise InvalidArgumentError("two sums of different sizes, bounds or groups cannot be merged.")
+        self.count(other.records)
         self.words += other.words
 
     def total(self) -> FloatArray:

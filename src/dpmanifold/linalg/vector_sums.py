@@ -19,6 +19,9 @@ from dpmanifold.linalg.native.library import GradientArguments, current
 # Numbers of the C enumeration Kind.
 SPHERE, HYPERBOLIC, SHAPE = range(3)
 
+# Beyond it the kernels' factor would overflow: bounds so small are left to numpy.
+_LARGEST_SHIFT = 1000
+
 
 def tangent_sums(
     kind: int,
@@ -67,6 +70,9 @@ def tangent_sums(
     passes.require_numbers(codes, len(x), len(at), "the groups")
     passes.require_numbers(chosen, n, len(x), "the rows")
     sums = ExactSum(size - 1 if kind == HYPERBOLIC else size, bound, len(at))
+    if sums.shift > _LARGEST_SHIFT:
+        return None
+    sums.count(n)
     status = np.zeros(n, dtype=np.uint8)
     arguments = GradientArguments(
         x=passes.address(x),

@@ -1,11 +1,13 @@
 """Statistics that are averages: of a bounded vector, or a number, that each unit's point gives by itself.
 
 A subclass says what that vector is and how long it can be, and that is all: the library cuts every unit's vector to the
-bound itself, so that no mistake in the map can break the promise as long as it maps each point by itself.
+bound itself, so that no mistake in the map can break the promise as long as it maps each point by itself, bit for bit.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from dpmanifold import sensitivity
-from dpmanifold._check import Array, FloatArray, positive_float
+from dpmanifold._check import Array, FloatArray, positive_float, positive_int, shown
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.manifolds.base import shorten
+from dpmanifold.manifolds.vectors import shorten, vector_norm
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.exact import grid_of
 from dpmanifold.privacy import Promise
+from dpmanifold.records import value_from_json, value_to_json
 from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NEIGHBOURS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Kind, Prepared, Statistic, Step
@@ -30,6 +33,12 @@ from dpmanifold.stats.grids import DOES_NOT_FOLLOW
 from dpmanifold.stats.ranges import ROUNDING, SURELY, within
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.sealed import sealed
+
+# Points that a map is given at a time: few enough that looking for one that raises stays cheap.
+_PIECE = 1024
+# Public points on which a map is tried, and the batches of them that must give what they give together.
+_PROBES = _PIECE
+_BATCHES = (*((i, i + 1) for i in range(16)), (1, 3), (5, 8), (3, 11), (7, 71), (2, 67), (1, 1001), (512, _PROBES))
 
 
 class AveragedStatistic(Statistic):
@@ -67,8 +76,10 @@ class AveragedStatistic(Statistic):
     def per_unit(self, block: Array, ball: Ball) -> FloatArray:
         """Return one vector per unit, (b, size), given units' points (b, *frame.shape) in the ball's frame.
 
-        Each row may depend on that row's point alone, bit for bit, however many there are: vectors that are the same
-        for a point by itself and among others. `ball.from_frame(block)` are the points in the space;
+        Each row may depend on that row's point alone, bit for bit, however many there are and in whatever place: use
+        operations on entries and sums along the last axis, not matrix products (`@`, `einsum`, `dot`), whose rounding
+        depends on the length of the batch. That is tried on public points, and refused where it shows; so is a map
+        that raises on one of them. `block` cannot be written to. `ball.from_frame(block)` are the points in the space,
         `ball.frame.log_coords(ball.frame.origin, block)` their coordinates at the centre. What is not finite, or
         raises, counts as the middle.
         """
@@ -93,6 +104,16 @@ class AveragedStatistic(Statistic):
         """Return the numbers that a value stands for: undoes `value`."""
         return np.atleast_1d(np.asarray(value, dtype=np.float64)).ravel()
 
+    def placed(self, numbers: FloatArray, ball: Ball) -> Any:
+        """Return `value`, or that of the middle where it fails or is no value of this kind. Never raises."""
+        return sealed(lambda: self._checked_value(numbers, ball), lambda: self._checked_value(self.middle(ball), ball))
+
+    def _checked_value(self, numbers: FloatArray, ball: Ball) -> Any:
+        """Return a value that is written and read back as it is."""
+        value = self.value(numbers, ball)
+        written = value_to_json(value, self.kind.value)
+        return value_from_json(written, self.kind.value, ball.space, self.shape(ball))
+
     # ---------------------------------------------------------------- the same for all of them
 
     def shape(self, ball: Ball) -> tuple[int, ...]:
@@ -109,42 +130,99 @@ class AveragedStatistic(Statistic):
         """Choose the noise, or refuse; look once, at public points, whether `per_unit` keeps its word."""
         require_ball(header.ball)
         checked_arithmetic(header.arithmetic)
+        self._refuse_wrong_words(header.ball)
         self._refuse_wrong_map(header.ball)
         calibration = additive(self.sensitivity(header.ball, header.n), header.privacy, mechanism)
         refuse_overflow(calibration.scale)
         return AveragePlan(self, header, calibration)
 
+    def _refuse_wrong_words(self, ball: Ball) -> None:
+        """Refuse a definition that could be spent on and then not be written, read or shown."""
+        for name in ("name", "words"):
+            text = getattr(self, name, None)
+            if not (isinstance(text, str) and text and text.isprintable()):
+                raise InvalidArgumentError(
+                    f"{name} of a statistic must be a text that can be printed, got {shown(text)}."
+                )
+        kind, size = getattr(self, "kind", None), positive_int(self.size(ball), f"size of {self.name!r}")
+        if kind not in (Kind.NUMBER, Kind.VECTOR, Kind.MATRIX):
+            raise InvalidArgumentError(f"kind of {self.name!r} must be NUMBER, VECTOR or MATRIX, got {shown(kind)}.")
+        needed = math.prod(self.shape(ball))
+        if size != needed:
+            raise InvalidArgumentError(f"size of {self.name!r} must be {needed} for a {kind.value}, got {size}.")
+        middle = np.asarray(self.middle(ball), dtype=np.float64)
+        if middle.shape != (size,) or not np.isfinite(middle).all():
+            raise InvalidArgumentError(
+                f"middle of {self.name!r} must be {size} finite numbers, shape ({size},), got {shown(middle)}."
+            )
+        try:
+            self._checked_value(middle, ball)
+        except Exception as problem:
+            raise InvalidArgumentError(
+                f"value of {self.name!r} must return a {kind.value}, and fails for the middle: {problem}."
+            ) from problem
+
     def _refuse_wrong_map(self, ball: Ball) -> None:
+        """Look at public points, anywhere in the ball: alone, and in batches of several lengths and beginnings."""
         frame, size = ball.frame, self.size(ball)
-        steps = np.concatenate([np.zeros((1, frame.dim)), ball.radius / 2 * np.eye(frame.dim)[:2]])
+        steps = np.random.default_rng(0).uniform(-1.0, 1.0, (_PROBES, frame.dim))
+        steps *= ball.radius * np.linspace(0.0, 0.999, _PROBES)[:, None] / vector_norm(steps)[:, None]
         probes = frame.exp_coords(frame.origin, steps)
-        together = np.asarray(self.per_unit(probes, ball), dtype=np.float64)
+        together = self._tried(probes, ball)
         if together.shape != (len(probes), size):
             raise InvalidArgumentError(
                 f"per_unit of {self.name!r} must return shape (b, {size}) for b points, got {together.shape} for "
                 f"{len(probes)}."
             )
-        _ = self.value(self.middle(ball), ball)  # whatever it raises, it raises before anything is spent
-        alone = [np.asarray(self.per_unit(probe[None], ball), dtype=np.float64) for probe in probes]
-        if not np.array_equal(together, np.concatenate(alone), equal_nan=True):
+        for first, last in _BATCHES:
+            if not np.array_equal(together[first:last], self._tried(probes[first:last], ball), equal_nan=True):
+                raise InvalidArgumentError(
+                    f"per_unit of {self.name!r} must map each point by itself, bit for bit: a point alone gives other "
+                    "numbers than among others, and one record would change what others count for. Matrix products "
+                    "do that: write (block * weights).sum(axis=-1) for block @ weights."
+                )
+
+    def _tried(self, points: Array, ball: Ball) -> FloatArray:
+        """Return what the map makes of public points, which it may not change; or say that it fails."""
+        try:
+            return self._mapped(points.copy(), ball)
+        except Exception as problem:
             raise InvalidArgumentError(
-                f"per_unit of {self.name!r} must map each point by itself: a point alone gives other numbers than "
-                "among others, and one record would change what others count for."
-            )
+                f"per_unit of {self.name!r} fails on points of the ball: {problem}. It must give a vector for every "
+                "point, and change none."
+            ) from problem
+
+    def _mapped(self, points: Array, ball: Ball) -> FloatArray:
+        """Call the map. It is a stranger's: it may neither write to points nor say anything about them."""
+        points.flags.writeable = False
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(self.per_unit(points, ball), dtype=np.float64)
 
     def vectors(self, block: Array, ball: Ball) -> FloatArray:
         """Return what units count for, seen from the middle and cut to the bound, (b, size). Never raises."""
-        try:
-            with np.errstate(all="ignore"):
-                found = np.asarray(self.per_unit(block, ball), dtype=np.float64)
-                found = found.reshape(len(block), self.size(ball)) - self.middle(ball)
-        except Exception:
-            # One point's failure must not show in what others count for: each by itself.
-            if len(block) == 1:
-                return np.zeros((1, self.size(ball)))
-            return np.concatenate([self.vectors(point[None], ball) for point in block])
+        found = np.zeros((len(block), self.size(ball)))
+        for start in range(0, len(block), _PIECE):
+            part = block[start : start + _PIECE]
+            self._fill(found[start : start + _PIECE], part, ball, 0, len(part))
         found = np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
         return shorten(found, self.bound(ball))
+
+    def _fill(self, found: FloatArray, block: Array, ball: Ball, first: int, last: int) -> None:
+        """Compute rows first to last of a block; a row that raises stays 0.
+
+        One point's failure must not show in what others count for, to the last bit: they are computed again in a batch
+        of the same length and at the same places, the others being the centre.
+        """
+        shown = np.broadcast_to(ball.frame.origin, block.shape).copy()
+        shown[first:last] = block[first:last]
+        try:
+            found[first:last] = (self._mapped(shown, ball).reshape(found.shape) - self.middle(ball))[first:last]
+        except Exception:
+            if last - first > 1:
+                middle = (first + last) // 2
+                self._fill(found, block, ball, first, middle)
+                self._fill(found, block, ball, middle, last)
 
     # ---------------------------------------------------------------- what verify recomputes
 
@@ -175,7 +253,7 @@ class AveragedStatistic(Statistic):
         if drawn is None or drawn.shape != (self.size(ball),):
             return [f"drawn: there are {self.size(ball)} numbers in it"]
         found = self._faults("drawn", drawn, ball, noise)
-        made = np.asarray(self.value(drawn, ball))
+        made = np.asarray(self.placed(drawn, ball))
         follows = np.allclose(np.asarray(release.value), made, rtol=ROUNDING, atol=0)
         return found if follows else [*found, DOES_NOT_FOLLOW]
 
@@ -242,8 +320,7 @@ class AveragePlan(Prepared):
         )
         calibration = self.calibration
         drawn = noisy(average, calibration.mechanism, calibration.scale, statistic._largest(ball), bits)
-        value = sealed(lambda: statistic.value(drawn.numbers, ball), lambda: statistic.value(middle, ball))
         return Release.of(
-            statistic, value, self.header, calibration, tol=0.0, projected=False,
+            statistic, statistic.placed(drawn.numbers, ball), self.header, calibration, tol=0.0, projected=False,
             private=bits.private, timing=DRAW_COVERED, **stated(drawn),
         )  # fmt: skip

@@ -88,7 +88,7 @@ def recipes_of(release: Release) -> list[Recipe]:
 def _recipes(statistic: str) -> Iterator[Recipe]:
     """Give the recipes of a statistic by itself, and then those in which it is a step of others."""
     yield from STATISTICS.get(statistic).recipes()
-    for other in STATISTICS:
+    for other in STATISTICS.own():  # what others offer is not looked at for what the library makes
         for recipe in other.recipes():
             step = recipe.step
             while step is not None:

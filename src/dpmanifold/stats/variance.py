@@ -118,7 +118,7 @@ class Variance(Moment):
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: about a public point, or about a mean; in an interval it is a step of the fourth moment."""
-        points = tuple(found.name for found in MECHANISMS if found.estimand == FRECHET and not found.baseline)
+        points = tuple(found.name for found in MECHANISMS.own() if found.estimand == FRECHET and not found.baseline)
         mean = Recipe(MEAN.name, points, optional=(SKIPPED,), projected=True)
         return (variance_recipe((1.0,), None, False), variance_recipe(VARIANCE_SHARES, mean, True))
 

@@ -174,6 +174,8 @@ def run(
     out_matrices = np.empty((n, k, k)) if matrices else None
     out_coordinates = np.empty((n, size)) if coordinates else None
     out_norms = np.empty(n) if norms else None
+    if sums is not None:
+        sums.count(n)
     arguments = PassArguments(
         x=address(x),
         n=n,
