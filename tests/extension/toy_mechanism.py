@@ -42,6 +42,8 @@ class CubeLaplace(Mechanism):
 class CubeLaw:
     """The law of a vector plus such noise."""
 
+    normalized = True
+
     def __init__(self, mean, scale):
         self.mean, self.scale = mean, scale
 
@@ -53,7 +55,8 @@ class CubeLaw:
         return (self.mean + length[:, None] * cube).reshape(*shape, d)
 
     def logpdf(self, x):
-        return -np.abs(x - self.mean).max(axis=-1) / self.scale
+        d = len(self.mean)  # the mass of exp(-largest coordinate/scale) is (2 scale)^d d!
+        return -np.abs(x - self.mean).max(axis=-1) / self.scale - d * math.log(2 * self.scale) - math.lgamma(d + 1)
 
 
 CUBE = CubeLaplace()
