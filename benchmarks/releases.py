@@ -111,7 +111,7 @@ def image_table() -> None:
         ours = errors(X, tight, privacy, truth, **options)
         refined = errors(X, tight, privacy, truth, refine=True, **options)
         last = dpm.private_mean(X, tight, privacy, refine=True, **options)
-        clipped = dpm.compare(last, X, public=True).clipped
+        clipped = dpm.compare(last, X, public=True, **options).clipped
         table.add_row(
             str(name),
             f"{theirs:.3f}",

@@ -275,10 +275,10 @@ def test_a_unit_average_does_not_depend_on_other_units(monkeypatch, space):
     rng = np.random.default_rng(0)
     X = in_ball(ball, 600, rng)
     units = rng.integers(0, 40, 600)
-    both = frechet.unit_points(X, ball, units)
+    both = frechet.unit_points(X, ball, units=units)
     for extra in (1, 7, 200):
         more = frechet.unit_points(
-            np.concatenate([in_ball(ball, extra, rng), X]), ball, np.concatenate([np.full(extra, -1), units])
+            np.concatenate([in_ball(ball, extra, rng), X]), ball, units=np.concatenate([np.full(extra, -1), units])
         )
         np.testing.assert_array_equal(more.array()[1:], both.array())
 
@@ -303,7 +303,7 @@ def test_the_order_of_records_does_not_show(space):
             frechet.mean(X[rows], ball).in_frame,
             frechet.mean(X[rows], ball, weights=weights[rows]).in_frame,
             frechet.mean(X[rows], ball, units=units[rows]).in_frame,
-            frechet.unit_points(X[rows], ball, units[rows]).array(),
+            frechet.unit_points(X[rows], ball, units=units[rows]).array(),
         )
         return [result.tobytes() for result in results]
 
@@ -337,7 +337,7 @@ def test_threads_and_blocks_do_not_show(space, monkeypatch):
     before = handle.dpm_get_num_threads()
 
     def bits():
-        both = frechet.mean(X, ball).in_frame, frechet.unit_points(X, ball, units).array()
+        both = frechet.mean(X, ball).in_frame, frechet.unit_points(X, ball, units=units).array()
         return [result.tobytes() for result in both]
 
     expected = bits()

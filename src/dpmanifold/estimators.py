@@ -220,10 +220,10 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         space = self._space()
-        matrices = space is not None and len(space.shape) == 2
+        tables = space is not None and len(space.shape) == 2
         landmarks = space is not None and space.dtype.kind == "c"
-        tags.input_tags.three_d_array = matrices or landmarks
-        tags.input_tags.two_d_array = not matrices
+        tags.input_tags.three_d_array = tables or landmarks
+        tags.input_tags.two_d_array = not tables
         # With random_state=None the noise differs from fit to fit, as it must.
         tags.non_deterministic = self.random_state is None
         return tags

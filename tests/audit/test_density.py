@@ -83,7 +83,7 @@ def laws(name, ball, n, data):
     calibration = mechanism.calibrate(ball, n, PureDP(EPSILON))
     inner, frame = ball.in_frame, ball.frame
     for X in data:
-        points = frechet.unit_points(X, ball)
+        points = frechet.unit_points(X, ball, units=None)
         mean = points.mean()
         if name == "kng":
             yield GradientLaw(inner, points, calibration.scale)

@@ -181,7 +181,7 @@ def test_random_words_give_a_variance_away(arithmetic):
         for X in (pair.first[:-1], np.vstack([pair.first[:-2], [[0.01, 0.02]]]))
     ]
     exact = [
-        float((ball.frame.dist(ball.frame.origin, frechet.unit_points(X, ball).array()) ** 2).mean())
+        float((ball.frame.dist(ball.frame.origin, frechet.unit_points(X, ball, units=None).array()) ** 2).mean())
         for X in (pair.first[:-1], np.vstack([pair.first[:-2], [[0.01, 0.02]]]))
     ]
     values = [np.array([[one.value] for one in side]) for side in made]
@@ -204,7 +204,7 @@ def test_random_words_give_the_diagonal_of_a_second_moment_away(arithmetic):
         made = [release(X, ball, privacy, rng, arithmetic, dpm.private_region).release for _ in range(runs)]
         about = np.stack([one.steps[0].value for one in made])
         candidates = [
-            np.stack([np.diag(mean_product(frechet.unit_points(Z, ball).array() - at)) for at in about])
+            np.stack([np.diag(mean_product(frechet.unit_points(Z, ball, units=None).array() - at)) for at in about])
             for Z in (pair.first, pair.second)
         ]
         drawn = np.stack([np.diag(one.value) for one in made])

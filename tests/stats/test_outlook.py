@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, ApproxDP, Ball, Euclidean, PureDP, Sphere, plan
 from dpmanifold.cli import app
+from dpmanifold.stats import outlook
 from laws.data import in_ball
 
 SPHERE = Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6)
@@ -102,6 +103,15 @@ def test_options_that_there_are_not_are_refused_in_words(n):
         plan(n, SPHERE, GDP(1.0), statistic=name, arithmetic="nonsense")
     with pytest.raises(dpm.InvalidArgumentError, match="fill is no option"):
         plan(500, SPHERE, GDP(1.0), mechanism="riemannian-gaussian", fill=0.2)
+
+
+def test_what_compares_groups_says_so_itself(monkeypatch):
+    """No name is asked for: another conclusion about two groups is planned by its entry alone."""
+    monkeypatch.setitem(outlook.CONCLUSIONS, "contest", outlook.CONCLUSIONS["test"])
+    assert plan((60, 50), SPHERE, GDP(1.0), statistic="contest").n == 110
+    assert [outlook.groups_of(name) for name in ("test", "contest", "mean", "region", None)] == [2, 2, 1, 1, 1]
+    with pytest.raises(dpm.InvalidArgumentError, match="pair"):
+        plan(60, SPHERE, GDP(1.0), statistic="contest")
 
 
 def test_what_a_mean_takes_its_plan_takes():

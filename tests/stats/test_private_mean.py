@@ -232,7 +232,7 @@ def check_errors(row, errors):
 def test_forecast_equals_reality_for_every_mechanism(ball, privacy, trials):
     """The laws that releases draw from, in the ball's frame, against the plan."""
     X = in_ball(ball, 60, np.random.default_rng(1))
-    points = frechet.unit_points(X, ball)
+    points = frechet.unit_points(X, ball, units=None)
     mean = points.mean()
     for row in dpm.plan_mean(60, ball, privacy).rows:
         mechanism = dpm.mechanisms.get(row.mechanism)
@@ -418,7 +418,7 @@ def test_released_ball_is_smaller_and_holds_most(privacy):
     assert refined.noise_error() < 0.5 * plain.noise_error()
     assert refined.privacy == privacy
     assert verify(refined).ok
-    compared = dpm.compare(refined, X, public=True)
+    compared = dpm.compare(refined, X, units=EACH_RECORD, public=True)
     assert compared.error < 1
     assert not compared.private
 
@@ -518,7 +518,10 @@ def test_bad_input_draws_and_spends_nothing(forbidden):
         (InvalidArgumentError, "coverage", lambda: private_ball(X, ball, PureDP(1.0), coverage=2.0, **call)),
         (InvalidArgumentError, "epsilon", lambda: PureDP(0.0)),
         (InvalidArgumentError, "delta", lambda: ApproxDP(1.0, 1.0)),
-        (InvalidArgumentError, "public must be True", lambda: dpm.compare(_some_release(), X)),
+        (InvalidArgumentError, "public must be True", lambda: dpm.compare(_some_release(), X, units=EACH_RECORD)),
+        (InvalidArgumentError, "units must say", lambda: dpm.compare(_some_release(), X, units=None, public=True)),
+        (TypeError, "units", lambda: dpm.compare(_some_release(), X, public=True)),
+        (TypeError, "units", lambda: frechet.unit_points(X, ball)),
         (InvalidArgumentError, "n must be", lambda: dpm.plan_mean(1, ball, PureDP(1.0))),
     ]
     for kind, words, attempt in cases:

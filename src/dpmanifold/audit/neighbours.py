@@ -78,5 +78,5 @@ def hidden_in_frame(X: Array, ball: Ball, mechanism: Mechanism) -> tuple[Array, 
     >>> hidden_in_frame(np.array([[1.0], [3.0]]), ball, get("tangent-mean-gaussian"))[0]
     array([2.])
     """
-    points = frechet.unit_points(X, ball)
+    points = frechet.unit_points(X, ball, units=None)
     return hidden_mean(ball, mechanism, points), points

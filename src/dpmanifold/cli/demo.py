@@ -67,7 +67,7 @@ def demo(
     for digit, release in means.items():
         release.save(out / f"mean-{digit}.json")
     save_picture(means[0], out / "mean-0.png")
-    errors = [compare(means[c], records[labels == c], public=True).error for c in classes]
+    errors = [compare(means[c], records[labels == c], units=EACH_RECORD, public=True).error for c in classes]
     forecast = float(np.mean([release.noise_error() for release in means.values()]))
     say(
         f"Balls shrank to a radius of {np.mean([r.ball.radius for r in means.values()]):.2f}. "

@@ -27,7 +27,7 @@ from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, cautions
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
-from dpmanifold.stats.outlook import TEST
+from dpmanifold.stats.outlook import groups_of
 from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
@@ -197,9 +197,10 @@ def plan(
     given = {"estimand": (estimand, None), "everything": (everything, False), "refine": (refine, False),
              "fill": (fill, SMALL_FILL)}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, (value, usual) in given.items() if value != usual}
-    if second is not None and statistic != TEST:
+    groups = groups_of(statistic)
+    if second is not None and groups == 1:
         raise InvalidArgumentError("--second-number is for tests, which have two groups: leave it out.")
-    number = (units, second or units) if statistic == TEST else units
+    number = (units, second or units) if groups > 1 else units
     found = planned(number, chosen, privacy, statistic=statistic, **asked)
     if isinstance(found, Outlook):
         if error is not None:

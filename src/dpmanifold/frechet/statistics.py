@@ -132,15 +132,16 @@ def unit_means(X: object, where: Ball | Manifold, *, units: object) -> Array:
     return problem.to_user(problem.array())
 
 
-def unit_points(X: object, ball: Ball, units: object = None) -> UnitPoints:
+def unit_points(X: object, ball: Ball, *, units: object) -> UnitPoints:
     """Return one point per unit in the ball's frame: records clipped, moved there and averaged. Not private.
 
     The mean of these points about the frame's origin is the mean of the data; private statistics start from them.
+    `units` are one id per record, or None where each record is a unit.
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean
-    >>> unit_points([[1.0], [3.0], [9.0]], Ball(Euclidean(1), [1.0], 5.0), ["ann", "ann", "bob"]).array()
+    >>> unit_points([[1.0], [3.0], [9.0]], Ball(Euclidean(1), [1.0], 5.0), units=["ann", "ann", "bob"]).array()
     array([[1.],
            [5.]])
     """
@@ -305,7 +306,7 @@ def _prepared(
     if isinstance(where, Ball):
         require_ball(where)
         if weights is None:
-            return _InBall(unit_points(X, where, units), tol)
+            return _InBall(unit_points(X, where, units=units), tol)
         return _Weighted(_checked(X, where.space), where, weights, units, tol, max_iter)
     records = _checked(X, where)
     if where.is_flat and weights is None and units is None:

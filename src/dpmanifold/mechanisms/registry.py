@@ -87,11 +87,6 @@ def get(mechanism: str | Mechanism) -> Mechanism:
             f'mechanism must be "auto", a Mechanism or one of {", ".join(sorted(MECHANISMS.names()))}, got '
             f"{shown(mechanism)}."
         )
-    if found.name != mechanism:
-        raise InvalidArgumentError(
-            f"the mechanism {mechanism!r} calls itself {found.name!r}. Repair or remove the distribution that offers "
-            "it: a release states one name."
-        )
     return found
 
 

@@ -10,7 +10,7 @@ from dpmanifold.mechanisms import get
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind
 from dpmanifold.stats.draws import hidden_mean
-from dpmanifold.stats.inputs import is_each_record
+from dpmanifold.stats.inputs import checked_units, is_each_record, number_of_records
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,14 @@ class Comparison:
     private: bool = False
 
 
-def compare(release: Release, X: object, *, units: object = None, public: bool = False) -> Comparison:
+def compare(release: Release, X: object, *, units: object, public: bool = False) -> Comparison:
     """Compare a released mean with the data it came from, if these are public.
+
+    Parameters
+    ----------
+    release : the release of a mean
+    X, units : the records and who owns them, as they were given to :func:`private_mean`; both required
+    public : must be True
 
     Examples
     --------
@@ -48,7 +54,7 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
     >>> from dpmanifold.stats import EACH_RECORD, private_mean
     >>> X = np.linspace(-1.5, 1.5, 101)[:, None]
     >>> release = private_mean(X, Ball(Euclidean(1), [0.0], 1.0), PureDP(1.0), units=EACH_RECORD)
-    >>> round(compare(release, X, public=True).clipped, 2)
+    >>> round(compare(release, X, units=EACH_RECORD, public=True).clipped, 2)
     0.34
     """
     if public is not True:
@@ -58,17 +64,17 @@ def compare(release: Release, X: object, *, units: object = None, public: bool =
     if release.estimand is None:
         raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
     ball, space = release.ball, release.ball.space
-    if is_each_record(units):
-        units = None
+    checked_units(units, number_of_records(X))
+    owners = None if is_each_record(units) else units
     outer = next((step.ball for step in release.steps if step.definition.kind is Kind.BALL), ball)
-    points = frechet.unit_points(X, outer, units)
+    points = frechet.unit_points(X, outer, units=owners)
     outside = 1 - outer.contains(X).mean()
     if outer != ball:
         outside = 1 - points.each(lambda block: ball.contains(outer.from_frame(block))).mean()
         points = points.in_ball(ball)
     clipped_mean = ball.from_frame(hidden_mean(ball, get(release.mechanism), points)[None])[0]
     # Data all over a sphere may have no Fréchet mean: without a ball the mean that was hidden is all there is.
-    true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=units).value
+    true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=owners).value
     return Comparison(
         error=float(space.dist(true_mean, release.value)),
         noise=float(space.dist(clipped_mean, release.value)),

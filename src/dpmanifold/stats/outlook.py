@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -24,9 +24,23 @@ from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.second_moment import SECOND_MOMENT
 from dpmanifold.stats.test import TestPlan
 
-# Conclusions from one release, by the statistic that is released for them.
-_RELEASED_FOR: dict[str, Statistic] = {"region": SECOND_MOMENT, "interval": FOURTH_MOMENT}
-TEST = "test"
+
+class Conclusion(NamedTuple):
+    """What is concluded from releases: what plans these, given a header and options, and for how many groups.
+
+    Where groups are compared, their numbers of units come after the header, which has the sum.
+    """
+
+    prepared: Callable[..., Any]
+    groups: int = 1
+
+
+CONCLUSIONS: dict[str, Conclusion] = {
+    "region": Conclusion(SECOND_MOMENT.prepared),
+    "interval": Conclusion(FOURTH_MOMENT.prepared),
+    "test": Conclusion(TestPlan, groups=2),
+}
+"""What can be planned besides statistics, by name."""
 
 
 @dataclass(frozen=True)
@@ -143,21 +157,27 @@ def plan(
     """
     checked_public(ball, privacy)
     checked_arithmetic(arithmetic)
-    if statistic == TEST:
-        refuse_unknown(TEST, TestPlan, options)
-        first, second = _pair(n)
-        header = Header(ball, first + second, privacy, neighbours=NEIGHBOURS_BY_CLASS, arithmetic=arithmetic)
-        return Outlook(TEST, header.n, ball, privacy, TestPlan(header, (first, second), **options).steps())
-    header = Header(ball, positive_int(n, "n", minimum=2), privacy, arithmetic=arithmetic)
-    chosen = _RELEASED_FOR.get(statistic) if isinstance(statistic, str) else None
-    found = statistic_named(statistic) if chosen is None else chosen
-    name = found.name if chosen is None else str(statistic)
-    refuse_unknown(name, found.own_plan, options)
-    own: Plan | None = found.own_plan(header, **options)
-    if own is not None:
-        return own
-    refuse_unknown(name, found.prepared, options)
-    return Outlook(name, header.n, ball, privacy, found.prepared(header, **options).steps())
+    counts = [_pair(n)] if groups_of(statistic) > 1 else []
+    if counts:
+        header = Header(ball, sum(counts[0]), privacy, neighbours=NEIGHBOURS_BY_CLASS, arithmetic=arithmetic)
+    else:
+        header = Header(ball, positive_int(n, "n", minimum=2), privacy, arithmetic=arithmetic)
+    if isinstance(statistic, str) and statistic in CONCLUSIONS:
+        name, prepared = statistic, CONCLUSIONS[statistic].prepared
+    else:
+        found = statistic_named(statistic)
+        name, prepared = found.name, found.prepared
+        refuse_unknown(name, found.own_plan, options)
+        own: Plan | None = found.own_plan(header, **options)
+        if own is not None:
+            return own
+    refuse_unknown(name, prepared, options)
+    return Outlook(name, header.n, ball, privacy, prepared(header, *counts, **options).steps())
+
+
+def groups_of(statistic: object) -> int:
+    """Return for how many groups of units a plan asks: 2 for what compares two, else 1."""
+    return CONCLUSIONS[statistic].groups if isinstance(statistic, str) and statistic in CONCLUSIONS else 1
 
 
 def _pair(n: object) -> tuple[int, int]:
