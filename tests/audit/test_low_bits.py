@@ -122,7 +122,9 @@ def test_random_words_give_a_vector_away(d, runs, loses_by, arithmetic):
     ("d", "runs", "loses_by"), [(1, 8000, 0.5), (3, 8000, 0.85), (10, 3000, 0.995), (50, 500, 0.99)]
 )
 def test_random_words_give_a_vector_away_long(d, runs, loses_by, arithmetic):
-    judge(arithmetic, won(*words_won(d, arithmetic, runs, seed=1)), runs, GAUSSIAN, loses_by)
+    """Over the first four pairs of data: how much one gives away depends on the last digits of its means."""
+    pairs = [won(*words_won(d, arithmetic, runs // 4, seed=1 + 10 * data, data=data)) for data in range(4)]
+    judge(arithmetic, float(np.mean(pairs)), runs, GAUSSIAN, loses_by)
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
