@@ -11,7 +11,6 @@ that is then released, and is a defect.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -23,7 +22,7 @@ T = TypeVar("T")
 def sealed(compute: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Return what `compute` gives, or, if that raises or is not finite, what `otherwise` gives.
 
-    `otherwise` must know public numbers and random bits alone. Warnings are silenced: they tell, too.
+    `otherwise` must know public numbers and random bits alone. Numpy's warnings are silenced: they tell, too.
 
     Examples
     --------
@@ -32,8 +31,7 @@ def sealed(compute: Callable[[], T], otherwise: Callable[[], T]) -> T:
     >>> sealed(lambda: np.array([np.nan]), lambda: np.zeros(1))
     array([0.])
     """
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"):
         try:
             result = compute()
             if _finite(result):
