@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -91,3 +92,43 @@ def tangent_sums(
     count = passes.checked(handle.dpm_gradient(level, ctypes.byref(arguments), passes.threads(handle, 20.0 * n * size)))
     left = np.flatnonzero(status) if count else np.empty(0, dtype=np.intp)
     return sums, left if chosen is None else chosen[left]
+
+
+def completed_sums(
+    kind: int,
+    size: float,
+    base: Array,
+    points: Array,
+    bound: float,
+    logarithms: Callable[[Array, Array], Array],
+    *,
+    numbers: Callable[[Array], FloatArray] = np.asarray,
+    group: Array | None = None,
+    rows: Array | None = None,
+) -> FloatArray | None:
+    """Return :func:`tangent_sums` with the points that were left out added in numpy; None without the kernels.
+
+    Shapes as there, in the space's own scale.
+
+    Parameters
+    ----------
+    size : the space's radius of curvature
+    logarithms : of points (m, ...) at base points (m, ...): what the kernels add, by the space's own formula
+    numbers : how base points, points and logarithms are read as doubles
+
+    Examples
+    --------
+    >>> found = completed_sums(SPHERE, 1.0, np.array([[1.0, 0.0]]), np.array([[0.6, 0.8]]), 2.0, lambda p, q: q - p)
+    >>> found is None or found.round(6).tolist() == [[0.0, 0.927295]]
+    True
+    """
+    at, scale = numbers(base) / size, 1 / size
+    found = tangent_sums(kind, at, numbers(points), bound / size, scale=scale, group=group, rows=rows)
+    if found is None:
+        return None
+    sums, odd = found
+    if odd.size:
+        of_odd = None if group is None else group[odd]
+        feet = base[np.zeros(odd.size, int) if of_odd is None else of_odd]
+        sums.add(numbers(logarithms(feet, points[odd])) / size, of_odd)
+    return np.asarray(sums.total() * size)

@@ -15,7 +15,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg.sums import weighted_sum
-from dpmanifold.linalg.vector_sums import HYPERBOLIC, tangent_sums
+from dpmanifold.linalg.vector_sums import HYPERBOLIC, completed_sums
 from dpmanifold.manifolds.areas import Area, sinh_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
 from dpmanifold.manifolds.coordinates import POINCARE, Coordinates
@@ -166,18 +166,12 @@ class Hyperbolic(Manifold):
         weights: FloatArray | None = None,
     ) -> FloatArray:
         """Exact sums of normal coordinates, in one pass of the kernels."""
-        size = self._radius
-        found = None
+        total = None
         if weights is None:
-            found = tangent_sums(HYPERBOLIC, p / size, stored, bound / size, scale=1 / size, group=group, rows=rows)
-        if found is None:
+            total = completed_sums(HYPERBOLIC, self._radius, p, stored, bound, self.log_coords, group=group, rows=rows)
+        if total is None:
             return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
-        sums, odd = found
-        if odd.size:
-            of_odd = None if group is None else group[odd]
-            at = p[np.zeros(odd.size, int) if of_odd is None else of_odd]
-            sums.add(self.log_coords(at, stored[odd]) / size, of_odd)
-        return np.asarray(sums.total() * size)
+        return total
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the geodesic from the origin, then boost."""

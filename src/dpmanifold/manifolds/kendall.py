@@ -17,7 +17,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.linalg.exact_sums import ExactSum
-from dpmanifold.linalg.vector_sums import SHAPE, tangent_sums
+from dpmanifold.linalg.vector_sums import SHAPE, completed_sums
 from dpmanifold.manifolds.areas import Area, projective_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
 from dpmanifold.manifolds.complex_vectors import (
@@ -278,17 +278,12 @@ class KendallShapes(Manifold):
         weights: FloatArray | None = None,
     ) -> FloatArray:
         """Exact sums of horizontal vectors, in one pass of the kernels; turned into the frame afterwards."""
-        found = None
+        total = None
         if weights is None:
-            found = tangent_sums(SHAPE, as_doubles(p), as_doubles(stored), bound, group=group, rows=rows)
-        if found is None:
+            total = completed_sums(SHAPE, 1.0, p, stored, bound, self.log, numbers=as_doubles, group=group, rows=rows)
+        if total is None:
             return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
-        sums, odd = found
-        if odd.size:
-            of_odd = None if group is None else group[odd]
-            at = p[np.zeros(odd.size, int) if of_odd is None else of_odd]
-            sums.add(as_doubles(self.vector(at, self.log_coords(at, stored[odd]))), of_odd)
-        return self.coords(p, sums.total().view(np.complex128))
+        return self.coords(p, total.view(np.complex128))
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the horizontal great circle."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.linalg.sums import weighted_sum
-from dpmanifold.linalg.vector_sums import SPHERE, tangent_sums
+from dpmanifold.linalg.vector_sums import SPHERE, completed_sums
 from dpmanifold.manifolds.areas import Area, sphere_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
 from dpmanifold.manifolds.coordinates import DECINC, LONLAT, Coordinates
@@ -148,18 +148,12 @@ class Sphere(Manifold):
         weights: FloatArray | None = None,
     ) -> FloatArray:
         """Exact sums of vectors of the space around, in one pass of the kernels; turned into the frame afterwards."""
-        size = self._radius
-        found = None
+        total = None
         if weights is None:
-            found = tangent_sums(SPHERE, p / size, stored, bound / size, scale=1 / size, group=group, rows=rows)
-        if found is None:
+            total = completed_sums(SPHERE, self._radius, p, stored, bound, self.log, group=group, rows=rows)
+        if total is None:
             return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
-        sums, odd = found
-        if odd.size:
-            of_odd = None if group is None else group[odd]
-            at = p[np.zeros(odd.size, int) if of_odd is None else of_odd]
-            sums.add(self.vector(at, self.log_coords(at, stored[odd])) / size, of_odd)
-        return self.coords(p, sums.total() * size)
+        return self.coords(p, total)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the great circle."""
