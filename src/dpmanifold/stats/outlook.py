@@ -17,7 +17,15 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import json_safe
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Statistic, Step, refuse_unknown, statistic_named
+from dpmanifold.statistic import (
+    NEIGHBOURS_BY_CLASS,
+    STATISTICS,
+    Header,
+    Statistic,
+    Step,
+    refuse_unknown,
+    statistic_named,
+)
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
 from dpmanifold.stats.mean_plan import Plan, checked_public
@@ -165,7 +173,7 @@ def plan(
     if isinstance(statistic, str) and statistic in CONCLUSIONS:
         name, prepared = statistic, CONCLUSIONS[statistic].prepared
     else:
-        found = statistic_named(statistic)
+        found = _found(statistic)
         name, prepared = found.name, found.prepared
         refuse_unknown(name, found.own_plan, options)
         own: Plan | None = found.own_plan(header, **options)
@@ -173,6 +181,17 @@ def plan(
             return own
     refuse_unknown(name, prepared, options)
     return Outlook(name, header.n, ball, privacy, prepared(header, *counts, **options).steps())
+
+
+def _found(statistic: object) -> Statistic:
+    """Return a statistic, or say what can be planned: conclusions from several draws as well."""
+    try:
+        return statistic_named(statistic)
+    except InvalidArgumentError:
+        if isinstance(statistic, str):
+            able = ", ".join([*STATISTICS.names(), *CONCLUSIONS])
+            raise InvalidArgumentError(f"statistic must be one of {able}, got {shown(statistic)}.") from None
+        raise
 
 
 def groups_of(statistic: object) -> int:
