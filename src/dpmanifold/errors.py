@@ -35,3 +35,7 @@ class BudgetError(DPManifoldError, RuntimeError):
 
 class MissingPackageError(DPManifoldError, ImportError):
     """Something needs a package that the bare install does not bring; the message says how to get it."""
+
+
+class SourceChangedError(DPManifoldError, RuntimeError):
+    """What records are read from is not what it was when it was opened: a file was changed or removed meanwhile."""

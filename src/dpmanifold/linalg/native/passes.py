@@ -19,6 +19,7 @@ from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.native.library import ImageArguments, PassArguments, current
+from dpmanifold.linalg.native.limits import limited
 
 # One by one matrices are numbers: numpy is exact there, and needs no help.
 SMALLEST_SIZE, LARGEST_SIZE = 2, 64
@@ -285,7 +286,7 @@ def address(array: npt.NDArray[np.generic] | None) -> int | None:
 
 def threads(handle: ctypes.CDLL, work: float) -> int:
     """Return how many threads to use: the limit, or fewer where the work is not worth it."""
-    limit = int(handle.dpm_get_num_threads())
+    limit = limited(int(handle.dpm_get_num_threads()))
     return limit if limit == 1 else max(1, min(limit, int(work / _WORTH_A_THREAD)))
 
 

@@ -1,0 +1,29 @@
+"""From what a user gives as X to a source, where it is one: each kind of object has an adapter, found by asking it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dpmanifold.registry import Registry
+from dpmanifold.sources.base import Source
+
+Adapter = Callable[[object], Source | None]
+"""Makes a source of an object of the kind it knows, and None of everything else; imports nothing to find out."""
+
+ADAPTERS: Registry[Adapter] = Registry("source", "dpmanifold.sources")
+
+
+def as_source(X: object) -> Source | None:
+    """Return X as a source; None where it is an array or a list, to be taken as it is.
+
+    Examples
+    --------
+    >>> as_source([[1.0], [2.0]]) is None
+    True
+    """
+    if isinstance(X, Source):
+        return X
+    return next((found for adapter in ADAPTERS.own() if (found := adapter(X)) is not None), None)
+
+
+__all__ = ["ADAPTERS", "Adapter", "as_source"]
