@@ -85,8 +85,10 @@ class ExactSum:
         if self.records > MOST_RECORDS:
             raise InvalidArgumentError(f"a sum takes at most {MOST_RECORDS} records, got {self.records}.")
 
-    def add(self, values: FloatArray, group: Array | None = None) -> None:
+    def add(self, values: FloatArray, group: Array | None = None, *, counted: bool = False) -> None:
         """Add vectors (m, size) to the sums of their groups: (m,) numbers from 0, in any order, or None for the first.
+
+        `counted` says that they were counted before, by :meth:`count`.
 
         Examples
         --------
@@ -96,7 +98,7 @@ class ExactSum:
         array([[2.],
                [4.]])
         """
-        self.count(len(values))
+        self.count(0 if counted else len(values))
         high, low = self._halves(np.asarray(values, dtype=np.float64))
         if group is None:
             self.words[0, 0] += high.sum(axis=0)
@@ -135,6 +137,21 @@ class ExactSum:
             raise InvalidArgumentError("two sums of different sizes, bounds or groups cannot be merged.")
         self.count(other.records)
         self.words += other.words
+
+    def grown(self, groups: int) -> ExactSum:
+        """Return the same sums with room for more groups, which are 0; itself, if it has the room.
+
+        Examples
+        --------
+        >>> ExactSum(1, bound=4.0).grown(2).total()
+        array([[0.],
+               [0.]])
+        """
+        if groups <= self.groups:
+            return self
+        more = ExactSum(self.size, self.bound, groups)
+        more.words[: self.groups], more.records = self.words, self.records
+        return more
 
     def total(self) -> FloatArray:
         """Return the sums, (groups, size): each rounded once, to the nearest double.

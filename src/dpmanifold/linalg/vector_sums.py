@@ -23,6 +23,9 @@ SPHERE, HYPERBOLIC, SHAPE = range(3)
 # Beyond it the kernels' factor would overflow: bounds so small are left to numpy.
 _LARGEST_SHIFT = 1000
 
+# Numbers of points that are added in numpy at a time.
+_BLOCK = 32_768
+
 
 def tangent_sums(
     kind: int,
@@ -105,10 +108,10 @@ def completed_sums(
     numbers: Callable[[Array], FloatArray] = np.asarray,
     group: Array | None = None,
     rows: Array | None = None,
-) -> FloatArray | None:
-    """Return :func:`tangent_sums` with the points that were left out added in numpy; None without the kernels.
+) -> ExactSum:
+    """Return :func:`tangent_sums` with the points that were left out added in numpy: all of them, without the kernels.
 
-    Shapes as there, in the space's own scale.
+    Shapes as there, in the space's own scale; the sums are at curvature 1 or -1, and so is their bound.
 
     Parameters
     ----------
@@ -118,17 +121,22 @@ def completed_sums(
 
     Examples
     --------
-    >>> found = completed_sums(SPHERE, 1.0, np.array([[1.0, 0.0]]), np.array([[0.6, 0.8]]), 2.0, lambda p, q: q - p)
-    >>> found is None or found.round(6).tolist() == [[0.0, 0.927295]]
-    True
+    >>> foot, point = np.array([[1.0, 0.0]]), np.array([[0.6, 0.8]])
+    >>> log = lambda p, q: np.array([[0.0, 0.9272952180016122]])
+    >>> completed_sums(SPHERE, 1.0, foot, point, 2.0, log).total().round(6)
+    array([[0.      , 0.927295]])
     """
     at, scale = numbers(base) / size, 1 / size
     found = tangent_sums(kind, at, numbers(points), bound / size, scale=scale, group=group, rows=rows)
     if found is None:
-        return None
-    sums, odd = found
-    if odd.size:
-        of_odd = None if group is None else group[odd]
-        feet = base[np.zeros(odd.size, int) if of_odd is None else of_odd]
-        sums.add(numbers(logarithms(feet, points[odd])) / size, of_odd)
-    return np.asarray(sums.total() * size)
+        width = at.shape[-1] - 1 if kind == HYPERBOLIC else at.shape[-1]
+        sums, left = ExactSum(width, bound / size, len(at)), np.arange(len(points)) if rows is None else rows
+    else:
+        sums, left = found
+    step = max(1, _BLOCK // at.shape[-1])
+    for few in (left[start : start + step] for start in range(0, len(left), step)):
+        of_few = None if group is None else group[few]
+        feet = base[np.zeros(len(few), int) if of_few is None else of_few]
+        # Those that the kernels left out were counted with the others.
+        sums.add(numbers(logarithms(feet, points[few])) / size, of_few, counted=found is not None)
+    return sums

@@ -15,7 +15,7 @@ import numpy as np
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet.streams import Records, is_stream
+from dpmanifold.frechet.records import Records, is_stream
 from dpmanifold.manifolds import Manifold
 
 
@@ -31,13 +31,16 @@ def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tupl
         return _with_centers(X, ball)
 
 
-def records_of(X: object, ball: Ball, invalid: str) -> Records:
-    """Return records to be checked a block at a time where X is an array; what else it may be is checked at once."""
+def records_of(X: object, ball: Ball, invalid: str, first: int = 0) -> Records:
+    """Return records to be checked a block at a time where X is an array; what else it may be is checked at once.
+
+    `first` is the index of the first record, in messages.
+    """
     if invalid not in ("raise", "center"):
         raise InvalidArgumentError(f'invalid must be "raise" or "center", got {shown(invalid)}.')
     if is_stream(X, ball.space):
-        return Records(X, ball.space, lambda block, first: checked_records(block, ball, invalid, first))
-    records, replaced = checked_records(X, ball, invalid)
+        return Records(X, ball.space, lambda block, index: checked_records(block, ball, invalid, index), first=first)
+    records, replaced = checked_records(X, ball, invalid, first)
     return Records.valid(records, ball.space, replaced)
 
 
