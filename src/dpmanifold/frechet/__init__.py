@@ -7,7 +7,9 @@ the tolerance, and must show neither the residual nor the number of iterations.
 """
 
 from dpmanifold.frechet.gaps import extrinsic_gap, tangent_gap
+from dpmanifold.frechet.pieces import MadeOf, made_of
 from dpmanifold.frechet.points import UnitPoints
+from dpmanifold.frechet.reading import Reading
 from dpmanifold.frechet.records import Records
 from dpmanifold.frechet.solver import safe_step_and_cap
 from dpmanifold.frechet.statistics import (
@@ -23,6 +25,8 @@ from dpmanifold.frechet.tolerances import default_tol, gradient_rounding, lowest
 
 __all__ = [
     "FrechetMean",
+    "MadeOf",
+    "Reading",
     "Records",
     "UnitPoints",
     "default_tol",
@@ -31,6 +35,7 @@ __all__ = [
     "lowest_tol",
     "made_by_class",
     "made_from",
+    "made_of",
     "mean",
     "outer_products",
     "public_tol",

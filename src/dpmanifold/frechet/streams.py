@@ -34,12 +34,14 @@ _GATHERED = 1_048_576
 class Made:
     """Points and what became of the records: how many lie outside the ball or on its edge, and how many were replaced.
 
-    All of it is data.
+    With it the number of records, and the ids of the units where there are some. All of it is data.
     """
 
     points: UnitPoints
     clipped: int
     replaced: int
+    records: int = 0
+    ids: UnitIds | None = None
 
 
 def made_from(records: Records, ball: Ball, ids: UnitIds | None = None) -> Made:
@@ -47,7 +49,7 @@ def made_from(records: Records, ball: Ball, ids: UnitIds | None = None) -> Made:
     refuse_too_many(len(records))
     with np.errstate(all="ignore"):  # a warning would tell about a single record
         made = _made(records, ball, ids)
-    return replace(made, replaced=made.replaced + records.replaced)
+    return replace(made, replaced=made.replaced + records.replaced, records=len(records), ids=ids)
 
 
 def refuse_too_many(n: int) -> None:

@@ -210,6 +210,7 @@ def gradient_sums(
     *,
     group: Array | None = None,
     rows: Array | None = None,
+    sums: ExactSum | None = None,
 ) -> ExactSum:
     """Return exact sums of log(2^-power a x a'), one per group: of lower triangles, packed by rows.
 
@@ -219,6 +220,7 @@ def gradient_sums(
     ----------
     triangles : (m, k(k+1)/2), points as :func:`whitened_triangles` returns them
     inverse, power : of one base point, (k, k) and a number; or of one for each group, (groups, k, k) and (groups,)
+    sums : where to add; new sums, one for each base point, if none are given
     bound : no point is farther from its base point than this: a public number. Logarithms are shortened to it, and it
         decides the number of poles
     group : (m,), the group of each point, where there are several
@@ -232,7 +234,7 @@ def gradient_sums(
     size = triangles.shape[-1]
     k = passes.size_of(size)
     several = inverse.ndim == 3
-    sums = ExactSum(size, bound, len(inverse) if several else 1)
+    sums = ExactSum(size, bound, len(inverse) if several else 1) if sums is None else sums
     condition = condition_within(bound)
     codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
     chosen = None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
@@ -249,7 +251,7 @@ def gradient_sums(
         radius=bound,
         condition=condition,
         rows=chosen,
-        group=codes if several else None,
+        group=codes,
         sums=sums,
     )
     if found.marked.size:
@@ -346,11 +348,11 @@ def _gradient_by_lapack(
         matrices = unpack_triangles(triangles[few])
         taken = np.asarray(np.frexp(np.diagonal(matrices, axis1=-2, axis2=-1).max(axis=-1))[1])
         several = inverse.ndim == 3
-        of = None if group is None or not several else group[few]
-        a = inverse if of is None else inverse[of]
+        of = None if group is None else group[few]
+        a = inverse[of] if several else inverse
         white = symmetrize(a @ np.ldexp(matrices, -taken[:, None, None]) @ np.swapaxes(a, -1, -2))
         logs = log_of_eigenvalues(white)
         diagonal = np.arange(matrices.shape[-1])
-        shift = power if of is None else np.asarray(power)[of]
+        shift = np.asarray(power)[of] if several else power
         logs[:, diagonal, diagonal] += ((taken - shift) * math.log(2))[:, None]
         sums.add(pack_triangles(shortened(logs, bound)[0]), of, counted=True)

@@ -36,6 +36,7 @@ def tangent_sums(
     scale: float = 1.0,
     group: Array | None = None,
     rows: Array | None = None,
+    sums: ExactSum | None = None,
 ) -> tuple[ExactSum, Array] | None:
     """Add logarithms of points at their group's base point; None without the kernels.
 
@@ -52,6 +53,7 @@ def tangent_sums(
     scale : what points are multiplied by, to that curvature
     group : (n,), each point's base point; the only one by default
     rows : which points to add; all by default
+    sums : where to add; new sums, one for each base point, if none are given
 
     Examples
     --------
@@ -73,7 +75,7 @@ def tangent_sums(
     passes.require(at, (1 if codes is None else len(at), size), "the base points")
     passes.require_numbers(codes, len(x), len(at), "the groups")
     passes.require_numbers(chosen, n, len(x), "the rows")
-    sums = ExactSum(size - 1 if kind == HYPERBOLIC else size, bound, len(at))
+    sums = ExactSum(size - 1 if kind == HYPERBOLIC else size, bound, len(at)) if sums is None else sums
     if sums.shift > _LARGEST_SHIFT:
         return None
     sums.count(n)
@@ -108,6 +110,7 @@ def completed_sums(
     numbers: Callable[[Array], FloatArray] = np.asarray,
     group: Array | None = None,
     rows: Array | None = None,
+    sums: ExactSum | None = None,
 ) -> ExactSum:
     """Return :func:`tangent_sums` with the points that were left out added in numpy: all of them, without the kernels.
 
@@ -118,6 +121,7 @@ def completed_sums(
     size : the space's radius of curvature
     logarithms : of points (m, ...) at base points (m, ...): what the kernels add, by the space's own formula
     numbers : how base points, points and logarithms are read as doubles
+    sums : where to add, from an earlier call; with it, one base point may stand for all groups
 
     Examples
     --------
@@ -126,13 +130,14 @@ def completed_sums(
     >>> completed_sums(SPHERE, 1.0, foot, point, 2.0, log).total().round(6)
     array([[0.      , 0.927295]])
     """
+    groups = len(base) if sums is None else sums.groups
+    if len(base) < groups:
+        base = np.broadcast_to(base, (groups, *base.shape[1:]))  # one base point for all groups
     at, scale = numbers(base) / size, 1 / size
-    found = tangent_sums(kind, at, numbers(points), bound / size, scale=scale, group=group, rows=rows)
-    if found is None:
-        width = at.shape[-1] - 1 if kind == HYPERBOLIC else at.shape[-1]
-        sums, left = ExactSum(width, bound / size, len(at)), np.arange(len(points)) if rows is None else rows
-    else:
-        sums, left = found
+    width = at.shape[-1] - 1 if kind == HYPERBOLIC else at.shape[-1]
+    sums = ExactSum(width, bound / size, groups) if sums is None else sums
+    found = tangent_sums(kind, at, numbers(points), bound / size, scale=scale, group=group, rows=rows, sums=sums)
+    left = (np.arange(len(points)) if rows is None else rows) if found is None else found[1]
     step = max(1, _BLOCK // at.shape[-1])
     for few in (left[start : start + step] for start in range(0, len(left), step)):
         of_few = None if group is None else group[few]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -247,7 +247,14 @@ class Manifold(PointSet):
         return self._added(p, stored, bound, group, rows, weights).total()
 
     def log_words(
-        self, p: Array, stored: Array, bound: float, *, group: Array | None = None, rows: Array | None = None
+        self,
+        p: Any,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        sums: ExactSum | None = None,
     ) -> ExactSum:
         """Exact sums of logarithms of packed points, as integers that parts of the points can be merged by.
 
@@ -256,13 +263,18 @@ class Manifold(PointSet):
 
         Parameters
         ----------
-        p : base points, (groups, *shape)
+        p : base points, (groups, *shape), or one for all groups; or what :meth:`at` makes of them
         stored : (n, ...), from :meth:`pack`
         bound : no point is farther from its base point: the scale of the sums, and what larger entries are cut to
         group : (n,), which base point each point belongs to; the only one by default
         rows : which points to add; all by default
+        sums : where to add, from an earlier call; new sums, one for each base point, by default
         """
-        return self._added(p, stored, bound, group, rows, None)
+        return self._added(p, stored, bound, group, rows, None, sums)
+
+    def at(self, p: Array) -> Any:
+        """Return what :meth:`log_words` needs of base points (groups, *shape), where it is asked for many times."""
+        return p
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Return sums of normal coordinates, (groups, dim), from the integers of :meth:`log_words` at p."""
@@ -276,15 +288,17 @@ class Manifold(PointSet):
         group: Array | None,
         rows: Array | None,
         weights: FloatArray | None,
+        sums: ExactSum | None = None,
     ) -> ExactSum:
-        most = 1.0 if weights is None else float(np.max(weights))
-        sums = ExactSum(self.dim, bound * most if most > 0 else bound, len(p))
+        if sums is None:
+            most = 1.0 if weights is None else float(np.max(weights))
+            sums = ExactSum(self.dim, bound * most if most > 0 else bound, len(p))
         total = len(stored) if rows is None else len(rows)
         step = max(1, _PASS_BLOCK // math.prod(stored.shape[1:]))
         for start in range(0, total, step):
             part = slice(start, min(start + step, total)) if rows is None else rows[start : start + step]
             of_part = None if group is None else group[part]
-            c = self.log_coords(p[0] if of_part is None else p[of_part], self.unpack(stored[part]))
+            c = self.log_coords(p[0] if of_part is None or len(p) == 1 else p[of_part], self.unpack(stored[part]))
             sums.add(c if weights is None else c * weights[part, None], of_part)
         return sums
 

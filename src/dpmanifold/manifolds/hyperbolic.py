@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -157,10 +157,17 @@ class Hyperbolic(Manifold):
         return unit_direction(y, length) * (np.arcsinh(length) * self._radius)[..., None]
 
     def log_words(
-        self, p: Array, stored: Array, bound: float, *, group: Array | None = None, rows: Array | None = None
+        self,
+        p: Any,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        sums: ExactSum | None = None,
     ) -> ExactSum:
         """Exact sums of normal coordinates at curvature -1, in one pass of the kernels."""
-        return completed_sums(HYPERBOLIC, self._radius, p, stored, bound, self.log_coords, group=group, rows=rows)
+        return completed_sums(HYPERBOLIC, self._radius, p, stored, bound, self.log_coords, group=group, rows=rows, sums=sums)
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Return sums of normal coordinates."""

@@ -268,10 +268,17 @@ class KendallShapes(Manifold):
         return np.asarray(as_real(unit_direction(moved[..., 1:], length)) * angle[..., None])
 
     def log_words(
-        self, p: Array, stored: Array, bound: float, *, group: Array | None = None, rows: Array | None = None
+        self,
+        p: Any,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        sums: ExactSum | None = None,
     ) -> ExactSum:
         """Exact sums of horizontal vectors, in one pass of the kernels."""
-        return completed_sums(SHAPE, 1.0, p, stored, bound, self.log, numbers=as_doubles, group=group, rows=rows)
+        return completed_sums(SHAPE, 1.0, p, stored, bound, self.log, numbers=as_doubles, group=group, rows=rows, sums=sums)
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Turn sums of vectors into the frame."""

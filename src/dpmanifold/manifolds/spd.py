@@ -238,16 +238,31 @@ class SPD(Manifold):
         return unpack_triangles(stored)
 
     def log_words(
-        self, p: Array, stored: Array, bound: float, *, group: Array | None = None, rows: Array | None = None
+        self,
+        p: Any,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        sums: ExactSum | None = None,
     ) -> ExactSum:
         """Exact sums of matrix logarithms, in one pass of the kernels: of triangles, where the space is curved."""
         if self.is_flat:
-            return super().log_words(p, stored, bound, group=group, rows=rows)
-        if group is None:
+            return super().log_words(p, stored, bound, group=group, rows=rows, sums=sums)
+        inverse, power = p if isinstance(p, tuple) else self.at(p)
+        if len(inverse) == 1:
+            inverse, power = inverse[0], int(power[0])
+        return gradient_sums(stored, inverse, power, bound, group=group, rows=rows, sums=sums)
+
+    def at(self, p: Array) -> Any:
+        """Return inverse Cholesky factors, and the powers of two that were taken out of them."""
+        if self.is_flat:
+            return p
+        if len(p) == 1:
             inverse, power = affine_factor(p[0])
-            return gradient_sums(stored, inverse, power, bound, rows=rows)
-        inverses, powers = affine_factors(p)
-        return gradient_sums(stored, inverses, powers, bound, group=group, rows=rows)
+            return inverse[None], np.array([power])
+        return affine_factors(p)
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Return triangles flattened by vecd; coordinates as they are, where the space is flat."""

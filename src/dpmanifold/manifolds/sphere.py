@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -139,10 +139,17 @@ class Sphere(Manifold):
         return unit_direction(moved[..., 1:], length) * (angle * self._radius)[..., None]
 
     def log_words(
-        self, p: Array, stored: Array, bound: float, *, group: Array | None = None, rows: Array | None = None
+        self,
+        p: Any,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        sums: ExactSum | None = None,
     ) -> ExactSum:
         """Exact sums of vectors of the space around, in one pass of the kernels."""
-        return completed_sums(SPHERE, self._radius, p, stored, bound, self.log, group=group, rows=rows)
+        return completed_sums(SPHERE, self._radius, p, stored, bound, self.log, group=group, rows=rows, sums=sums)
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Turn sums of vectors into the frame."""
