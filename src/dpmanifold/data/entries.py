@@ -99,3 +99,14 @@ def as_array(entries: Entries) -> Array:
     array(['7', 'b'], dtype='<U1')
     """
     return entries if isinstance(entries, np.ndarray) else joined([entries], text=True)
+
+
+def as_text(entries: Entries) -> Entries:
+    """Return the entries of one block as text by a dictionary, whole numbers as they are written.
+
+    Examples
+    --------
+    >>> as_text(np.array([7, 8])).to_pylist()
+    ['7', '8']
+    """
+    return pa.array(entries).cast(pa.string()).dictionary_encode() if isinstance(entries, np.ndarray) else entries
