@@ -18,7 +18,7 @@ from dpmanifold.manifolds import SPACES
 from dpmanifold.manifolds.coordinates import Coordinates
 
 
-def from_coordinates(array: object, coordinates: str, look: bool = True) -> FloatArray:
+def from_coordinates(array: object, coordinates: str, *, look: bool = True) -> FloatArray:
     """Return points as their spaces take them, from other coordinates; a row that is none becomes NaN.
 
     - "lonlat": (n, 2) degrees of longitude (east of the prime meridian) and latitude (north of the equator), as
