@@ -2,6 +2,7 @@
 
 from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
 from dpmanifold.data.coordinates import from_coordinates
+from dpmanifold.data.dataset import Dataset
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
@@ -20,6 +21,7 @@ __all__ = [
     "LOADERS",
     "READERS",
     "DataFile",
+    "Dataset",
     "Table",
     "as_records",
     "covariance_descriptors",

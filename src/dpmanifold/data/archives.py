@@ -46,6 +46,7 @@ class ArrayHeader:
 
     @property
     def size(self) -> int:
+        """How many bytes the array takes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 

@@ -41,7 +41,7 @@ class Doubt(Exception):  # noqa: N818  no error: the careful reader takes over
 def fast_rows(
     stream: IO[bytes], delimiter: str, width: int, numbers: Sequence[int], beside: Sequence[int]
 ) -> Iterator[TableRows]:
-    """Yield the rows below the first line: columns as numbers, and others as text; raise Doubt where there is any.
+    r"""Yield the rows below the first line: columns as numbers, and others as text; raise Doubt where there is any.
 
     Parameters
     ----------
@@ -73,9 +73,7 @@ def fast_rows(
             table = pa.csv.read_csv(
                 pa.BufferReader(chunk),
                 pa.csv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=names),
-                pa.csv.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=_QUOTE in chunk, ignore_empty_lines=False
-                ),
+                pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=_QUOTE in chunk, ignore_empty_lines=False),
                 convert,
             ).combine_chunks()
         except pa.ArrowException:

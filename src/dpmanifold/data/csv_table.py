@@ -11,7 +11,7 @@ import itertools
 import pathlib
 import weakref
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import IO, cast
 
 import numpy as np
@@ -41,9 +41,8 @@ class CsvTable(StreamedTable):
         self._delimiter = ""
         # The file stays open behind its names: what is asked for first is read without opening it again.
         self._held: IO[bytes] | None = None
-        lines = self._lines(hold=True)
-        self._last_line_of_names, self.names = next(lines, (0, []))
-        lines.close()
+        with contextlib.closing(self._lines(hold=True)) as lines:
+            self._last_line_of_names, self.names = next(lines, (0, []))
         if not self.names:
             raise bad_file(path, "it is empty. Give a line with the names of the columns, and the records below.")
         if _looks_like_data(self.names):
@@ -115,12 +114,12 @@ class CsvTable(StreamedTable):
                 )
             yield line, cells
 
-    def _lines(self, hold: bool = False) -> Iterator[tuple[int, list[str]]]:
+    def _lines(self, hold: bool = False) -> Generator[tuple[int, list[str]], None, None]:
         """Yield line numbers and entries, the names first; hold the file for the next one who reads it."""
         line = 0
         try:
             with self._bytes(hold) as stream:
-                text = io.TextIOWrapper(cast(io.BufferedIOBase, stream), encoding="utf-8-sig", newline="")
+                text = io.TextIOWrapper(cast(io.BufferedReader, stream), encoding="utf-8-sig", newline="")
                 try:
                     self._delimiter = max(self._delimiters, key=text.readline().count)
                     text.seek(0)

@@ -86,8 +86,8 @@ def joined(parts: Sequence[Entries], text: bool = False) -> Array:
     words = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
     codes = np.concatenate([np.empty(0, np.int32), *(chunk.indices.to_numpy() for chunk in whole.chunks)])
     if not text and all(map(_WHOLE.fullmatch, words)):
-        return np.array(list(map(int, words)), dtype=np.int64)[codes]
-    return np.array(words, dtype=str)[codes]
+        return np.asarray(np.array(list(map(int, words)), dtype=np.int64)[codes])
+    return np.asarray(np.array(words, dtype=str)[codes])
 
 
 def as_array(entries: Entries) -> Array:

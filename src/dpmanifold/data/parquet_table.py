@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -41,6 +42,7 @@ class ParquetTable(StreamedTable):
         except (pa.ArrowException, OSError, ValueError):
             raise bad_file(path, "it is damaged, incomplete or not Parquet. Write it again.") from None
         self.names = list(self._schema.names)
+        self._types = {field.name: field.type for field in self._schema}
         self.refuse_width()
 
     def rows(
@@ -61,11 +63,10 @@ class ParquetTable(StreamedTable):
             if self.kind(name) not in ("whole", "text"):
                 raise bad_file(self.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
         chosen = range(len(self.group_rows)) if groups is None else groups
-        done, width = sum(self.group_rows[: chosen[0]]) if len(chosen) else 0, None
+        done = sum(self.group_rows[: chosen[0]]) if len(chosen) else 0
         for batch in self._batches(list(dict.fromkeys([*names, *beside])), list(chosen)):
             if lists:
-                values = self._lists(lists[0], batch.column(lists[0]), width, done)
-                width = values.shape[1]
+                values = self._lists(lists[0], batch.column(lists[0]), done)
             else:
                 values = _numbers([batch.column(name) for name in names], batch.num_rows)
             done += batch.num_rows
@@ -77,26 +78,26 @@ class ParquetTable(StreamedTable):
 
     def kind(self, name: str) -> str:
         """Return in a word what a column holds: "whole", "number", "text", "lists" or "something else"."""
-        found = self._schema.field(self.names.index(name)).type
-        if pa.types.is_dictionary(found):
-            found = found.value_type
-        if pa.types.is_integer(found):
-            # Unsigned 64-bit numbers may not fit; as ids they would have to be text.
-            return "number" if pa.types.is_uint64(found) else "whole"
-        if pa.types.is_floating(found) or pa.types.is_boolean(found) or pa.types.is_decimal(found):
-            return "number"
-        if _is_list(found):
-            return "lists" if pa.types.is_floating(_innermost(found)) else "something else"
-        return "text" if pa.types.is_string(found) or pa.types.is_large_string(found) else "something else"
+        return _kind(self._types[name])
 
-    def list_width(self, name: str) -> int | None:
-        """Return how many numbers the lists of a column hold, where its type says so."""
-        found, width = self._schema.field(self.names.index(name)).type, 1
-        while _is_list(found):
-            if not pa.types.is_fixed_size_list(found):
-                return None
+    def list_width(self, name: str) -> int:
+        """Return how many numbers the lists of a column hold: by its type, or else by how many there are in all."""
+        found, width = self._types[name], 1
+        while pa.types.is_fixed_size_list(found):
             width, found = width * found.list_size, found.value_type
-        return width
+        # A gap counts as one number, so that with few gaps it is a little less than a whole number.
+        return math.ceil(self._per_row(name)) if _is_list(found) else width
+
+    def _per_row(self, name: str) -> float:
+        """Return how many numbers of a column there are in a row, on average."""
+        with self._open() as file:
+            about = file.metadata
+            leaf = [
+                place for place in range(about.num_columns) if about.schema.column(place).path.startswith(f"{name}.")
+            ]
+            groups = range(about.num_row_groups)
+            count = sum(about.row_group(group).column(place).num_values for group in groups for place in leaf)
+        return float(count / max(1, sum(self.group_rows)))
 
     def _open(self) -> pq.ParquetFile:
         return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
@@ -113,11 +114,12 @@ class ParquetTable(StreamedTable):
             raise bad_file(
                 self.path,
                 f"what it says of its own columns and row groups takes {length} bytes: it has far more than "
-                f"{MOST_COLUMNS} columns, or is damaged. Write it again with larger row groups, or save records as .npy.",
+                f"{MOST_COLUMNS} columns, or is damaged. Write it again with larger row groups, or save .npy.",
             )
 
     def _batches(self, names: list[str], groups: list[int]) -> Iterator[Any]:
-        size = max(1, min(_BATCH, _BATCH_NUMBERS // max(1, len(names))))
+        width = sum(self.list_width(name) if self.kind(name) == "lists" else 1 for name in names)
+        size = max(1, min(_BATCH, _BATCH_NUMBERS // max(1, width)))
         try:
             with self._open() as file:
                 yield from file.iter_batches(size, row_groups=groups, columns=names, use_threads=False)
@@ -138,39 +140,47 @@ class ParquetTable(StreamedTable):
                 return f"row group {group} (the first is 0)"
         return "one of its row groups"
 
-    def _lists(self, name: str, column: Any, width: int | None, done: int) -> FloatArray:
+    def _lists(self, name: str, column: Any, done: int) -> FloatArray:
         """Return lists of numbers, all of one length, as rows; where there is no list, a row of NaN."""
-        there = None
-        if column.null_count:
-            there = pc.is_valid(column).to_numpy(zero_copy_only=False)
-            column = column.drop_null()
-        found, count = column, len(column)
+        there = pc.is_valid(column).to_numpy(zero_copy_only=False) if column.null_count else None
+        found = column if there is None else column.drop_null()
+        count, width = len(found), self.list_width(name)
         while _is_list(found.type):
             if not pa.types.is_fixed_size_list(found.type) and len(found):
                 lengths = pc.fill_null(pc.list_value_length(found), -1).to_numpy()
-                wrong = np.flatnonzero(lengths != lengths[0])
-                if len(wrong) or lengths[0] < 0:
-                    row = int(wrong[0]) * count // len(found) if len(wrong) else 0
-                    row = row if there is None else int(np.flatnonzero(there)[row])
-                    raise self._other_length(name, done + row)
+                other = np.flatnonzero((lengths != lengths[0]) | (lengths < 0))
+                if len(other):
+                    row = int(other[0]) * count // len(found)
+                    raise self._other_length(name, done + (row if there is None else int(np.flatnonzero(there)[row])))
             found = found.flatten()
-        values = found.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        known = self.list_width(name) or width
-        if count and known not in (None, len(values) // count):
+        if len(found) != count * width:
             raise self._other_length(name, done)
-        values = values.reshape(count, len(values) // count if count else known or 0)
+        values = found.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).reshape(count, width)
         if there is None:
-            return values
-        filled = np.full((len(there), values.shape[1]), np.nan)
+            return np.asarray(values)
+        filled = np.full((len(there), width), np.nan)
         filled[there] = values
         return filled
 
     def _other_length(self, name: str, row: int) -> Exception:
         return bad_file(
             self.path,
-            f"near {self.place(row)} the lists in column {name!r} are not as long as those before. A record has as "
+            f"near {self.place(row)} the lists in column {name!r} are not as long as others. A record has as "
             "many numbers as every other: repair it, or leave it empty.",
         )
+
+
+def _kind(found: Any) -> str:
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    if pa.types.is_integer(found):
+        # Unsigned 64-bit numbers may not fit; as ids they would have to be text.
+        return "number" if pa.types.is_uint64(found) else "whole"
+    if pa.types.is_floating(found) or pa.types.is_boolean(found) or pa.types.is_decimal(found):
+        return "number"
+    if _is_list(found):
+        return "lists" if pa.types.is_floating(_innermost(found)) else "something else"
+    return "text" if pa.types.is_string(found) or pa.types.is_large_string(found) else "something else"
 
 
 def _is_list(kind: Any) -> bool:
