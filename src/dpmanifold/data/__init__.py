@@ -16,6 +16,7 @@ from dpmanifold.data.nifti import load_tensors
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.readers import READERS
 from dpmanifold.data.tables import Table
+from dpmanifold.data.zarrs import from_zarr
 
 __all__ = [
     "LOADERS",
@@ -33,6 +34,7 @@ __all__ = [
     "from_blocks",
     "from_coordinates",
     "from_frame",
+    "from_zarr",
     "iter_blocks",
     "load_array",
     "load_column",
