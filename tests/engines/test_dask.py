@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -292,6 +293,30 @@ def test_a_scheduler_that_does_not_answer():
         DaskEngine.connect("tcp://127.0.0.1:9", timeout=0.3)
     with pytest.raises(ClusterError, match="no Dask scheduler answers at 'nonsense://x'"):
         DaskEngine.connect("nonsense://x", timeout=0.3)
+
+
+def test_tls_needs_certificates():
+    with pytest.raises(InvalidArgumentError, match=r"security must be a distributed\.Security with certificates"):
+        DaskEngine.connect("tls://127.0.0.1:9", timeout=0.3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_connections_by_tls(tmp_path, here):
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=workers"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    files = {"tls_ca_file": certificate, "require_encryption": True}
+    for role in ("client", "scheduler", "worker"):
+        files |= {f"tls_{role}_key": key, f"tls_{role}_cert": certificate}
+    security = distributed.Security(**files)
+    settings = {"n_workers": 1, "threads_per_worker": 1, "security": security, "protocol": "tls"}
+    with distributed.LocalCluster(dashboard_address="127.0.0.1:0", **settings) as closed:
+        assert closed.scheduler_address.startswith("tls://")
+        with DaskEngine.connect(closed.scheduler_address, security=security) as engine:
+            assert np.array_equal(merged(engine.map(partial, PIECES)), here)
+        with pytest.raises(ClusterError, match="no Dask scheduler answers"):
+            DaskEngine.connect(closed.scheduler_address.replace("tls", "tcp"), timeout=1)
 
 
 def test_what_is_not_a_client_is_refused():

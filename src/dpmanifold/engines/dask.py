@@ -134,6 +134,12 @@ class DaskEngine(Engine):
         timeout : seconds to wait for an answer
         """
         distributed = _distributed()
+        known = distributed.Security() if security is None else security
+        if str(address).startswith("tls") and not known.get_connection_args("client").get("ssl_context"):
+            raise InvalidArgumentError(
+                "security must be a distributed.Security with certificates for an address that starts with tls, unless "
+                f"Dask's settings name them; got {shown(security)}."
+            )
         try:
             client = distributed.Client(address, security=security, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
