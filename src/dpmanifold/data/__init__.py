@@ -1,5 +1,6 @@
 """From files and raw data to points of a space, and the public balls that hold them whatever the data are."""
 
+from dpmanifold.data.bids import from_bids, is_bids
 from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
 from dpmanifold.data.coordinates import from_coordinates
 from dpmanifold.data.descriptor_ball import descriptor_ball
@@ -10,9 +11,11 @@ from dpmanifold.data.images import load_images, load_labels
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
 from dpmanifold.data.loaders import as_records, load_array, load_column
 from dpmanifold.data.nifti import load_tensors
+from dpmanifold.data.nifti_source import from_nifti
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.readers import READERS
 from dpmanifold.data.tables import Table
+from dpmanifold.data.tensorfit import from_tensorfit
 
 __all__ = [
     "LOADERS",
@@ -26,7 +29,11 @@ __all__ = [
     "drop_reference",
     "eeg_ball",
     "eeg_covariances",
+    "from_bids",
     "from_coordinates",
+    "from_nifti",
+    "from_tensorfit",
+    "is_bids",
     "iter_blocks",
     "load_array",
     "load_column",
