@@ -17,8 +17,7 @@ from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import PathLike, bad_file, checked_file, checked_path, listed
 from dpmanifold.data.formats import open_file
 from dpmanifold.data.image_source import ImageSource
-from dpmanifold.data.nifti import NONZERO
-from dpmanifold.data.nifti_source import StoredImage, refuse_twice
+from dpmanifold.data.nifti_source import NONZERO, StoredImage, refuse_twice
 from dpmanifold.data.voxels import SUFFIXES
 from dpmanifold.errors import InvalidArgumentError
 
@@ -66,7 +65,7 @@ def from_bids(
         \*_param-tensor_dwimap and \*_param-diffusivity_dwimap, .nii or .nii.gz
     order : of the six numbers: "fsl", "dipy", "mrtrix", "camino" or "row", see :func:`as_records`
     mask : True, a file \*_desc-brain_mask beside each image, of the same space; another pattern, with an asterisk in
-        it; one image for all, such as an atlas region in a common space; "nonzero", see :func:`load_tensors`; None for
+        it; one image for all, such as an atlas region in a common space; "nonzero", see :func:`from_nifti`; None for
         all voxels
     participants : True reads participants.tsv in the folder; a path, one that lies elsewhere (that of the raw data, as
         often with derivatives); False none, and `units="participant_id"` is all there is

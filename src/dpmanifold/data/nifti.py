@@ -16,9 +16,6 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD
 from dpmanifold.manifolds.triangles import ORDERS, from_triangles
 
-NONZERO = "nonzero"
-"""Given as a mask: voxels of which some number is not 0."""
-
 
 def load_tensors(path: PathLike, mask: PathLike | None = None, order: str | None = None) -> FloatArray:
     """Return the tensors (n, 3, 3) of an image's voxels, and n is how many voxels there are.
@@ -35,10 +32,9 @@ def load_tensors(path: PathLike, mask: PathLike | None = None, order: str | None
     Parameters
     ----------
     path : .nii or .nii.gz
-    mask : an image (x, y, z) of the same grid, or four axes with one volume: voxels above 0 are taken; or "nonzero":
-        voxels that are not 0 throughout, as tools write what is outside of the brain. Without it all are taken, and
-        those without tissue are no tensors: a statistic refuses them, or counts them as its ball's centre
-        (`invalid="center"`)
+    mask : an image (x, y, z) of the same grid, or four axes with one volume: voxels above 0 are taken. Without it all
+        are, and those without tissue, which tools write as 0, are no tensors: a statistic refuses them, or counts them
+        as its ball's centre (`invalid="center"`)
     order : "fsl", "dipy", "mrtrix", "camino" or "row", see :func:`as_records`. If left out: "dipy" where the header
         says that the image holds symmetric matrices, as the standard orders them; otherwise "row", refused where most
         tensors would be positive definite in another order only
@@ -63,7 +59,7 @@ class NiftiFile(DataFile):
 
     def array(self, *, mask: PathLike | None = None, order: str | None = None, **options: Any) -> FloatArray:
         """Return the tensors (n, 3, 3) of the voxels, see :func:`load_tensors`."""
-        image = TensorImage(self.path, mask, order, self._voxels)
+        image = TensorImage(self._voxels, mask, order)
         taken = np.zeros(len(self._voxels), dtype=bool)
         places = self._voxels.in_file_order()
         parts = []
@@ -82,18 +78,22 @@ class TensorImage:
 
     Parameters
     ----------
-    path, mask, order : as in :func:`load_tensors`
-    voxels : the image, if it is open already
+    voxels : the image, opened
+    mask, order : as in :func:`load_tensors`
+    nonzero : take those voxels alone of whose tensor some number is not 0
+
+    Attributes
+    ----------
+    width : how many numbers a tensor has in the file, 6 or 9
+    order : which they are; None where neither the header nor anybody says so
     """
 
     def __init__(
-        self, path: PathLike, mask: PathLike | None = None, order: str | None = None, voxels: Voxels | None = None
+        self, voxels: Voxels, mask: PathLike | None = None, order: str | None = None, nonzero: bool = False
     ) -> None:
-        self._voxels = Voxels(path) if voxels is None else voxels
-        self.path = self._voxels.path
-        self._skipped, self.width, self.order = _form(self._voxels, order)
-        self._nonzero = mask == NONZERO
-        self._mask = None if mask is None or self._nonzero else Mask(mask, self._voxels.grid)
+        self._voxels, self._nonzero = voxels, nonzero
+        self._skipped, self.width, self.order = _form(voxels, order)
+        self._mask = None if mask is None else Mask(mask, voxels.grid)
 
     def taken(self) -> Iterator[tuple[int, Any, FloatArray]]:
         """Yield, block by block, where it starts, which voxels are taken (m,), and their numbers (taken, 6 or 9)."""
@@ -101,17 +101,16 @@ class TensorImage:
         masks = None if self._mask is None else self._mask.blocks()
         for block in self._voxels.blocks():
             values = block[:, self._skipped :]
-            if masks is not None:
-                inside = next(masks)
-            else:
-                inside = (values != 0).any(axis=1) if self._nonzero else np.ones(len(values), dtype=bool)
+            inside = np.ones(len(values), dtype=bool) if masks is None else next(masks)
+            if self._nonzero:
+                inside &= (values != 0).any(axis=1)
             found += int(inside.sum())
             yield first, inside, values if inside.all() else values[inside]
             first += len(block)
         if masks is not None:
             next(masks, None)  # the end of the mask, where it is refused if it is empty
         if self._nonzero and not found:
-            raise bad_file(self.path, "all of its numbers are 0: it holds no tensors. Fit them again, or leave it out.")
+            raise bad_file(self._voxels.path, "all of its tensors are 0. Fit them again, or leave the image out.")
 
     def blocks(self) -> Iterator[FloatArray]:
         """Yield the tensors (m, 3, 3) of the voxels that are taken, in the order of the file, some at a time."""

@@ -9,10 +9,12 @@ from typing import Any
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.data._files import PathLike, bad_file, checked_file
 from dpmanifold.data.image_source import Image, ImageSource
-from dpmanifold.data.nifti import NONZERO, TensorImage
+from dpmanifold.data.nifti import TensorImage
 from dpmanifold.data.stamps import Stamp
+from dpmanifold.data.voxels import Voxels
 from dpmanifold.errors import InvalidArgumentError
 
+NONZERO = "nonzero"
 NONZERO_NEEDS_UNITS = (
     'how many voxels mask="nonzero" takes says something about the images, and with each voxel a unit nothing would '
     "cover it. Give the id of each image's person."
@@ -34,7 +36,9 @@ def from_nifti(
     Parameters
     ----------
     paths : .nii or .nii.gz, see :func:`load_tensors`; none of them twice
-    mask : one image for all, one for each, or "nonzero", see :func:`load_tensors`; without it all voxels are taken
+    mask : one image for all, or one for each, see :func:`load_tensors`; or "nonzero": voxels whose tensor is not 0
+        throughout, as tools write what is outside of the brain, which needs `units=`. Without it all voxels are taken,
+        and one without a tensor is refused by a statistic, or counts as its ball's centre (`invalid="center"`)
     order : "fsl", "dipy", "mrtrix", "camino" or "row", for all images. Needed where a header does not say that an image
         holds symmetric matrices
     columns : what is known of each image by name: whose it is, which class the person is of. `units=` and `labels=` of
@@ -42,8 +46,8 @@ def from_nifti(
 
     Raises
     ------
-    InvalidArgumentError : there is no such file, one is there twice, or the order is needed
-    InvalidDataError : an image is damaged, holds no tensors or has another grid than its mask
+    InvalidArgumentError : there is no such file, or the order is needed
+    InvalidDataError : an image is damaged, is there twice, holds no tensors or has another grid than its mask
 
     Examples
     --------
@@ -78,28 +82,27 @@ class StoredImage(Image):
     """One image in a file. Opening it reads its header and that of its mask."""
 
     def __init__(self, path: PathLike, mask: PathLike | None, order: str | None) -> None:
-        self._path, self._order = os.path.abspath(path), order
-        self._mask = mask if mask is None or mask == NONZERO else os.path.abspath(mask)
-        image = self._opened()
-        self.name = image.path.name
-        if image.width == 6 and image.order is None:
+        self.name = os.path.basename(path)
+        nonzero = mask == NONZERO
+        image = os.path.abspath(checked_file(path))
+        inside = None if mask is None or nonzero else os.path.abspath(checked_file(mask))
+        self._stamps = [Stamp.of(file) for file in (image, inside) if file is not None]
+        self._image = TensorImage(Voxels(image), inside, order, nonzero)
+        if self._image.width == 6 and self._image.order is None:
             # Whether most tensors look wrong is a question about all of them, and a source is read in parts.
             raise InvalidArgumentError(
                 f'order is needed: the header of {self.name!r} does not say it. Give "fsl", "dipy", "mrtrix" or "row".'
             )
-        files = [self._path] + ([] if self._mask in (None, NONZERO) else [str(self._mask)])
-        self._stamps = [Stamp.of(file) for file in files]
 
     def blocks(self) -> Iterator[FloatArray]:
         """Yield the tensors of the voxels that are taken, in the order of the file."""
-        for stamp in self._stamps:
-            stamp.check()
-        yield from self._opened().blocks()
-        for stamp in self._stamps:
-            stamp.check()
+        self._unchanged()
+        yield from self._image.blocks()
+        self._unchanged()
 
-    def _opened(self) -> TensorImage:
-        return TensorImage(self._path, self._mask, self._order)
+    def _unchanged(self) -> None:
+        for stamp in self._stamps:
+            stamp.check()
 
 
 def refuse_twice(paths: Sequence[PathLike]) -> None:

@@ -13,8 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.data.image_source import Image, ImageSource
-from dpmanifold.data.nifti import NONZERO
-from dpmanifold.data.nifti_source import NONZERO_NEEDS_UNITS
+from dpmanifold.data.nifti_source import NONZERO, NONZERO_NEEDS_UNITS
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.sources import ADAPTERS, Source
 
@@ -83,7 +82,7 @@ class FittedImage(Image):
         step = max(1, _VOXELS // max(1, math.prod(grid[1:])))
         for first in range(0, grid[0], step) if grid else (None,):
             part = slice(first, first + step) if first is not None else ()
-            tensors = np.asarray(self._fit[part].quadratic_form, dtype=np.float64).reshape(-1, 3, 3)
+            tensors = _tensors(self._fit[part]).reshape(-1, 3, 3)
             if self._mask is not None:
                 tensors = tensors[self._mask[part].reshape(-1)]
             elif self._nonzero:
@@ -95,8 +94,23 @@ class FittedImage(Image):
 
 
 def is_tensorfit(fit: object) -> bool:
-    """Return whether an object is a fit of dipy's tensor model, or of one that extends it."""
-    return any(base.__name__ == "TensorFit" and base.__module__.startswith("dipy.") for base in type(fit).__mro__)
+    """Return whether an object is a fit of dipy's tensor model or of one that extends it, for one voxel or many."""
+    kinds = [base.__name__ for base in type(fit).__mro__ if base.__module__.startswith("dipy.")]
+    if "MultiVoxelFit" not in kinds:
+        return "TensorFit" in kinds
+    return is_tensorfit(next((one for one in fit.fit_array.flat if one is not None), None))  # type: ignore[attr-defined]
+
+
+def _tensors(fit: Any) -> FloatArray:
+    """Return the tensors of a fit, (..., 3, 3); 0 where nothing was fitted."""
+    if type(fit).__name__ != "MultiVoxelFit":
+        return np.asarray(fit.quadratic_form, dtype=np.float64)
+    # A fit for each voxel: some models of dipy are fitted one by one, and have none outside of the mask.
+    tensors = np.zeros((*fit.fit_array.shape, 3, 3))
+    for place in np.ndindex(fit.fit_array.shape):
+        if fit.fit_array[place] is not None:
+            tensors[place] = fit.fit_array[place].quadratic_form
+    return tensors
 
 
 def _inside(mask: object, grid: tuple[int, ...], name: str) -> Array:

@@ -34,7 +34,7 @@ _DAMAGED = "it is damaged, incomplete or not NIfTI. Copy or write it again."
 
 
 class Voxels:
-    """An image that was opened: a grid of voxels, and the same count of numbers in each of them.
+    """An image whose header was read: a grid of voxels, and the same count of numbers in each. It can be pickled.
 
     Attributes
     ----------
@@ -86,6 +86,8 @@ class Voxels:
         return np.arange(len(self)).reshape(self.grid).ravel(order="F")
 
     def _check(self) -> None:
+        if min(self.shape, default=0) < 1:
+            raise bad_file(self.path, _DAMAGED)
         if self._dtype.kind not in "iuf":
             raise bad_file(self.path, f"its numbers are {_kind(self._dtype)}, and real ones are needed. Convert them.")
         needed, there = self._start + self.volumes * len(self) * self._dtype.itemsize, self.path.stat().st_size
@@ -131,7 +133,8 @@ class Mask:
     def __init__(self, path: PathLike, grid: tuple[int, ...]) -> None:
         self._voxels = Voxels(path)
         axes = self._voxels.shape[:-1] if self._voxels.shape[3:] == (1,) else self._voxels.shape
-        if axes != grid:
+        # What knows no grid, only how many voxels there are, comes as one axis.
+        if axes != grid and not (len(grid) == 1 and len(axes) == 3 and len(self._voxels) == grid[0]):
             raise bad_file(self.path, f"the mask has the grid {axes}, the tensors {grid}. Resample one of them.")
 
     @property
