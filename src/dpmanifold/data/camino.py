@@ -38,7 +38,6 @@ class CaminoFile(DataFile):
                 "Camino's tensors are 8 numbers of 8 bytes per voxel, and its size is another one. Is it complete, "
                 "and of dtfit or modelfit with one tensor?",
             )
-        self._values = np.memmap(path, dtype=">f8", mode="r").reshape(-1, _NUMBERS)
 
     def array(self, *, mask: PathLike | None = None, **options: Any) -> FloatArray:
         """Return the tensors (n, 3, 3) in the order of the file.
@@ -47,10 +46,11 @@ class CaminoFile(DataFile):
         ----------
         mask : an image of as many voxels: those above 0 are taken
         """
-        codes = self._values[:, 0]
+        stored = np.fromfile(self.path, dtype=">f8").reshape(-1, _NUMBERS)  # a map whose file is cut ends the process
+        codes = stored[:, 0]
         if not ((codes == np.round(codes)) & (codes >= _LOWEST_CODE) & (codes <= _HIGHEST_CODE)).all():
             raise bad_file(self.path, "voxels do not begin with an exit code, as Camino's tensors do. Is it of dtfit?")
-        values = self._values[:, 2:]
+        values = stored[:, 2:]
         if mask is not None:
             values = values[np.concatenate(list(Mask(mask, (len(values),)).blocks()))]
         return from_triangles(np.asarray(values, dtype=np.float64), SPD(3), "camino")

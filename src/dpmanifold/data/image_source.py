@@ -45,7 +45,9 @@ class ImagePiece(Piece):
         """Yield the voxels that are taken."""
         for tensors in self._image.blocks():
             if len(tensors):
-                yield Block(tensors, _repeated(self._unit, len(tensors)), _repeated(self._label, len(tensors)))
+                # One text, many times: nobody compares its letters again.
+                kind = object if isinstance(self._unit, str) else None
+                yield Block(tensors, _repeated(self._unit, len(tensors), kind), _repeated(self._label, len(tensors)))
 
 
 class ImageSource(Source):
@@ -127,5 +129,5 @@ def _one_each(values: object, count: int, name: str) -> list[Any]:
     return found
 
 
-def _repeated(value: Any, count: int) -> Array | None:
-    return None if value is None else np.full(count, value)
+def _repeated(value: Any, count: int, dtype: type | None = None) -> Array | None:
+    return None if value is None else np.full(count, value, dtype)
