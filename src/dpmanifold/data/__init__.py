@@ -1,5 +1,6 @@
 """From files and raw data to points of a space, and the public balls that hold them whatever the data are."""
 
+from dpmanifold.data.bids import from_bids, is_bids
 from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
 from dpmanifold.data.coordinates import from_coordinates
 from dpmanifold.data.dataset import Dataset
@@ -13,9 +14,11 @@ from dpmanifold.data.iterators import from_blocks
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
 from dpmanifold.data.loaders import as_records, load_array, load_column
 from dpmanifold.data.nifti import load_tensors
+from dpmanifold.data.nifti_source import from_nifti
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.readers import READERS
 from dpmanifold.data.tables import Table
+from dpmanifold.data.tensorfit import from_tensorfit
 from dpmanifold.data.zarrs import from_zarr
 
 __all__ = [
@@ -31,10 +34,14 @@ __all__ = [
     "drop_reference",
     "eeg_ball",
     "eeg_covariances",
+    "from_bids",
     "from_blocks",
     "from_coordinates",
     "from_frame",
+    "from_nifti",
+    "from_tensorfit",
     "from_zarr",
+    "is_bids",
     "iter_blocks",
     "load_array",
     "load_column",
