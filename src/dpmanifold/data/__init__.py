@@ -1,7 +1,7 @@
 """From files and raw data to points of a space, and the public balls that hold them whatever the data are."""
 
 from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
-from dpmanifold.data.coordinates import from_coordinates
+from dpmanifold.data.coordinates import from_coordinates, to_coordinates
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
@@ -37,4 +37,5 @@ __all__ = [
     "open_file",
     "remove_average_reference",
     "specimen_column",
+    "to_coordinates",
 ]
