@@ -9,6 +9,7 @@ from dpmanifold.data.formats import LOADERS, open_file
 from dpmanifold.data.images import load_images, load_labels
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
 from dpmanifold.data.loaders import as_records, load_array, load_column
+from dpmanifold.data.mne_epochs import from_epochs
 from dpmanifold.data.nifti import load_tensors
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.readers import READERS
@@ -27,6 +28,7 @@ __all__ = [
     "eeg_ball",
     "eeg_covariances",
     "from_coordinates",
+    "from_epochs",
     "iter_blocks",
     "load_array",
     "load_column",
