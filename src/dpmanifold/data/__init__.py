@@ -1,6 +1,7 @@
 """From files and raw data to points of a space, and the public balls that hold them whatever the data are."""
 
 from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
+from dpmanifold.data.connectivity import correlation_ball, from_connectivity
 from dpmanifold.data.coordinates import from_coordinates, to_coordinates
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
@@ -21,12 +22,14 @@ __all__ = [
     "DataFile",
     "Table",
     "as_records",
+    "correlation_ball",
     "covariance_descriptors",
     "descriptor_ball",
     "descriptors_in_blocks",
     "drop_reference",
     "eeg_ball",
     "eeg_covariances",
+    "from_connectivity",
     "from_coordinates",
     "from_epochs",
     "iter_blocks",

@@ -251,8 +251,8 @@ class EpochsFile(DataFile):
             except Exception:  # whatever a damaged file makes MNE stumble over
                 raise bad_file(
                     self.path,
-                    f"epochs from {done} on (the first is 0) cannot be read: it is damaged or incomplete. Copy or write "
-                    "it again.",
+                    f"epochs from {done} on (the first is 0) cannot be read: it is damaged or incomplete. Copy or "
+                    "write it again.",
                 ) from None
             yield part, matrices
             done = part.stop
