@@ -9,6 +9,7 @@ from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remov
 from dpmanifold.data.formats import LOADERS, open_file
 from dpmanifold.data.images import load_images, load_labels
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
+from dpmanifold.data.links import landmark_links
 from dpmanifold.data.loaders import as_records, load_array, load_column
 from dpmanifold.data.mne_epochs import from_epochs
 from dpmanifold.data.nifti import load_tensors
@@ -33,6 +34,7 @@ __all__ = [
     "from_coordinates",
     "from_epochs",
     "iter_blocks",
+    "landmark_links",
     "load_array",
     "load_column",
     "load_images",
