@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.data._files import listed
-from dpmanifold.data.readers import rows_for
+from dpmanifold.data.readers import read_for, rows_for
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.rows import NUMBERS, Column, Places
 from dpmanifold.data.tables import Table

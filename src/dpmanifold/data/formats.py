@@ -11,6 +11,7 @@ from dpmanifold.data._files import PathLike, checked_file, in_words, no_option, 
 from dpmanifold.data.archives import NpyFile, NpzFile
 from dpmanifold.data.camino import CaminoFile
 from dpmanifold.data.csv_table import CsvTable
+from dpmanifold.data.mne_epochs import EpochsFile
 from dpmanifold.data.nifti import NiftiFile
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.parquet_table import ParquetTable
@@ -25,6 +26,7 @@ LOADERS.register("parquet", ParquetTable)
 LOADERS.register("tps", TpsFile)
 LOADERS.register("nifti", NiftiFile)
 LOADERS.register("camino", CaminoFile)
+LOADERS.register("epochs", EpochsFile)
 
 # Said by name where an option is given to a format that does not take it.
 _FOR = {"columns": "tables: ", "mask": "images of tensors: ", "id_column": "tables: "}
