@@ -9,7 +9,7 @@ and what is timed is one call of private_mean on a data.Dataset: opening and che
 Memory is the most that a process ever had (VmHWM), with Python and everything imported. Goals stand beside; nothing
 here fails. Linux alone has these numbers.
 
-hundred-million  --tensors of them in 100 files, then half and twice as many (the same files under other names)
+hundred-million  --tensors of them in 100 files, and half and twice as many in as many files more or less
 workers          16 % of --tensors: one thread, then clusters of one and of two workers, in turns, the best of --rounds
 bits             0.2 % of --tensors: engines, formats, random partitions and orders, and a worker that is killed
 csv              2.5 % of --tensors in one CSV file, against the version in --old
@@ -62,10 +62,9 @@ def met(good: bool) -> str:
 
 def hundred_million(asked: argparse.Namespace, folder: pathlib.Path) -> None:
     n, people = int(asked.tensors), asked.people
-    paths = files.write_parquet(folder / "full", n, FILES, people)
-    again = files.linked(paths, folder / "again")
-    size = files.warm(paths)
-    sizes = {0.5: paths[: FILES // 2], 1.0: paths, 2.0: paths + again}
+    paths = files.write_parquet(folder / "files", 2 * n, 2 * FILES, people)
+    size = files.warm(paths) / 2
+    sizes = {0.5: paths[: FILES // 2], 1.0: paths[:FILES], 2.0: paths}
     for engine in asked.engines:
         table = table_of(
             f"{n:,} tensors in {FILES} files ({size / 1e9:.1f} GB), {people:,} people, 2 {engine}",
@@ -239,7 +238,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", default=["threads"], choices=["threads", "dask"], help="for the first")
     parser.add_argument("--metric", nargs="+", default=METRICS, choices=METRICS)
     parser.add_argument("--units", nargs="+", default=UNITS, choices=UNITS, help="whether people own records by ids")
-    parser.add_argument("--folder", help="where files are made (6 GB for 1e8 tensors); a temporary folder if left out")
+    parser.add_argument("--folder", help="where files are made (12 GB for 1e8 tensors); a temporary folder if left out")
     parser.add_argument("--keep", action="store_true", help="leave the files there")
     parser.add_argument("--old", help="a checkout of an earlier version, its kernels built, to compare CSV with")
     parser.add_argument("--case", help=argparse.SUPPRESS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 from collections.abc import Iterator
 
@@ -69,17 +68,6 @@ def write_csv(path: pathlib.Path, n: int, people: int) -> str:
     block = next(tables(n, 1, people))
     pyarrow.csv.write_csv(block, path)
     return str(path)
-
-
-def linked(paths: list[str], folder: pathlib.Path) -> list[str]:
-    """Return the same files once more, under other names: the same people have twice the records."""
-    folder.mkdir(parents=True)
-    others = []
-    for path in paths:
-        other = folder / f"again-{pathlib.Path(path).name}"
-        os.link(path, other)
-        others.append(str(other))
-    return others
 
 
 def warm(paths: list[str]) -> int:

@@ -7,10 +7,11 @@ import threading
 
 import numpy as np
 import pytest
+from scaling.files import PERSON, matrices
 
 from dpmanifold import EACH_RECORD, GDP, private_mean
 from dpmanifold.engines import ThreadEngine, using
-from scale.made import METRICS, PERSON, WRITERS, ball, cuts, dataset, hidden, matrices, tensors, write
+from scale.made import METRICS, WRITERS, ball, cuts, dataset, hidden, tensors, write
 
 UNITS = pytest.mark.parametrize("units", [EACH_RECORD, PERSON], ids=["each record", "people"])
 METRIC = pytest.mark.parametrize("metric", METRICS)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from scaling.files import COLUMNS, PERSON, as_table, matrices
 from typer.testing import CliRunner
 
 from dpmanifold import GDP, Budget, errors, private_mean
@@ -18,7 +19,7 @@ from dpmanifold.cli import app
 from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.noise import RandomSource
 from dpmanifold.noise.source import SystemSource
-from scale.made import COLUMNS, PERSON, as_table, ball, cuts, dataset, hidden, matrices, tensors, write
+from scale.made import ball, cuts, dataset, hidden, tensors, write
 
 N, PARTS, PEOPLE = 240, 4, 12
 

@@ -11,8 +11,9 @@ CALL = """
 import json, sys
 from dpmanifold import EACH_RECORD, GDP, private_mean
 from dpmanifold.engines import ThreadEngine, using
-from scale.made import PERSON, ball, dataset
+from scale.made import ball, dataset
 from scaling.cases import highest_memory
+from scaling.files import PERSON
 
 metric, units, paths = json.loads(sys.argv[1])
 def release(paths):

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scaling.files import PERSON, matrices, triangles
 
 from dpmanifold import GDP, private_mean, sensitivity
 from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.stats.inputs import Told, prepare
-from scale.made import METRICS, PERSON, ball, cuts, dataset, hidden, matrices, tensors, triangles, write
+from scale.made import METRICS, ball, cuts, dataset, hidden, tensors, write
 
 PEOPLE, FILES = 20, 5
 METRIC = pytest.mark.parametrize("metric", METRICS)
