@@ -70,6 +70,8 @@ class MergedIds:
         where : the piece they are in, for messages
         first : the index there of the first one
         """
+        if _is_encoded(units):
+            return self.add(units.dictionary, where, first)[units.indices.to_numpy()]  # type: ignore[attr-defined]
         ids = self._read(units, where, first)
         if isinstance(ids, np.ndarray) and ids.size == 0:
             return np.empty(0, dtype=np.int64)
@@ -84,6 +86,8 @@ class MergedIds:
 
     def find(self, units: object, where: str = "", first: int = 0) -> IntArray:
         """Return the number of each record's id, all of which are known: else the source has changed."""
+        if _is_encoded(units):
+            return self.find(units.dictionary, where, first)[units.indices.to_numpy()]  # type: ignore[attr-defined]
         ids = self._read(units, where, first)
         known = len(self)
         try:
@@ -161,6 +165,12 @@ class MergedIds:
             return np.array(whole, dtype=object)
 
         return _located(read, first)
+
+
+def _is_encoded(units: object) -> bool:
+    """Return whether ids come as distinct ones and places among them, none missing, as readers of files have them."""
+    encoded = hasattr(units, "dictionary") and hasattr(units, "indices")
+    return encoded and units.null_count == 0 and units.dictionary.null_count == 0  # type: ignore[attr-defined]
 
 
 def _located(read: Any, first: int) -> Any:

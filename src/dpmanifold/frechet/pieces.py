@@ -71,6 +71,9 @@ def made_of(
     if holds:
         part = Part(engine.keep(first.kept, pieces, "reading"), _itself, engine)
         found = run(WhatWasFound(reading, by_id), [part])
+        for one in part.items:
+            if isinstance(one.value, Kept):
+                one.value.found = None  # as large as its units, and no longer needed
     else:
         part = Part(pieces, _itself, engine)
         found = run(first, [part])

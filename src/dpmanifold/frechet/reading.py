@@ -7,6 +7,7 @@ the piece; later ones find the same records, or the source has changed.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -60,7 +61,7 @@ class Reading:
 
     def blocks(self, piece: Piece, again: bool = False) -> Iterator[Taken]:
         """Yield a piece's blocks. What goes wrong where it was read before shows that the source has changed."""
-        first = 0
+        first = piece.first
         with _named(piece, again):
             for block in piece.blocks():
                 if len(block.records) == 0:
@@ -262,10 +263,9 @@ class WhatWasFound(FirstPass):
     """The same, of pieces whose points are held."""
 
     def partial(self, item: Kept) -> Found:  # type: ignore[override]
-        """Return what was found when it was read; it is asked for once."""
-        found, item.found = item.found, None
-        assert found is not None
-        return found
+        """Return what was found when it was read; a copy, which merging may write to."""
+        assert item.found is not None
+        return copy.deepcopy(item.found)
 
 
 def _longer(counts: IntArray, length: int) -> IntArray:
