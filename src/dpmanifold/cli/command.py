@@ -165,7 +165,7 @@ def private_command(
             outputs = Outputs(words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
             marked = words["seed"] is not None or mine.get("reveal", False)
             outputs.check(inputs_of(words | mine), mine.get("mechanism", "auto"), marked)
-            # Before anything is read, for it may refuse; before the spinner, behind which stderr is no terminal.
+            # Before anything is read, for it may refuse.
             curator = teller(words["notice"], words["quiet"])
             asked = Asked(question_of(words), words, curator)
             outputs.refuse_unmarked(asked.question.ball.simulated)
