@@ -2,11 +2,14 @@
 
 from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
 from dpmanifold.data.coordinates import from_coordinates
+from dpmanifold.data.dataset import Dataset
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
 from dpmanifold.data.formats import LOADERS, open_file
+from dpmanifold.data.frames import from_frame
 from dpmanifold.data.images import load_images, load_labels
+from dpmanifold.data.iterators import from_blocks
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
 from dpmanifold.data.loaders import as_records, load_array, load_column
 from dpmanifold.data.nifti import load_tensors
@@ -18,6 +21,7 @@ __all__ = [
     "LOADERS",
     "READERS",
     "DataFile",
+    "Dataset",
     "Table",
     "as_records",
     "covariance_descriptors",
@@ -26,7 +30,9 @@ __all__ = [
     "drop_reference",
     "eeg_ball",
     "eeg_covariances",
+    "from_blocks",
     "from_coordinates",
+    "from_frame",
     "iter_blocks",
     "load_array",
     "load_column",

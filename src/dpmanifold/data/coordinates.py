@@ -18,7 +18,7 @@ from dpmanifold.manifolds import SPACES
 from dpmanifold.manifolds.coordinates import Coordinates
 
 
-def from_coordinates(array: object, coordinates: str) -> FloatArray:
+def from_coordinates(array: object, coordinates: str, *, look: bool = True) -> FloatArray:
     """Return points as their spaces take them, from other coordinates; a row that is none becomes NaN.
 
     - "lonlat": (n, 2) degrees of longitude (east of the prime meridian) and latitude (north of the equator), as
@@ -33,6 +33,8 @@ def from_coordinates(array: object, coordinates: str) -> FloatArray:
     ----------
     array : one row per record
     coordinates : "lonlat", "decinc" or "poincare"
+    look : whether to refuse rows most of which look like other coordinates (latitude first); False for blocks of a
+        larger whole, where every row is judged by itself
 
     Examples
     --------
@@ -49,8 +51,12 @@ def from_coordinates(array: object, coordinates: str) -> FloatArray:
     values = numeric_array(array, "array")
     if values.ndim != 2 or values.shape[1] == 0 or values.dtype.kind == "c":
         raise InvalidDataError(f"array must hold one row of real coordinates per record, got shape {values.shape}.")
+    system = systems[coordinates]
     with np.errstate(all="ignore"):
-        return systems[coordinates].read(values)
+        doubt = system.doubt(values) if look and system.doubt is not None else None
+        if doubt is not None:
+            raise InvalidDataError(doubt)
+        return system.read(values)
 
 
 def _systems() -> dict[str, Coordinates]:

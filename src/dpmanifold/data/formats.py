@@ -9,9 +9,10 @@ from typing import Any
 from dpmanifold._check import Array
 from dpmanifold.data._files import PathLike, checked_file, in_words, no_option, unknown_format
 from dpmanifold.data.archives import NpyFile, NpzFile
+from dpmanifold.data.csv_table import CsvTable
 from dpmanifold.data.nifti import NiftiFile
 from dpmanifold.data.opened import DataFile
-from dpmanifold.data.tables import CsvTable, ParquetTable
+from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.tps import TpsFile
 from dpmanifold.registry import Registry
 

@@ -30,6 +30,8 @@ def read_for(
     file: DataFile,
     columns: Sequence[str] | None = None,
     coordinates: str | None = None,
+    *,
+    look: bool = True,
     **options: Any,
 ) -> Array:
     r"""Return the rows of a file, (n, ...), as a space of this kind wants them; not yet in its shape.
@@ -40,6 +42,7 @@ def read_for(
     file : the file, opened
     columns : names or patterns of columns of a table
     coordinates : a system of coordinates of the space; where columns of a table have the names of one, it is that
+    look : whether to refuse rows most of which look like other coordinates; False for blocks of a larger whole
     options : what else the format takes; None for those that were not given
 
     Examples
@@ -63,4 +66,4 @@ def read_for(
         array = READERS.get(kind.table_reader)(file, columns, **given)
     else:
         array = read_array(file, columns=columns, **options)
-    return array if coordinates is None else from_coordinates(array, coordinates)
+    return array if coordinates is None else from_coordinates(array, coordinates, look=look)

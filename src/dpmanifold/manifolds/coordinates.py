@@ -24,6 +24,8 @@ class Coordinates:
     ----------
     read : from rows (n, columns) to points (n, *shape), a row that is none becoming NaN
     columns : names of columns, in small letters and in their order, by which a table of such coordinates is known
+    doubt : says what is wrong with rows that look like other coordinates, or nothing; asked once and not of every
+        block, as it looks at many rows together
 
     Examples
     --------
@@ -33,6 +35,7 @@ class Coordinates:
 
     read: Callable[[Array], FloatArray]
     columns: tuple[tuple[str, ...], ...] = ()
+    doubt: Callable[[Array], str | None] | None = None
 
 
 def _from_degrees(values: Array) -> FloatArray:
@@ -41,15 +44,19 @@ def _from_degrees(values: Array) -> FloatArray:
             f"array must have 2 columns of degrees, got {values.shape[1]}. Choose them with columns=."
         )
     steep = np.abs(values[:, 1]) > _STEEPEST
-    if 2 * int(steep.sum()) > len(values):
-        raise InvalidDataError(
-            "most rows have more than 90 degrees in the second column, which is the latitude or inclination. Give the "
-            "longitude or declination first."
-        )
     around, up = np.radians(values[:, 0]), np.radians(values[:, 1])
     points = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
     points[steep | ~np.isfinite(values).all(axis=1)] = np.nan
     return points
+
+
+def _latitude_first(values: Array) -> str | None:
+    if values.shape[1] != 2 or 2 * int((np.abs(values[:, 1]) > _STEEPEST).sum()) <= len(values):
+        return None
+    return (
+        "most rows have more than 90 degrees in the second column, which is the latitude or inclination. Give the "
+        "longitude or declination first."
+    )
 
 
 def _from_poincare(values: Array) -> FloatArray:
@@ -65,6 +72,6 @@ def _from_poincare(values: Array) -> FloatArray:
     return np.asarray(points)
 
 
-LONLAT = Coordinates(_from_degrees, (("lon", "lat"), ("long", "lat"), ("longitude", "latitude")))
-DECINC = Coordinates(_from_degrees, (("dec", "inc"), ("declination", "inclination")))
+LONLAT = Coordinates(_from_degrees, (("lon", "lat"), ("long", "lat"), ("longitude", "latitude")), _latitude_first)
+DECINC = Coordinates(_from_degrees, (("dec", "inc"), ("declination", "inclination")), _latitude_first)
 POINCARE = Coordinates(_from_poincare)
