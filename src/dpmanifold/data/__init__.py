@@ -9,6 +9,7 @@ from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remov
 from dpmanifold.data.formats import LOADERS, open_file
 from dpmanifold.data.frames import from_frame
 from dpmanifold.data.images import load_images, load_labels
+from dpmanifold.data.inspection import FileFound, Inspection, inspect_files
 from dpmanifold.data.iterators import from_blocks
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
 from dpmanifold.data.loaders import as_records, load_array, load_column
@@ -22,6 +23,8 @@ __all__ = [
     "READERS",
     "DataFile",
     "Dataset",
+    "FileFound",
+    "Inspection",
     "Table",
     "as_records",
     "covariance_descriptors",
@@ -33,6 +36,7 @@ __all__ = [
     "from_blocks",
     "from_coordinates",
     "from_frame",
+    "inspect_files",
     "iter_blocks",
     "load_array",
     "load_column",
