@@ -2,9 +2,11 @@
 
 import contextlib
 import gc
+import json
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import threading
 import time
 from functools import partial as filled
 
+import dask
 import distributed
 import numpy as np
 import pytest
@@ -25,15 +28,20 @@ from dpmanifold.noise.source import SimulationSource, SystemSource
 from engines.tasks import (
     NUMBER,
     SECRET,
+    Partition,
     Slow,
     Tensors,
+    badly_made,
     broken,
     damaged,
     dies,
     exits,
     logarithms,
+    made,
     merged,
     partial,
+    read,
+    shared,
     shifted,
     where,
 )
@@ -120,6 +128,39 @@ def test_few_tasks_are_under_way(cluster):
     assert next(results) == 0
     assert len(sent) <= 3 * cluster.workers
     results.close()
+
+
+# ---------------------------------------------------------------------------------------------- collections
+
+
+def partitions_of(folder, count, make=made):
+    one = dask.delayed(shared)(folder)
+    return [Partition(dask.delayed(make)(folder, one, seed)) for seed in range(count)]
+
+
+def test_partitions_of_a_collection_are_computed_by_the_workers(cluster, tmp_path):
+    expected = merged(ThreadEngine(1).map(partial, partitions_of(str(tmp_path), 30)))
+    (tmp_path / "log").unlink()
+    pieces = partitions_of(str(tmp_path), 30)
+    assert np.array_equal(merged(cluster.map(filled(read, str(tmp_path)), pieces)), expected)
+    log = (tmp_path / "log").read_text().split()
+    assert log.count("shared") == 1  # what partitions have in common is made once for all of them
+    assert log.count("made") == log.count("read") == 30
+    waiting = np.cumsum([{"made": 1, "read": -1}.get(word, 0) for word in log])
+    assert waiting.max() <= 8  # a partition is read as soon as it is there, and let go
+    wait_for(lambda: not client_of(cluster).cluster.scheduler.tasks)
+
+    held = cluster.keep(logarithms, pieces)
+    again = merged(cluster.map(filled(shifted, by=np.zeros(9)), held))
+    local = ThreadEngine(1).keep(logarithms, pieces)
+    assert np.array_equal(again, merged(ThreadEngine(1).map(filled(shifted, by=np.zeros(9)), local)))
+
+
+def test_what_a_collection_raises_is_raised_here(cluster, tmp_path):
+    with pytest.raises(LookupError, match="no such partition"):
+        list(cluster.map(partial, partitions_of(str(tmp_path), 3, badly_made)))
+    with pytest.raises(LookupError, match="no such partition"):
+        cluster.keep(partial, partitions_of(str(tmp_path), 3, badly_made))
 
 
 # ---------------------------------------------------------------------------------------------- failures
@@ -212,6 +253,32 @@ def test_a_worker_without_dpmanifold_is_refused(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_scheduler_without_dpmanifold_is_refused(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['dpmanifold'] = None\n")
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    command += ["--host", "127.0.0.1", "--scheduler-file", str(tmp_path / "address.json")]
+    scheduler = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}, stderr=subprocess.DEVNULL)
+    try:
+        address = wait_for(lambda: (tmp_path / "address.json").exists() and address_in(tmp_path / "address.json"))
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
+        worker = subprocess.Popen(worker, stderr=subprocess.DEVNULL)
+        try:
+            with DaskEngine.connect(address) as engine, pytest.raises(ClusterError, match="Install dpmanifold"):
+                list(engine.map(len, ["item"]))
+        finally:
+            worker.terminate()
+            worker.wait(30)
+    finally:
+        scheduler.terminate()
+        scheduler.wait(30)
+
+
+def address_in(file):
+    with contextlib.suppress(ValueError):  # half written
+        return json.loads(file.read_text())["address"]
+
+
+@pytest.mark.slow
 def test_a_worker_that_rounds_otherwise_is_refused(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import math\nexp = math.exp\nmath.exp = lambda x: exp(x) * (1 + 2e-16)\n"
@@ -226,6 +293,30 @@ def test_a_scheduler_that_does_not_answer():
         DaskEngine.connect("tcp://127.0.0.1:9", timeout=0.3)
     with pytest.raises(ClusterError, match="no Dask scheduler answers at 'nonsense://x'"):
         DaskEngine.connect("nonsense://x", timeout=0.3)
+
+
+def test_tls_needs_certificates():
+    with pytest.raises(InvalidArgumentError, match=r"security must be a distributed\.Security with certificates"):
+        DaskEngine.connect("tls://127.0.0.1:9", timeout=0.3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_connections_by_tls(tmp_path, here):
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=workers"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    files = {"tls_ca_file": certificate, "require_encryption": True}
+    for role in ("client", "scheduler", "worker"):
+        files |= {f"tls_{role}_key": key, f"tls_{role}_cert": certificate}
+    security = distributed.Security(**files)
+    settings = {"n_workers": 1, "threads_per_worker": 1, "security": security, "protocol": "tls"}
+    with distributed.LocalCluster(dashboard_address="127.0.0.1:0", **settings) as closed:
+        assert closed.scheduler_address.startswith("tls://")
+        with DaskEngine.connect(closed.scheduler_address, security=security) as engine:
+            assert np.array_equal(merged(engine.map(partial, PIECES)), here)
+        with pytest.raises(ClusterError, match="no Dask scheduler answers"):
+            DaskEngine.connect(closed.scheduler_address.replace("tls", "tcp"), timeout=1)
 
 
 def test_what_is_not_a_client_is_refused():

@@ -118,7 +118,7 @@ def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[bytes]:
         if filled:
             if ended or not _is_sound(chunk, filled, delimiter):
                 raise Doubt
-            yield chunk if len(chunk) - len(filled) <= 2 else filled
+            yield filled
         ended = ended or chunk[len(filled) :] not in (b"", b"\n", b"\r\n")
         ended = ended or (bool(chunk) and not filled)
         if not more:

@@ -17,6 +17,7 @@ import queue
 import secrets
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -27,7 +28,7 @@ from dpmanifold._version import __version__
 from dpmanifold.engines.base import Engine, Held
 from dpmanifold.engines.remote import checked, run, unsealed
 from dpmanifold.engines.sameness import Sameness
-from dpmanifold.engines.sealed import Outcome, Sealed
+from dpmanifold.engines.sealed import Sealed
 from dpmanifold.errors import ClusterError, InvalidArgumentError
 from dpmanifold.progress import bar
 
@@ -52,6 +53,9 @@ _LOCAL = {
 
 # How often, in seconds, the driver looks whether there are workers at all.
 _LOOK = 1.0
+
+# Clients whose workers were asked whether they have dpmanifold.
+_ABLE: weakref.WeakSet[Any] = weakref.WeakSet()
 
 # One at a time: the threshold of Dask's warning about large graphs is a setting of the whole process.
 _SETTINGS = threading.Lock()
@@ -130,6 +134,12 @@ class DaskEngine(Engine):
         timeout : seconds to wait for an answer
         """
         distributed = _distributed()
+        known = distributed.Security() if security is None else security
+        if str(address).startswith("tls") and not known.get_connection_args("client").get("ssl_context"):
+            raise InvalidArgumentError(
+                "security must be a distributed.Security with certificates for an address that starts with tls, unless "
+                f"Dask's settings name them; got {shown(security)}."
+            )
         try:
             client = distributed.Client(address, security=security, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
@@ -180,10 +190,17 @@ class DaskEngine(Engine):
 
     def _pass(self, task: Callable[[Any], Any]) -> _Pass:
         self._look()
+        if self._client not in _ABLE:
+            # Asked without anything of ours: a worker that cannot read a task breaks down.
+            asked = _Calls(self._client)
+            there = asked.submitted(bool, asked.submitted(importlib.util.find_spec, "dpmanifold"))
+            if not next(self._finished(iter([there]))):
+                raise _absent()
+            _ABLE.add(self._client)
         return _Pass(self._client, task)
 
-    def _finished(self, futures: Iterator[Any]) -> Iterator[Outcome]:
-        """Yield the outcomes of tasks in the order in which they end; a task is submitted by taking it."""
+    def _finished(self, futures: Iterator[Any]) -> Iterator[Any]:
+        """Yield the results of tasks in the order in which they end; a task is submitted by taking it."""
         ended: queue.SimpleQueue[_End] = queue.SimpleQueue()
         running: set[Any] = set()
 
@@ -195,7 +212,7 @@ class DaskEngine(Engine):
 
         def start() -> None:
             try:
-                for future in itertools.islice(futures, _AHEAD * self.workers - len(running)):
+                for future in itertools.islice(futures, max(0, _AHEAD * self.workers - len(running))):
                     running.add(future)
                     self._client.loop.add_callback(fetch, future)
             except Exception:
@@ -253,23 +270,29 @@ class _End(NamedTuple):
     error: BaseException | None
 
 
-class _Pass:
-    """One task on its way to many items: what it is called there, and what all of them share."""
+class _Calls:
+    """Calls on their way to the workers, by names that say nothing."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._word, self._numbers = client, secrets.token_hex(16), itertools.count()
+
+    def submitted(self, function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+        """Send one call; return its future."""
+        name = f"dpmanifold-{self._word}-{next(self._numbers)}"
+        with _large_graphs():
+            return self._client.submit(function, *arguments, key=name, pure=False, **settings)
+
+
+class _Pass(_Calls):
+    """One task on its way to many items, with what all of them share."""
 
     def __init__(self, client: Any, task: Callable[[Any], Any]) -> None:
-        self._client, self._same = client, Sameness.here()
-        self._names = (
-            f"dpmanifold-{word}-{number}" for word in [secrets.token_hex(16)] for number in itertools.count()
-        )
+        super().__init__(client)
+        self._same = Sameness.here()
         sealed = Sealed.of(task)
         # A task rather than Dask's scatter: what was scattered is lost with the workers that have it.
         large = len(sealed.content) > _LARGE
         self._task = self.submitted(unsealed, self._same, sealed) if large else sealed
-
-    def submitted(self, function: Callable[..., Outcome], *arguments: Any, **settings: Any) -> Any:
-        """Send one call to the workers; return its future."""
-        with _large_graphs():
-            return self._client.submit(function, *arguments, key=next(self._names), pure=False, **settings)
 
     def started(self, items: Sequence[Any]) -> Iterator[Any]:
         """Yield the futures of items, in their order; each is submitted when it is taken."""
@@ -310,16 +333,22 @@ def _understood(error: BaseException) -> BaseException:
     if isinstance(error, _distributed().KilledWorker):
         return ClusterError(
             "workers were lost again and again while they worked on the same piece; most often they run out of memory. "
-            "Give them more, or fewer threads each, or cut the source into smaller pieces."
+            "Give them more, or fewer threads each, or cut the source into smaller pieces; and see that each has the "
+            "packages of this process."
         )
     if isinstance(error, asyncio.CancelledError | concurrent.futures.CancelledError):
         return ClusterError("the Dask cluster let go of unfinished work: its client was closed, or it was restarted.")
-    if isinstance(error, ImportError) or "deserializ" in str(error):
-        return ClusterError(
-            "the scheduler or a worker of the Dask cluster cannot read tasks of dpmanifold. Install dpmanifold "
-            f"{__version__} and the other packages of this process there."
-        )
+    ours = isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "dpmanifold"
+    if ours or "deserialization of the task graph" in str(error):
+        return _absent()
     return error
+
+
+def _absent() -> ClusterError:
+    return ClusterError(
+        "the scheduler or a worker of the Dask cluster cannot read tasks of dpmanifold. Install dpmanifold "
+        f"{__version__} and the other packages of this process there."
+    )
 
 
 @contextlib.contextmanager
