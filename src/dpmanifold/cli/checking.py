@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpmanifold import data
+from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import EACH, ball_of, kind_of, space_of
@@ -23,9 +25,10 @@ from dpmanifold.cli.records import Given, How, as_options, column_elsewhere, in_
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.cli.work import working
 from dpmanifold.data.folders import files_in
-from dpmanifold.data.inspection import inspect_records
+from dpmanifold.data.inspection import inspect_pieces
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import Block, Piece, Source
 
 _NOT_PRIVATE = "NOT PRIVATE: data about the data, for the curator alone."
 # Files without a fault are listed up to so many.
@@ -84,6 +87,19 @@ def check(
         raise typer.Exit(DATA_REFUSED)
 
 
+@dataclass(frozen=True, repr=False)
+class Whole(Piece):
+    """Records of a file that was read at once."""
+
+    name: str
+    records: Array
+    units: Array | None
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all of them."""
+        yield Block(self.records, self.units)
+
+
 @dataclass(frozen=True)
 class _Asked:
     """Which files to look through, and as what."""
@@ -101,13 +117,15 @@ class _Asked:
         return {name: getattr(self.how, name) for name in ("key", "order", "coordinates")} | {"columns": self.how.names}
 
     @cached_property
-    def whole(self) -> Given | None:
-        """The records of a file that cannot be read in blocks, once a space is known."""
-        if opened_whole(self.paths, kind_of(self.name or "euclidean"), self.how, (self.units, self.labels)) is None:
+    def given(self) -> Given | None:
+        """The records, where they are not files that are read in blocks: of another format, or a folder of images."""
+        along = (self.units, self.labels)
+        images = len(self.paths) == 1 and data.is_bids(self.paths[0])
+        if not images and opened_whole(self.paths, kind_of(self.name or "euclidean"), self.how, along) is None:
             return None
         if self.name is None:
-            raise InvalidArgumentError(f"--space is missing: {self.paths[0]} is read whole, as records of a space.")
-        return read(self.paths, self.name, self.size, self.how, (self.units, self.labels))
+            raise InvalidArgumentError(f"--space is missing: {self.paths[0]} is read as records of a space.")
+        return read(self.paths, self.name, self.size, self.how, along)
 
     @cached_property
     def first(self) -> data.Dataset | None:
@@ -119,8 +137,8 @@ class _Asked:
 
     def space(self) -> Manifold | None:
         """Return the space, by its size or that of the records; None if it is not known."""
-        if self.whole is not None:
-            return self.whole.space
+        if self.given is not None:
+            return self.given.space
         if self.name is None:
             return None
         if self.size is not None or "(" in self.name:
@@ -132,9 +150,16 @@ class _Asked:
 
     def inspected(self, space: Manifold | None, ball: Ball | None) -> data.Inspection:
         """Read everything."""
-        if self.whole is not None and space is not None:
-            units = None if self.units in (None, EACH) else self.whole.column(self.units, "--units")
-            return inspect_records(self.paths[0], np.asarray(self.whole.records), space, units=units, ball=ball)
+        if self.given is not None and space is not None:
+            units = None if self.units in (None, EACH) else self.given.column(str(self.units), "--units")
+            labels = None if self.labels is None else self.given.column(self.labels, "--labels")
+            records = self.given.records
+            pieces = (
+                records.bound(space, units, labels)
+                if isinstance(records, Source)
+                else [Whole(self.paths[0], np.asarray(records), units)]
+            )
+            return inspect_pieces(pieces, space, units=units is not None, ball=ball)
         beside = {"units": self._column(self.units, "--units"), "labels": self._column(self.labels, "--labels")}
         return data.inspect_files(
             self.paths, space, ball=ball, normalize=self.how.normalize and space is not None, **beside, **self.words

@@ -73,7 +73,9 @@ def gathered_question(asked: Question) -> Question:
         else asked.units
     )
     labels = np.concatenate([block.labels for block in blocks]) if isinstance(asked.labels, str) else asked.labels
-    return Question(Given(records, asked.given.space, asked.given.file), asked.ball, asked.privacy, units, labels)
+    return Question(
+        Given(records, asked.given.space, asked.given.names, asked.given.file), asked.ball, asked.privacy, units, labels
+    )
 
 
 def image_question(
@@ -92,7 +94,7 @@ def image_question(
     where = public if ball is None else ball_of(public.space, None, None, "", ball)
     # A folder, and the formats that hold nothing but images, have no columns.
     file = data.open_file(path) if loader_of(path) is not None and pathlib.Path(path).is_file() else None
-    given = Given(records, public.space, file)
+    given = Given(records, public.space, () if file is None else file.names, file)
     which = None if labels is None else given.column(labels, "--labels")
     return Question(given, where, privacy, given.units(units), which)
 

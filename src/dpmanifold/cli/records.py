@@ -58,17 +58,14 @@ class Given:
     ----------
     records : in the shape of the space, or a source of them
     space : which they are of
-    file : what columns or keys can be asked of, where there is such: the file that was read, or the files
+    names : columns or keys that can be asked for
+    file : the file that was read, or the files that are to be
     """
 
     records: Array | Source
     space: Manifold
+    names: Sequence[str] = ()
     file: data.DataFile | data.Dataset | None = None
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Columns or keys that can be asked for."""
-        return () if self.file is None else self.file.names
 
     @property
     def rows(self) -> int | None:
@@ -81,7 +78,7 @@ class Given:
 
     def column(self, text: str, option: str) -> Any:
         """Return one value per record, or the name of a column that is read along with the records."""
-        if not isinstance(self.file, data.Dataset):
+        if isinstance(self.file, data.DataFile):
             return _column(text, self.file, self.rows, option)
         return text if text in self.names else column_elsewhere(text, self.names, self.rows, option)
 
@@ -102,6 +99,8 @@ def read(paths: Sequence[str], name: str, size: str | None, how: How, along: Seq
     if how.coordinates is not None and how.coordinates not in kind.coordinates:
         raise InvalidArgumentError(f"--coordinates {how.coordinates} means nothing for --space {name}. Leave it out.")
     with in_words_of_options():
+        if len(paths) == 1 and data.is_bids(paths[0]):
+            return _brains(paths[0], name, size, how)
         file = opened_whole(paths, kind, how, along)
         if file is None:
             return _streamed(paths, name, size, how, along)
@@ -170,7 +169,17 @@ def _streamed(paths: Sequence[str], name: str, size: str | None, how: How, along
     shape = source.record_shape(kind_of(name), *columns) if size is None and "(" not in name else ()
     space = space_of(name, size, *shape)
     source.bound(space, *columns)  # refuses records of another shape
-    return Given(Projected(source) if how.normalize else source, space, source)
+    return Given(Projected(source) if how.normalize else source, space, source.names, source)
+
+
+def _brains(folder: str, name: str, size: str | None, how: How) -> Given:
+    """Return the tensors of a folder in the form of BIDS, whose people are those of its participants.tsv."""
+    for option, given in (("--columns", how.columns), ("--key", how.key), ("--coordinates", how.coordinates)):
+        if given is not None:
+            raise InvalidArgumentError(f"{option} means nothing for {folder}, a folder of images. Leave it out.")
+    source = data.from_bids(folder, order=how.order, mask=True if how.mask is None else how.mask)
+    space = space_of(name, size, (3, 3))
+    return Given(Projected(source) if how.normalize else source, space, source.columns)
 
 
 def _at_once(file: data.DataFile, name: str, size: str | None, how: How, along: Sequence[str | None]) -> Given:
@@ -189,7 +198,7 @@ def _at_once(file: data.DataFile, name: str, size: str | None, how: How, along: 
     except InvalidDataError as problem:
         words = str(problem)
         raise InvalidDataError(words if words.startswith(file.path.name) else f"{file.path}: {words}") from None
-    return Given(np.asarray(space.project(records)) if how.normalize else records, space, file)
+    return Given(np.asarray(space.project(records)) if how.normalize else records, space, file.names, file)
 
 
 def _column(text: str, opened: data.DataFile | None, n: int | None, option: str) -> Array:

@@ -151,57 +151,64 @@ def inspect_files(
         places = {files[place]: place for place in good}
         if where is not None:
             pieces = _pieces(dataset, where, units, labels, normalize, together)
-            items = [(places[path], piece) for path, piece in pieces]
-            task = functools.partial(_look, space=where, ball=ball)
-            seen = sorted(current_engine().map(task, items, "checking"), key=lambda one: one.place)
-    counts: Counter[Any] = sum((one.units for one in seen), Counter())
-    together += _look_alike(counts)
-    found = tuple(_file(path, problems[place], [one for one in seen if one.place == place], ball is not None)
-                  for place, path in enumerate(files))  # fmt: skip
-    known = units is not None and not together
-    return Inspection(found, None if space is None else repr(space), *_people(counts, known), tuple(together))
+            seen = _seen([(places[path], piece) for path, piece in pieces], where, ball)
+    counts, doubts = _people(seen)
+    found = tuple(
+        _file(str(path), problems[place], [one for one in seen if one.place == place], ball is not None)
+        for place, path in enumerate(files)
+    )
+    return _inspection(found, space, None if units is None else counts, [*together, *doubts])
 
 
-def inspect_records(
-    name: str, records: Array, space: Manifold, *, units: object = None, ball: Ball | None = None
+def inspect_pieces(
+    pieces: Sequence[Piece], space: Manifold, *, units: bool = False, ball: Ball | None = None
 ) -> Inspection:
-    """Say of records of a file that was read at once what :func:`inspect_files` says of files. NOT PRIVATE.
+    """Say of pieces of any source what :func:`inspect_files` says of files, piece by piece. NOT PRIVATE.
 
     Parameters
     ----------
-    name : of the file
-    records : (n, ...), in the shape of the space
-    space, units, ball : as in :func:`inspect_files`; units are one per record
+    pieces : what `source.bound(space, units, labels)` gives
+    space, ball : as in :func:`inspect_files`
+    units : whether they come with ids
 
     Examples
     --------
-    >>> found = inspect_records("a.tps", np.array([[1.0], [np.nan]]), Euclidean(1), units=["ann", "ann"])
-    >>> found.records, found.invalid, found.units
-    (2, 1, 1)
+    >>> from dpmanifold.data import from_blocks
+    >>> blocks = from_blocks(lambda: iter([np.array([[1.0], [np.nan]])]))
+    >>> found = inspect_pieces(blocks.bound(Euclidean(1)), Euclidean(1))
+    >>> found.records, found.invalid, found.ok
+    (2, 1, False)
     """
-    seen = _look((0, _Whole(name, records, None if units is None else np.asarray(units))), space, ball)
-    together = _look_alike(seen.units)
-    file = _file(pathlib.Path(name), (), [seen], ball is not None)
-    known = units is not None and not together
-    return Inspection((file,), repr(space), *_people(seen.units, known), tuple(together))
+    seen = _seen(list(enumerate(pieces)), space, ball)
+    counts, together = _people(seen)
+    files = tuple(_file(piece.name, (), [one], ball is not None) for piece, one in zip(pieces, seen, strict=True))
+    return _inspection(files, space, counts if units else None, together)
 
 
-@dataclass(frozen=True, repr=False)
-class _Whole(Piece):
-    """Records that lie in memory."""
-
-    name: str
-    records: Array
-    units: Array | None
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all of them."""
-        yield Block(self.records, self.units)
+def _seen(items: Sequence[tuple[int, Piece]], space: Manifold, ball: Ball | None) -> list[_Seen]:
+    """Look through pieces, wherever that is done."""
+    task = functools.partial(_look, space=space, ball=ball)
+    return sorted(current_engine().map(task, items, "checking"), key=lambda one: one.place)
 
 
-def _people(counts: Counter[Any], known: bool) -> tuple[int | None, int | None]:
-    """Return how many units there are, and how many records one has at most."""
-    return (len(counts), max(counts.values(), default=0)) if known else (None, None)
+def _people(seen: Sequence[_Seen]) -> tuple[Counter[Any], list[str]]:
+    """Return how many records each id has, and what leaves doubt about them."""
+    counts: Counter[Any] = Counter()
+    for one in seen:
+        counts.update(one.units)
+    try:
+        unit_ids(list(counts), len(counts))
+    except InvalidArgumentError as problem:
+        return counts, [_INDEX.sub("", str(problem))]
+    return counts, []
+
+
+def _inspection(
+    files: tuple[FileFound, ...], space: Manifold | None, counts: Counter[Any] | None, together: Sequence[str]
+) -> Inspection:
+    known = counts if counts is not None and not together else None
+    units, most = (None, None) if known is None else (len(known), max(known.values(), default=0))
+    return Inspection(files, None if space is None else repr(space), units, most, tuple(together))
 
 
 def _opened(files: Sequence[pathlib.Path], problems: dict[int, list[str]], how: dict[str, Any]) -> Iterator[int]:
@@ -280,21 +287,12 @@ def _counted(units: Any) -> Counter[Any]:
     return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
 
 
-def _look_alike(counts: Counter[Any]) -> list[str]:
-    """Say whether some ids may be one or two people."""
-    try:
-        unit_ids(list(counts), len(counts))
-    except InvalidArgumentError as problem:
-        return [_INDEX.sub("", str(problem))]
-    return []
-
-
-def _file(path: pathlib.Path, problems: Sequence[str], seen: Sequence[_Seen], with_ball: bool) -> FileFound:
+def _file(path: str, problems: Sequence[str], seen: Sequence[_Seen], with_ball: bool) -> FileFound:
     return FileFound(
-        str(path), sum(one.records for one in seen), sum(one.invalid for one in seen),
+        path, sum(one.records for one in seen), sum(one.invalid for one in seen),
         sum(one.outside for one in seen) if with_ball else None,
         (*problems, *(text for one in seen for text in one.problems)),
     )  # fmt: skip
 
 
-__all__ = ["FileFound", "Inspection", "inspect_files", "inspect_records"]
+__all__ = ["FileFound", "Inspection", "inspect_files", "inspect_pieces"]
