@@ -10,8 +10,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.data._files import listed
-from dpmanifold.data.coordinates import named_coordinates
-from dpmanifold.data.readers import read_for
+from dpmanifold.data.readers import read_for, rows_for
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.rows import NUMBERS, Column, Places
 from dpmanifold.data.tables import Table
@@ -93,14 +92,13 @@ def _chosen(
     considered = usable if reading.columns is None else list(range(len(columns)))
     asked = _Asked(where, [columns[place].name for place in considered])
     given = [reading.columns] if isinstance(reading.columns, str) else reading.columns
-    read_for(type(reading.space), asked, given, reading.coordinates)
+    _, coordinates = rows_for(type(reading.space), asked, given, reading.coordinates)
     if asked.chosen is None:
-        return tuple(considered), reading.coordinates
+        return tuple(considered), coordinates
     places = tuple(considered[asked.names.index(name)] for name in asked.chosen)
     for place in places:
         _refuse(columns[place], where, place in apart)
-    system = reading.coordinates or named_coordinates(asked.chosen, reading.space.coordinates)
-    return places, system
+    return places, coordinates
 
 
 def _refuse(column: Column, where: str, apart: bool) -> None:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpmanifold._check import shown
-from dpmanifold.data.arrow_tables import ArrowRows, arrow_source
-from dpmanifold.data.pandas_frames import PandasRows, pandas_source
-from dpmanifold.data.polars_frames import PolarsRows, polars_source
+from dpmanifold.data import adapters  # noqa: F401  what as_source asks
+from dpmanifold.data.arrow_tables import ArrowRows
+from dpmanifold.data.pandas_frames import PandasRows
+from dpmanifold.data.polars_frames import PolarsRows
 from dpmanifold.data.rows import Rows
 from dpmanifold.data.tables_in_memory import TableSource, Wanted
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.sources import ADAPTERS, Source, as_source, is_a
-
-ADAPTERS.register("pandas", pandas_source)
-ADAPTERS.register("polars", polars_source)
-ADAPTERS.register("arrow", arrow_source)
+from dpmanifold.sources import Source, as_source, is_a
 
 
 def from_frame(

@@ -17,7 +17,7 @@ from dpmanifold.data.steady import SteadyPiece
 from dpmanifold.data.tables_in_memory import Wanted
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
-from dpmanifold.sources import Piece, Source
+from dpmanifold.sources import Block, Piece, Source
 from dpmanifold.sources.ids import ids_in_rows
 
 Make = Callable[[], Iterable[Any]]
@@ -102,17 +102,21 @@ class BlocksSource(Source):
             )
         reading, rows = self._wanted.reading(space, unit, label), self._rows if len(self._makes) == 1 else None
         beside = Beside(ids, classes)
-        return [BlocksPiece(make, reading, beside, rows) for make in self._makes]
+        return [BlocksPiece(make, reading, beside, None if i else 0, rows) for i, make in enumerate(self._makes)]
 
 
 class BlocksPiece(SteadyPiece):
     """Blocks of one function."""
 
-    def __init__(self, make: Make, reading: Reading, beside: Beside, rows: int | None) -> None:
-        super().__init__(_WHERE, Places(reading), beside, rows)
+    def __init__(self, make: Make, reading: Reading, beside: Beside, start: int | None, rows: int | None) -> None:
+        super().__init__(_WHERE, Places(reading), beside, start, rows)
         self._make, self._reading, self._tried = make, reading, False
 
-    def parts(self) -> Iterator[Rows]:
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks of bounded size of those that come."""
+        return self.cut(self._parts())
+
+    def _parts(self) -> Iterator[Rows]:
         """Yield the blocks; the columns of the first say which are the records, and those of the others are the same.
 
         Once they were read for the first time, one block is asked for again: before anything is spent it must be known

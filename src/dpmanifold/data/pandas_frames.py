@@ -25,9 +25,7 @@ class PandasRows(Rows):
 
     def __init__(self, frame: Any, columns: Sequence[Column] | None = None) -> None:
         self.frame = frame
-        self.columns = columns or [
-            Column(str(name), _kind(dtype)) for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
-        ]
+        self.columns = columns or pandas_columns(frame)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -56,6 +54,11 @@ class PandasRows(Rows):
         return int(np.argmax(gaps)) if gaps.any() else None
 
 
+def pandas_columns(frame: Any) -> list[Column]:
+    """Return what is known of the columns of a frame, also of one of dask."""
+    return [Column(str(name), _kind(dtype)) for name, dtype in zip(frame.columns, frame.dtypes, strict=True)]
+
+
 def _kind(dtype: Any) -> str:
     """Return in a word what a column of a dtype holds: numpy's, or one of pandas' own."""
     if isinstance(dtype, np.dtype):
@@ -75,4 +78,4 @@ def pandas_source(X: object) -> TableInMemory | None:
     return TableInMemory(PandasRows(X), "the DataFrame") if is_a(X, "pandas", "DataFrame") else None
 
 
-__all__ = ["PandasRows", "pandas_source"]
+__all__ = ["PandasRows", "pandas_columns", "pandas_source"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +74,7 @@ class Beside:
 
 
 class RowsPiece(Piece):
-    """A piece that reads rows, in parts that it cuts into blocks.
+    """A piece that reads rows, some at a time as they come, and cuts them into blocks.
 
     Parameters
     ----------
@@ -91,28 +90,21 @@ class RowsPiece(Piece):
     ) -> None:
         self.name, self.places, self.beside, self.start, self.rows = name, places, beside, start, rows
 
-    @abstractmethod
-    def parts(self) -> Iterator[Rows]:
-        """Yield its rows, as many at a time as they come."""
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield blocks of bounded size."""
-        return self.cut(self.parts())
-
-    def cut(self, parts: Iterable[Rows]) -> Iterator[Block]:
-        """Yield blocks of what was read."""
+    def cut(self, parts: Iterable[Rows], beside: Beside | None = None) -> Iterator[Block]:
+        """Yield blocks of bounded size of what is read; `beside` are ids and classes that were read with it."""
+        ids = self.beside if beside is None else beside
         done, step = 0, rows_of_block(self.places.reading.space)
         for part in parts:
             for start in range(0, len(part), step):
                 rows = part.cut(start, min(start + step, len(part)))
-                beside = self.beside.cut(done, done + len(rows))
-                beside.refuse_other_length(len(rows), more=True)
+                here = ids.cut(done, done + len(rows))
+                here.refuse_other_length(len(rows), more=True)
                 self._refuse_missing(rows, done)
-                yield self.places.block(rows, self.start == 0 and done == 0, beside.units, beside.labels)
+                yield self.places.block(rows, self.start == 0 and done == 0, here.units, here.labels)
                 done += len(rows)
         if self.rows is not None and done != self.rows:
             raise SourceChangedError(f"{self.name} has another number of records than was said. Open it again.")
-        self.beside.refuse_other_length(done)
+        ids.refuse_other_length(done)
 
     def _refuse_missing(self, rows: Rows, done: int) -> None:
         for place in (self.places.units, self.places.labels):

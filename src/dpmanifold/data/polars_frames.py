@@ -16,7 +16,7 @@ from dpmanifold.data.steady import SteadyPiece
 from dpmanifold.data.tables_in_memory import TableInMemory, TableSource, Wanted
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.manifolds import Manifold
-from dpmanifold.sources import Piece, is_a
+from dpmanifold.sources import Block, Piece, is_a
 
 _LAZY = "the LazyFrame"
 
@@ -118,7 +118,11 @@ class LazyPiece(SteadyPiece):
         super().__init__(_LAZY, places, beside)
         self._frame = frame
 
-    def parts(self) -> Iterator[Rows]:
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks of its rows."""
+        return self.cut(self._parts())
+
+    def _parts(self) -> Iterator[Rows]:
         """Yield the batches in their order; polars of before 1.34 computes all of it at once."""
         try:
             if not hasattr(self._frame, "collect_batches"):

@@ -30,8 +30,6 @@ def read_for(
     file: DataFile,
     columns: Sequence[str] | None = None,
     coordinates: str | None = None,
-    *,
-    look: bool = True,
     **options: Any,
 ) -> Array:
     r"""Return the rows of a file, (n, ...), as a space of this kind wants them; not yet in its shape.
@@ -42,7 +40,6 @@ def read_for(
     file : the file, opened
     columns : names or patterns of columns of a table
     coordinates : a system of coordinates of the space; where columns of a table have the names of one, it is that
-    look : whether to refuse rows most of which look like other coordinates; False for blocks of a larger whole
     options : what else the format takes; None for those that were not given
 
     Examples
@@ -57,13 +54,23 @@ def read_for(
     array([[1., 0., 0.],
            [0., 1., 0.]])
     """
+    array, coordinates = rows_for(kind, file, columns, coordinates, **options)
+    return array if coordinates is None else from_coordinates(array, coordinates)
+
+
+def rows_for(
+    kind: type[Manifold],
+    file: DataFile,
+    columns: Sequence[str] | None = None,
+    coordinates: str | None = None,
+    **options: Any,
+) -> tuple[Array, str | None]:
+    """Return the rows of a file as they stand there, and the coordinates they are in; arguments of :func:`read_for`."""
     if isinstance(file, Table):
         if coordinates is None and kind.coordinates:
             columns, coordinates = coordinate_columns(file, columns, kind.coordinates)
         given = {name: value for name, value in options.items() if value is not None}
         for name in given:
             refuse_option(file, name)
-        array = READERS.get(kind.table_reader)(file, columns, **given)
-    else:
-        array = read_array(file, columns=columns, **options)
-    return array if coordinates is None else from_coordinates(array, coordinates, look=look)
+        return READERS.get(kind.table_reader)(file, columns, **given), coordinates
+    return read_array(file, columns=columns, **options), coordinates

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dpmanifold._check import Array
 from dpmanifold.data.coordinates import from_coordinates
-from dpmanifold.data.readers import read_for
+from dpmanifold.data.readers import rows_for
 from dpmanifold.data.tables import Table
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import records_from
@@ -48,11 +48,12 @@ class Reading:
 
         `look` asks whether most of them seem to be written in another way than was said, and refuses them.
         """
+        values, coordinates = rows, self.coordinates
         if isinstance(rows, Table):
             columns = [self.columns] if isinstance(self.columns, str) else self.columns
-            values = read_for(type(self.space), rows, columns, self.coordinates, look=look)
-        else:
-            values = rows if self.coordinates is None else from_coordinates(rows, self.coordinates, look=look)
+            values, coordinates = rows_for(type(self.space), rows, columns, coordinates)
+        if coordinates is not None:
+            values = from_coordinates(values, coordinates, look=look)
         return records_from(self.space, values, self.order, look)
 
 

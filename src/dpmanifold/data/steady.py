@@ -24,8 +24,10 @@ class SteadyPiece(RowsPiece):
     2^64, and does not depend on the order; it tells by all odds where records were changed, and is no proof.
     """
 
-    def __init__(self, name: str, places: Places, beside: Beside, rows: int | None = None) -> None:
-        super().__init__(name, places, beside, 0, rows)
+    def __init__(
+        self, name: str, places: Places, beside: Beside, start: int | None = 0, rows: int | None = None
+    ) -> None:
+        super().__init__(name, places, beside, start, rows)
         self._seen: tuple[int, int] | None = None
         self._lock = threading.Lock()
 
@@ -35,10 +37,10 @@ class SteadyPiece(RowsPiece):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock())
 
-    def cut(self, parts: Iterable[Rows]) -> Iterator[Block]:
+    def cut(self, parts: Iterable[Rows], beside: Beside | None = None) -> Iterator[Block]:
         """Yield blocks, and refuse to end where they were others before."""
         count, total = 0, 0
-        for block in super().cut(parts):
+        for block in super().cut(parts, beside):
             count, total = count + len(block.records), (total + _sum_of_bits(block.records)) % 2**64
             yield block
         with self._lock:

@@ -11,7 +11,7 @@ from dpmanifold.data.pieces import Beside, RowsPiece, asked_for, spans
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.rows import Places, Rows
 from dpmanifold.manifolds import Manifold
-from dpmanifold.sources import Piece, Source
+from dpmanifold.sources import Block, Piece, Source
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class TablePiece(RowsPiece):
         super().__init__(where, places, beside, span[0], span[1] - span[0])
         self._table = table
 
-    def parts(self) -> Iterator[Rows]:
-        """Yield all of them."""
-        yield self._table
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks of them."""
+        return self.cut([self._table])
 
 
 __all__ = ["TableInMemory", "TableSource", "Wanted"]
