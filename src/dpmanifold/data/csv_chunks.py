@@ -15,6 +15,7 @@ from typing import IO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from dpmanifold._ids import MISSING_WORDS
@@ -78,9 +79,11 @@ def fast_rows(
             table = pa.csv.read_csv(pa.BufferReader(chunk), read, parse, convert).combine_chunks()
         except pa.ArrowException:
             raise Doubt from None
+        if all(map(_has_gap, table.columns)) and _has_blank_lines(chunk):
+            raise Doubt
         return _rows(table, numbers, beside)
 
-    return _side_by_side(parsed, _sound_chunks(stream, delimiter, width), limited(thread_limit()))
+    return _side_by_side(parsed, _sound_chunks(stream, delimiter), limited(thread_limit()))
 
 
 def _side_by_side(parsed: Callable[[bytes], TableRows], chunks: Iterator[bytes], workers: int) -> Iterator[TableRows]:
@@ -126,7 +129,7 @@ def _rows(table: pa.Table, numbers: Sequence[int], beside: Sequence[int]) -> Tab
     return TableRows(values, [text_entries(table.column(str(column)).chunk(0)) for column in beside])
 
 
-def _sound_chunks(stream: IO[bytes], delimiter: str, width: int) -> Iterator[bytes]:
+def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[bytes]:
     """Yield chunks of whole lines, the first line left out; lines may be blank at the end alone."""
     rest, ended, first = b"", False, True
     while True:
@@ -146,7 +149,7 @@ def _sound_chunks(stream: IO[bytes], delimiter: str, width: int) -> Iterator[byt
             chunk, first = chunk[len(names) :], False
         filled = chunk.rstrip(b"\r\n")
         if filled:
-            if ended or not _is_sound(chunk, delimiter) or (width == 1 and _has_blank_lines(filled)):
+            if ended or not _is_sound(chunk, delimiter):
                 raise Doubt
             yield filled
         ended = ended or chunk[len(filled) :] not in (b"", b"\n", b"\r\n")
@@ -174,8 +177,15 @@ def _has_lone_returns(chunk: bytes) -> bool:
     return bool((marks[np.flatnonzero(marks[:-1] == _RETURN) + 1] != _NEWLINE).any())
 
 
+def _has_gap(column: pa.ChunkedArray) -> bool:
+    """Return whether an entry is missing, as all of a blank line are."""
+    if pa.types.is_dictionary(column.type):
+        return bool(pc.any(pc.equal(column.chunk(0).dictionary, "")).as_py())
+    return column.null_count > 0
+
+
 def _has_blank_lines(filled: bytes) -> bool:
-    """Return whether a line holds nothing: an entry of a single column to pyarrow; with more columns it refuses it."""
+    """Return whether a line holds nothing, which pyarrow takes for a row of gaps."""
     return filled[0] in (_NEWLINE, _RETURN) or b"\n\n" in filled or b"\n\r\n" in filled
 
 
