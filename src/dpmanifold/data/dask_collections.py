@@ -110,7 +110,7 @@ class DaskArraySource(Source):
         """Return a piece per chunk of the first axis."""
         array = self._array
         places = Places(self._wanted.reading(space))
-        places.reading.records(np.empty((0, *array.shape[1:]), dtype=array.dtype))
+        places.reading.try_out(array.shape[1:], array.dtype)
         sizes = array.chunks[0]
         given = [_ids(ids, sizes, what, _ARRAY) for ids, what in ((units, "units"), (labels, "labels"))]
         return _pieces(_ARRAY, _partitions(array), sizes, places, given)
@@ -134,13 +134,13 @@ class DaskTable(TableSource):
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return a piece per partition."""
         names = [given if isinstance(given, str) and not is_each_record(given) else None for given in (units, labels)]
-        columns = pandas_columns(self._frame)
-        places = places_of(self._wanted.reading(space, *names), columns, _FRAME)
         sizes = (math.nan,) * self._frame.npartitions
         given = [
             (None, None) if name is not None else _ids(ids, sizes, what, _FRAME)
             for name, ids, what in zip(names, (units, labels), ("units", "labels"), strict=True)
         ]
+        columns = pandas_columns(self._frame)
+        places = places_of(self._wanted.reading(space, *names), columns, _FRAME)
         return _pieces(_FRAME, _partitions(self._frame), sizes, places, given, columns)
 
 

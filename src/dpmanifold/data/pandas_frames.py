@@ -10,7 +10,10 @@ import numpy as np
 from dpmanifold._check import Array
 from dpmanifold.data.rows import Column, Rows
 from dpmanifold.data.tables_in_memory import TableInMemory
-from dpmanifold.sources import is_a
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import Piece, is_a
+from dpmanifold.stats.inputs import is_each_record
 
 _KINDS = {"i": "whole", "u": "whole", "f": "number", "c": "complex", "b": "truth", "O": "object"}
 
@@ -73,9 +76,25 @@ def _kind(dtype: Any) -> str:
     return "text" if dtype.type is str else _KINDS.get(dtype.kind.replace("O", ""), "something else")
 
 
+class PandasTable(TableInMemory):
+    """A frame."""
+
+    def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
+        """Return its pieces; names of several levels can be left alone, but not asked for."""
+        named = self._wanted.columns is not None or any(
+            isinstance(given, str) and not is_each_record(given) for given in (units, labels)
+        )
+        if named and self._table.frame.columns.nlevels > 1:
+            raise InvalidArgumentError(
+                "columns of the DataFrame have names of several levels. Join them: "
+                "frame.columns = ['_'.join(map(str, name)) for name in frame.columns]."
+            )
+        return super().bound(space, units, labels)
+
+
 def pandas_source(X: object) -> TableInMemory | None:
     """Return a frame of pandas as a source, and None of everything else."""
-    return TableInMemory(PandasRows(X), "the DataFrame") if is_a(X, "pandas", "DataFrame") else None
+    return PandasTable(PandasRows(X), "the DataFrame") if is_a(X, "pandas", "DataFrame") else None
 
 
 __all__ = ["PandasRows", "pandas_columns", "pandas_source"]
