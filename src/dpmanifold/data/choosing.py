@@ -10,11 +10,12 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.data._files import listed
-from dpmanifold.data.readers import rows_for
+from dpmanifold.data.readers import read_for, rows_for
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.rows import NUMBERS, Column, Places
 from dpmanifold.data.tables import Table
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds import Manifold
 
 _AS_NUMBERS = "pandas.to_numeric(column, errors='coerce') makes numbers of text, with gaps where there are none"
 
@@ -43,6 +44,33 @@ def places_of(reading: Reading, columns: Sequence[Column], where: str) -> Places
     reading = replace(reading, coordinates=coordinates)
     _try_out(reading, [columns[place] for place in numbers], columns, where)
     return Places(reading, numbers, apart.get("units"), apart.get("labels"))
+
+
+def shape_for(
+    kind: type[Manifold],
+    columns: Sequence[Column],
+    chosen: str | Sequence[str] | None,
+    coordinates: str | None,
+    where: str,
+) -> tuple[int, ...]:
+    """Return the shape of one record of a kind of space as columns give it, before any row is read.
+
+    Parameters
+    ----------
+    kind : the class of the space
+    columns : of the table, without those of ids and classes
+    chosen : which were asked for, by names or patterns
+    coordinates : the system they are in
+    where : what to call the table in messages
+    """
+    usable = [column for column in columns if chosen is not None or column.kind in NUMBERS]
+    asked = _Asked(where, [column.name for column in usable])
+    shape = (sum(column.width for column in usable),)
+    if chosen is not None or all(column.width == 1 for column in usable):
+        shape = read_for(kind, asked, [chosen] if isinstance(chosen, str) else chosen, coordinates).shape[1:]
+        lists = [column for column in usable if column.width > 1 and column.name in (asked.chosen or asked.names)]
+        shape = (lists[0].width,) if lists else shape
+    return shape
 
 
 def _chosen(
@@ -124,4 +152,4 @@ class _Asked(Table):
         return np.empty(0, dtype=np.int64)
 
 
-__all__ = ["places_of"]
+__all__ = ["places_of", "shape_for"]
