@@ -26,7 +26,7 @@ def unknown():
     return dask_frame()[[f"x{i}" for i in range(1, 10)]].to_dask_array()
 
 
-@pytest.mark.parametrize("chunks", [(300, 2, 3), (1000, 3, 3), (7, 3, 1), ((400, 0, 600), 3, 3)])
+@pytest.mark.parametrize("chunks", [(300, 2, 3), (1000, 3, 3), (70, 3, 1), ((400, 0, 600), 3, 3)])
 def test_arrays_in_chunks_of_any_shape(chunks):
     array = known(chunks)
     assert as_source(array).rows == N

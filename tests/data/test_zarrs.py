@@ -26,14 +26,14 @@ def write(folder, version=3, chunks=(300, 2, 3), **options):
 
 
 @pytest.mark.parametrize("version", FORMATS)
-@pytest.mark.parametrize("chunks", [(1, 3, 3), (7, 1, 2), (300, 2, 3), (N, 3, 3), (5000, 3, 3)])
+@pytest.mark.parametrize("chunks", [(40, 1, 2), (300, 2, 3), (5000, 3, 3)])
 def test_chunks_do_not_show(tmp_path, version, chunks):
     group = write(tmp_path, version, chunks)
     for source in (data.from_zarr(group, "tensors"), data.from_zarr(str(tmp_path), "tensors")):
         records, ids, _ = gathered(source, units="person")
         assert records.tobytes() == TENSORS.tobytes()
         assert ids.tolist() == PEOPLE.tolist()
-    for ids in (group["person"], PEOPLE, PEOPLE.tolist(), NAMES):
+    for ids in (group["person"], PEOPLE.tolist(), NAMES):
         records, found, classes = gathered(group["tensors"], units=ids, labels=group["person"])
         assert records.tobytes() == TENSORS.tobytes()
         assert found.tolist() == list(ids[:])
@@ -125,6 +125,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_row_of_chunks(tmp_path):
     group = zarr.open_group(tmp_path, mode="w")
     tensors = group.create_array("tensors", shape=(4_000_000, 3, 3), chunks=(100_000, 3, 3), dtype="f8")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifold._extras import optional_module
 from dpmanifold.data.choosing import places_of
 from dpmanifold.data.pandas_frames import PandasRows, pandas_columns
 from dpmanifold.data.pieces import Beside, asked_for
@@ -194,15 +195,20 @@ def _ids(given: Any, sizes: Sequence[float], what: str, where: str) -> tuple[Any
 
 
 def _partitions(collection: Any) -> list[Any]:
-    """Return the partitions as Delayed, in their order."""
-    return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
+    """Return the partitions as Delayed, in their order, each with what it needs of the graph alone.
+
+    With the graph of all of them, each would be looked through for every one that is computed.
+    """
+    graphs, later = (optional_module(f"dask.{name}", "dask", _ARRAY) for name in ("optimization", "delayed"))
+    parts = np.ravel(np.asarray(collection.to_delayed(), dtype=object)).tolist()
+    graph = dict(parts[0].__dask_graph__()) if parts else {}
+    return [later.Delayed(part.key, graphs.cull(graph, [part.key])[0]) for part in parts]
 
 
 def _together(delayed: tuple[Any, Any, Any]) -> Any:
     """Return one Delayed of several."""
-    from dask.delayed import delayed as later
-
-    return later(_as_they_are, pure=True)(*delayed)
+    later = optional_module("dask.delayed", "dask", _ARRAY)
+    return later.delayed(_as_they_are, pure=True)(*delayed)
 
 
 def _as_they_are(*values: Any) -> tuple[Any, ...]:

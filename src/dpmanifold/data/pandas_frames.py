@@ -84,7 +84,7 @@ class PandasTable(TableInMemory):
         named = self._wanted.columns is not None or any(
             isinstance(given, str) and not is_each_record(given) for given in (units, labels)
         )
-        if named and self._table.frame.columns.nlevels > 1:
+        if named and isinstance(self._table, PandasRows) and self._table.frame.columns.nlevels > 1:
             raise InvalidArgumentError(
                 "columns of the DataFrame have names of several levels. Join them: "
                 "frame.columns = ['_'.join(map(str, name)) for name in frame.columns]."
