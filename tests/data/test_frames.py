@@ -193,6 +193,18 @@ def test_a_piece_brings_along_its_own_rows_alone(kind):
     assert sum(len(pickle.dumps(piece)) for piece in pieces) < 1.01 * values.nbytes
 
 
+def test_people_who_own_no_record_are_not_handed_on():
+    """A categorical column may know of more people than have records; who counts its words would count them."""
+    people = pandas.Categorical(["b", "a", "b", "a"], categories=["NA", "a", "b", "nobody"])
+    frame = pandas.DataFrame({"x": np.arange(4.0), "p": people})
+    arrow = pyarrow.Table.from_pandas(frame)
+    kinds = polars.DataFrame({"x": np.arange(4.0), "p": ["b", "a", "b", "a"]})
+    for made in (frame, arrow, arrow.slice(0, 1), kinds.cast({"p": polars.Enum(["NA", "a", "b", "nobody"])})):
+        for piece in as_source(made).bound(Euclidean(1), "p"):
+            for block in piece.blocks():
+                assert set(block.units.dictionary.to_pylist()) == set(block.units.to_pylist())
+
+
 # -------------------------------------------------------------------- how columns are written
 
 

@@ -225,7 +225,7 @@ def total(count):
     return sum(len(each.records) for each in piece.blocks())
 total(3)
 before = peak()
-assert total(400) == 8_000_000  # 576 MB of records
+assert total(150) == 3_000_000  # 216 MB of records
 print(peak() - before)
 """
 

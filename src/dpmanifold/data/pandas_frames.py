@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array
+from dpmanifold.data.arrow_tables import words_of
+from dpmanifold.data.entries import Entries
 from dpmanifold.data.rows import Column, Rows
 from dpmanifold.data.tables_in_memory import TableInMemory
 from dpmanifold.errors import InvalidArgumentError
@@ -47,9 +49,14 @@ class PandasRows(Rows):
             values[:, i] = column.to_numpy() if plain else column.to_numpy(dtype=np.float64, na_value=np.nan)
         return values
 
-    def entries(self, place: int) -> Array:
-        """Return the column's values; of a categorical one, the categories of its rows."""
-        return np.asarray(self.frame.iloc[:, place])
+    def entries(self, place: int) -> Entries:
+        """Return text by the words that occur, and everything else as it is."""
+        column = self.frame.iloc[:, place]
+        if self.columns[place].kind != "text":
+            return np.asarray(column)
+        import pyarrow
+
+        return words_of(pyarrow.array(column, from_pandas=True))
 
     def missing(self, place: int) -> int | None:
         """Ask pandas."""
@@ -67,7 +74,7 @@ def _kind(dtype: Any) -> str:
     if isinstance(dtype, np.dtype):
         return _KINDS.get(dtype.kind, "something else")
     if hasattr(dtype, "categories"):
-        return "object"
+        return "text" if _kind(dtype.categories.dtype) == "text" else "object"
     arrow = str(getattr(dtype, "pyarrow_dtype", ""))
     if arrow.startswith("decimal"):
         return "number"
