@@ -141,3 +141,18 @@ def read(folder, piece):
 
 def badly_made(folder, one, seed):
     raise LookupError("no such partition")
+
+
+PIECES = [Tensors(seed) for seed in range(12)]
+
+
+def client_of(engine):
+    return engine._client
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found

@@ -276,11 +276,13 @@ class _Calls:
     def __init__(self, client: Any) -> None:
         self._client, self._word, self._numbers = client, secrets.token_hex(16), itertools.count()
 
-    def submitted(self, function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+    def submitted(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Send one call; return its future."""
-        name = f"dpmanifold-{self._word}-{next(self._numbers)}"
         with _large_graphs():
-            return self._client.submit(function, *arguments, key=name, pure=False, **settings)
+            return self._client.submit(function, *arguments, key=self._name(), pure=False)
+
+    def _name(self) -> str:
+        return f"dpmanifold-{self._word}-{next(self._numbers)}"
 
 
 class _Pass(_Calls):
@@ -299,15 +301,16 @@ class _Pass(_Calls):
         if not any(hasattr(item, "delayed") for item in items):
             yield from (self.submitted(run, self._same, self._task, self._sent(item)) for item in items)
             return
-        # Partitions of a collection may share what they are made of: one graph of all of them makes it once. A task
-        # goes before further partitions, which are let go as soon as it has read them.
+        # Partitions of a collection may share what they are made of: one graph of all of them makes it once, and a
+        # partition is let go when its task has read it.
+        dask = optional_module("dask", "dask", "work on a cluster")
+        call = dask.delayed(run, pure=False)
+        calls = [
+            call(self._same, self._task, Sealed.of(item.without_graph()), item.delayed(), dask_key_name=self._name())
+            for item in items
+        ]
         with _large_graphs():
-            partitions = self._client.compute([item.delayed() for item in items])
-        futures = deque(
-            self.submitted(run, self._same, self._task, Sealed.of(item.without_graph()), partition, priority=1)
-            for item, partition in zip(items, partitions, strict=True)
-        )
-        del partitions
+            futures = deque(self._client.compute(calls))
         while futures:
             yield futures.popleft()
 
