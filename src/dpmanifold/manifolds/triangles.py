@@ -31,6 +31,7 @@ ORDERS: dict[str, Callable[[int], _Places]] = {
     "fsl": np.triu_indices,
     "dipy": np.tril_indices,
     "mrtrix": _diagonal_first,
+    "camino": np.triu_indices,
 }
 
 # Enough to tell which order most matrices have.
