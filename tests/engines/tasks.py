@@ -48,6 +48,10 @@ def shifted(points, by):
     return sums
 
 
+def norms(piece):
+    return sum(float(np.linalg.norm(block.records, axis=1).sum()) for block in piece.blocks())
+
+
 def merged(parts):
     total = next(parts)
     for part in parts:

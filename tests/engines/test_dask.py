@@ -12,8 +12,9 @@ import distributed
 import numpy as np
 import pytest
 
+import dpmanifold as dpm
 from dpmanifold.engines import DaskEngine, ThreadEngine, current_engine, using
-from dpmanifold.errors import ClusterError, InvalidDataError
+from dpmanifold.errors import ClusterError, InvalidDataError, SourceChangedError
 from dpmanifold.linalg import backend, backends
 from engines.tasks import (
     PIECES,
@@ -24,6 +25,7 @@ from engines.tasks import (
     logarithms,
     made,
     merged,
+    norms,
     partial,
     read,
     shared,
@@ -98,7 +100,7 @@ def test_few_tasks_are_under_way(cluster):
 
     results = cluster.map(abs, [Item() for _ in range(200)])
     assert next(results) == 0
-    assert len(sent) <= 3 * cluster.workers
+    assert len(sent) <= 3 * cluster.workers + 1
     results.close()
 
 
@@ -126,6 +128,21 @@ def test_partitions_of_a_collection_are_computed_by_the_workers(cluster, tmp_pat
 
     large = np.zeros(20_000)  # a task that is sent once
     assert np.array_equal(merged(cluster.map(lambda piece, large=large: partial(piece), pieces)), expected)
+
+
+def test_a_source_that_gives_other_records_in_a_later_pass_is_refused(cluster, tmp_path):
+    file, space = tmp_path / "records.npy", dpm.Euclidean(9)
+
+    def blocks():
+        yield np.load(file)
+
+    np.save(file, np.ones((5, 9)))
+    pieces = dpm.data.from_blocks(blocks).bound(space)
+    assert list(cluster.map(norms, pieces)) == [15.0]
+    assert list(cluster.map(norms, pieces)) == [15.0]
+    np.save(file, np.zeros((5, 9)))
+    with pytest.raises(SourceChangedError, match="gave other records"):
+        list(cluster.map(norms, pieces))
 
 
 def test_what_a_collection_raises_is_raised_here(cluster, tmp_path):

@@ -28,7 +28,7 @@ from dpmanifold._version import __version__
 from dpmanifold.engines.base import Engine, Held
 from dpmanifold.engines.remote import checked, run, unsealed
 from dpmanifold.engines.sameness import Sameness
-from dpmanifold.engines.sealed import Sealed
+from dpmanifold.engines.sealed import Outcome, Sealed
 from dpmanifold.errors import ClusterError, InvalidArgumentError
 from dpmanifold.progress import bar
 
@@ -168,24 +168,24 @@ class DaskEngine(Engine):
         """Yield results as they come; whatever else was submitted is let go where the iteration ends."""
         with bar(what, len(items)) as advance:
             work = self._pass(task)
-            for outcome in self._finished(work.started(items)):
+            for item, outcome in self._finished(work.started(items)):
                 advance(1)
-                yield outcome.result()
+                yield _result(item, outcome)
 
     def keep(self, task: Callable[[Any], Any], items: Sequence[Any], what: str = "reading") -> list[Held]:
         """Run a task on each item and leave the results on the workers: what is held is their futures."""
         held: list[Held] = []
 
-        def kept() -> Iterator[Any]:
-            for future in work.started(items):
+        def kept() -> Iterator[tuple[Any, Any]]:
+            for item, future in work.started(items):
                 held.append(Held(future))
-                yield work.submitted(checked, future)
+                yield item, work.submitted(checked, future)
 
         with bar(what, len(items)) as advance:
             work = self._pass(task)
-            for outcome in self._finished(kept()):
+            for item, outcome in self._finished(kept()):
                 advance(1)
-                outcome.result()
+                _result(item, outcome)
         return held
 
     def _pass(self, task: Callable[[Any], Any]) -> _Pass:
@@ -194,15 +194,15 @@ class DaskEngine(Engine):
             # Asked without anything of ours: a worker that cannot read a task breaks down.
             asked = _Calls(self._client)
             there = asked.submitted(bool, asked.submitted(importlib.util.find_spec, "dpmanifold"))
-            if not next(self._finished(iter([there]))):
+            if not next(self._finished(iter([(None, there)])))[1]:
                 raise _absent()
             _ABLE.add(self._client)
         return _Pass(self._client, task)
 
-    def _finished(self, futures: Iterator[Any]) -> Iterator[Any]:
-        """Yield the results of tasks in the order in which they end; a task is submitted by taking it."""
+    def _finished(self, futures: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """Yield items and results of their tasks in the order in which they end; a task is submitted by taking it."""
         ended: queue.SimpleQueue[_End] = queue.SimpleQueue()
-        running: set[Any] = set()
+        running: dict[Any, Any] = {}
 
         async def fetch(future: Any) -> None:
             try:
@@ -212,8 +212,8 @@ class DaskEngine(Engine):
 
         def start() -> None:
             try:
-                for future in itertools.islice(futures, max(0, _AHEAD * self.workers - len(running))):
-                    running.add(future)
+                for item, future in itertools.islice(futures, max(0, _AHEAD * self.workers - len(running))):
+                    running[future] = item
                     self._client.loop.add_callback(fetch, future)
             except Exception:
                 self._look()  # where the client was closed meanwhile, that is what happened
@@ -223,12 +223,12 @@ class DaskEngine(Engine):
             start()
             while running:
                 end = self._next(ended)
-                running.remove(end.future)
+                item = running.pop(end.future)
                 end.future.release()
                 if end.error is not None:
                     raise _understood(end.error) from None
-                yield end.outcome
                 start()
+                yield item, end.outcome
         finally:
             for future in running:
                 future.release()
@@ -296,10 +296,11 @@ class _Pass(_Calls):
         large = len(sealed.content) > _LARGE
         self._task = self.submitted(unsealed, self._same, sealed) if large else sealed
 
-    def started(self, items: Sequence[Any]) -> Iterator[Any]:
-        """Yield the futures of items, in their order; each is submitted when it is taken."""
+    def started(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield items and the futures of what becomes of them, in order; each is submitted when it is taken."""
         if not any(hasattr(item, "delayed") for item in items):
-            yield from (self.submitted(run, self._same, self._task, self._sent(item)) for item in items)
+            for item in items:
+                yield item, self.submitted(run, self._same, self._task, self._sent(item))
             return
         # Partitions of a collection may share what they are made of: one graph of all of them makes it once, and a
         # partition is let go when its task has read it.
@@ -311,8 +312,8 @@ class _Pass(_Calls):
         ]
         with _large_graphs():
             futures = deque(self._client.compute(calls))
-        while futures:
-            yield futures.popleft()
+        for item in items:
+            yield item, futures.popleft()
 
     @staticmethod
     def _sent(item: Any) -> Any:
@@ -320,6 +321,13 @@ class _Pass(_Calls):
         if isinstance(item, Held):
             return item.value if isinstance(item.value, _distributed().Future) else Sealed.of(item.value)
         return Sealed.of(item)
+
+
+def _result(item: Any, outcome: Outcome) -> Any:
+    """Return the result of a task; the item remembers what the copy of it that was sent has seen."""
+    if outcome.seen is not None and not isinstance(item, Held):
+        item.seen = outcome.seen
+    return outcome.result()
 
 
 def _workers_of(client: Any) -> list[dict[str, Any]]:
