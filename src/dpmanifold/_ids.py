@@ -107,7 +107,7 @@ def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
     dpmanifold.errors.InvalidArgumentError: units has a missing id at index 1. Give every record the id of its unit, or
     leave the record out.
     """
-    ids = _as_sequence(units, name)
+    ids = as_sequence(units, name)
     shape = np.shape(ids) if isinstance(ids, np.ndarray) else (len(ids),)
     if shape != (n,):
         raise InvalidArgumentError(f"{name} must have shape ({n},), one id per record, got {shape}.")
@@ -187,7 +187,7 @@ def _by_blocks(ids: Array, name: str) -> UnitIds:
     return UnitIds(group, names)
 
 
-def _as_sequence(units: object, name: str) -> list[Any] | Array:
+def as_sequence(units: object, name: str) -> list[Any] | Array:
     """Return ids as an array of numbers, or as a list of what they are: numpy would make text of numbers next to it."""
     ordered = isinstance(units, Collection) and not isinstance(units, (str, bytes, Set, Mapping))
     if not ordered and not hasattr(units, "__array__"):

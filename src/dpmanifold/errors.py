@@ -39,3 +39,7 @@ class MissingPackageError(DPManifoldError, ImportError):
 
 class SourceChangedError(DPManifoldError, RuntimeError):
     """What records are read from is not what it was when it was opened: a file was changed or removed meanwhile."""
+
+
+class ClusterError(DPManifoldError, RuntimeError):
+    """Workers cannot do their part: none answer, they were lost for good, or their results would differ in bits."""

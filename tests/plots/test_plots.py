@@ -107,6 +107,7 @@ PICTURES = {
     "tangent on a line": lambda: plots.tangent(region("line")),
     "shape": lambda: plots.shape(mean("shapes")),
     "shape region": lambda: plots.shape(region("shapes"), closed=False),
+    "shape with links": lambda: plots.shape(region("shapes"), links="1-3-5-1, 2-4-6-2"),
     "plan": lambda: plots.plan(dpm.plan_mean(N, BALLS["spd3"], GAUSSIAN)),
     "plan of everything": lambda: plots.plan(
         dpm.plan_mean(N, BALLS["sphere"], dpm.ApproxDP(1.0, 1e-6), everything=True)
@@ -292,6 +293,9 @@ def test_a_picture_depends_on_the_record_alone(tmp_path):
         (lambda: plots.sphere(mean("sphere"), points=[[1.0, 2.0, 3.0]]), "Normalise"),
         (lambda: plots.shape(mean("sphere")), r"show\(result\)"),
         (lambda: plots.shape(region("shapes").release), "second moment"),
+        (lambda: plots.shape(mean("shapes"), links="1-7"), "names landmark 7, and there are 6"),
+        (lambda: plots.show(mean("sphere"), links="1-2"), r"links means nothing in a picture on Sphere\(2\)"),
+        (lambda: plots.show(interval(), links="1-2"), "landmarks of a mean shape"),
         (lambda: plots.tangent(region("spd2"), axes=(0, 3)), "from 0 to 2"),
         (lambda: plots.plan(mean("sphere")), "plan_mean"),
         (lambda: plots.plan(dataclasses.replace(dpm.plan_mean(9, BALLS["line"], GAUSSIAN), rows=())), "plan.refused"),
@@ -357,6 +361,26 @@ def test_band_holds_the_outlines_of_tensors_in_the_region(name):
     assert (found <= high * (1 + 1e-3)).all()
     assert (found >= low * (1 - 1e-3)).all()
     assert np.log(found.max() / found.min()) > 0
+
+
+def drawn(figure, label):
+    """The strokes of a line of a picture: pairs of its ends."""
+    line = next(line for line in figure.axes[0].lines if line.get_label() == label)
+    points = np.stack(line.get_data(), axis=1)
+    assert np.isnan(points[2::3]).all()
+    return np.stack([points[0::3], points[1::3]], axis=1)
+
+
+def test_links_join_the_landmarks_they_name():
+    space, found = BALLS["shapes"].space, region("shapes")
+    landmarks = space.to_landmarks(found.center)
+    figure = plots.show(found, links=[[1, 4], [6, 2]])
+    np.testing.assert_array_equal(drawn(figure, "released mean"), landmarks[[[0, 3], [5, 1]]])
+    edge = drawn(figure, "shapes at the region's edge")
+    np.testing.assert_allclose(edge, landmarks[[[0, 3], [5, 1]]], rtol=0, atol=0.1)
+    closed = drawn(plots.shape(found), "released mean")
+    np.testing.assert_array_equal(closed, np.stack([landmarks, np.roll(landmarks, -1, axis=0)], axis=1))
+    np.testing.assert_array_equal(drawn(plots.shape(found, closed=False), "released mean"), closed[:-1])
 
 
 def test_landmark_ellipses_hold_the_shapes_of_the_region():

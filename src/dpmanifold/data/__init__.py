@@ -2,27 +2,36 @@
 
 from dpmanifold.data.bids import from_bids, is_bids
 from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
-from dpmanifold.data.coordinates import from_coordinates
+from dpmanifold.data.connectivity import correlation_ball, from_connectivity
+from dpmanifold.data.coordinates import from_coordinates, to_coordinates
+from dpmanifold.data.dataset import Dataset
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
 from dpmanifold.data.formats import LOADERS, open_file
+from dpmanifold.data.frames import from_frame
 from dpmanifold.data.images import load_images, load_labels
+from dpmanifold.data.iterators import from_blocks
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
+from dpmanifold.data.links import landmark_links
 from dpmanifold.data.loaders import as_records, load_array, load_column
+from dpmanifold.data.mne_epochs import from_epochs
 from dpmanifold.data.nifti import load_tensors
 from dpmanifold.data.nifti_source import from_nifti
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.readers import READERS
 from dpmanifold.data.tables import Table
 from dpmanifold.data.tensorfit import from_tensorfit
+from dpmanifold.data.zarrs import from_zarr
 
 __all__ = [
     "LOADERS",
     "READERS",
     "DataFile",
+    "Dataset",
     "Table",
     "as_records",
+    "correlation_ball",
     "covariance_descriptors",
     "descriptor_ball",
     "descriptors_in_blocks",
@@ -30,11 +39,17 @@ __all__ = [
     "eeg_ball",
     "eeg_covariances",
     "from_bids",
+    "from_blocks",
+    "from_connectivity",
     "from_coordinates",
+    "from_epochs",
+    "from_frame",
     "from_nifti",
     "from_tensorfit",
+    "from_zarr",
     "is_bids",
     "iter_blocks",
+    "landmark_links",
     "load_array",
     "load_column",
     "load_images",
@@ -44,4 +59,5 @@ __all__ = [
     "open_file",
     "remove_average_reference",
     "specimen_column",
+    "to_coordinates",
 ]

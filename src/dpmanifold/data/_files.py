@@ -106,12 +106,16 @@ def plausible_size(expanded: int, compressed: int) -> bool:
 def read_exactly(stream: Stream, count: int) -> Array | None:
     """Return the `count` bytes that are left in the stream as an array (count,), or None if there are fewer or more."""
     values = np.empty(count, dtype=np.uint8)
-    view = values.data
-    filled = 0
-    while filled < count:
+    return values if fill(stream, values) and not stream.read(1) else None
+
+
+def fill(stream: Stream, values: Array) -> bool:
+    """Fill an array of bytes (n,) from a stream; return whether there were enough."""
+    view, filled = values.data, 0
+    while filled < len(values):
         # One GB at a time: some decompressors count in 32 bits.
         got = stream.readinto(view[filled : filled + 2**30])
         if not got:
-            return None
+            return False
         filled += got
-    return None if stream.read(1) else values
+    return True

@@ -6,18 +6,20 @@ members of an archive are mapped too, and every size is held against the file fi
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pathlib
 import struct
 import zipfile
 import zlib
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import IO, Any, Literal, cast
 
 import numpy as np
 
 from dpmanifold._check import Array, shown
-from dpmanifold.data._files import Stream, bad_file, listed, plausible_size, read_exactly
+from dpmanifold.data._files import Stream, bad_file, fill, listed, plausible_size, read_exactly
 from dpmanifold.data.opened import DataFile, one_column
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
@@ -30,17 +32,36 @@ _HEADER_READERS = {
 
 
 @dataclass(frozen=True)
-class _Header:
-    """What the header of an array in numpy's format says, and how long the header is."""
+class ArrayHeader:
+    """What the header of an array in numpy's format says; how long it is, and where it begins.
+
+    `begins` is None where the array is compressed, and can only be read from front to back.
+    """
 
     shape: tuple[int, ...]
     order: str
     dtype: np.dtype[np.generic]
     length: int
+    begins: int | None = 0
 
     @property
     def size(self) -> int:
+        """How many bytes the array takes."""
         return math.prod(self.shape) * self.dtype.itemsize
+
+
+def npy_header(path: pathlib.Path) -> ArrayHeader:
+    """Return what the header of a .npy file says, held against its size."""
+    try:
+        with path.open("rb") as stream:
+            header = _read_header(stream, path, "the array")
+            if header.length + header.size > path.stat().st_size:
+                raise bad_file(path, "it ends before its last number. Copy or download it again.")
+            return header
+    except InvalidDataError:
+        raise
+    except (OSError, ValueError, EOFError):
+        raise bad_file(path, _BROKEN) from None
 
 
 def read_npy(path: pathlib.Path) -> Array:
@@ -55,15 +76,10 @@ def read_npy(path: pathlib.Path) -> Array:
     ...     print(type(read_npy(path)).__name__)
     memmap
     """
+    header = npy_header(path)
     try:
-        with path.open("rb") as stream:
-            header = _read_header(stream, path, "the array")
-            if header.length + header.size > path.stat().st_size:
-                raise bad_file(path, "it ends before its last number. Copy or download it again.")
-        return _mapped(path, header, header.length)
-    except InvalidDataError:
-        raise
-    except (OSError, ValueError, EOFError):
+        return _mapped(path, header)
+    except (OSError, ValueError):
         raise bad_file(path, _BROKEN) from None
 
 
@@ -104,24 +120,114 @@ def read_npz(path: pathlib.Path, key: str | None = None) -> Array:
     memmap (3, 8, 8)
     """
     name = chosen_key(path, key)
-    try:
-        with zipfile.ZipFile(path) as archive:
+    header = npz_header(path, name)
+    if header.begins is not None:
+        with _readable(path, name):
+            return _mapped(path, header)
+    with _member(path, name) as (stream, _):
+        return _read(stream, _read_header(stream, path, f"array {name!r}"), path)
+
+
+def npz_header(path: pathlib.Path, name: str) -> ArrayHeader:
+    """Return what the header of an array in an .npz archive says, held against the archive's own size."""
+    with _member(path, name) as (stream, member):
+        header = _read_header(stream, path, f"array {name!r}")
+        # Held against the file itself: what the archive says of its own sizes may be wrong.
+        known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        honest = known and plausible_size(member.file_size, min(member.compress_size, path.stat().st_size))
+        if header.length + header.size != member.file_size or not honest:
+            raise bad_file(path, f"array {name!r} has another size than its header says. Save it again.")
+        stored = member.compress_type == zipfile.ZIP_STORED
+        return replace(header, begins=_data_offset(path, member) if stored else None)
+
+
+def array_header(path: pathlib.Path, key: str | None = None) -> ArrayHeader:
+    """Return the header of the array in a .npy file, or of one in an .npz archive."""
+    return npy_header(path) if path.suffix.lower() == ".npy" else npz_header(path, chosen_key(path, key))
+
+
+def array_blocks(
+    path: pathlib.Path, keys: Sequence[str | None], rows: slice, numbers: int
+) -> Iterator[tuple[Array, ...]]:
+    """Yield rows of arrays that stand side by side in one file, as many at a time as have so many numbers in the first.
+
+    They are read and not mapped: a map that has its file cut off beneath it ends the process.
+
+    Parameters
+    ----------
+    path : a .npy file or an .npz archive
+    keys : which arrays of an archive; None for the only one
+    rows : which rows; all of them where an array is compressed
+    numbers : of the first array, in a block
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.npz")
+    ...     np.savez(path, x=np.arange(6.0).reshape(3, 2), who=np.array([7, 7, 8]))
+    ...     [who.tolist() for _, who in array_blocks(path, ["x", "who"], slice(0, 3), 4)]
+    [[7, 7], [8]]
+    """
+    headers = [array_header(path, key) for key in keys]
+    size = max(1, numbers // max(1, math.prod(headers[0].shape[1:])))
+    with contextlib.ExitStack() as stack:
+        takers = [_taker(stack, path, key, header, rows) for key, header in zip(keys, headers, strict=True)]
+        for start in range(rows.start, rows.stop, size):
+            count = min(size, rows.stop - start)
+            yield tuple(taker(start, count) for taker in takers)
+
+
+def _taker(
+    stack: contextlib.ExitStack, path: pathlib.Path, key: str | None, header: ArrayHeader, rows: slice
+) -> Callable[[int, int], Array]:
+    """Return what takes rows of an array, one block after the other, from a file that the stack closes."""
+    whole = header.order == "F" or header.dtype.hasobject or header.size == 0
+    if whole:
+        array = read_npy(path) if path.suffix.lower() == ".npy" else read_npz(path, key)
+        return lambda start, count: array[start : start + count]
+    shape = header.shape[1:]
+    if header.begins is None:
+        name = chosen_key(path, key)
+        stream, _ = stack.enter_context(_member(path, name))
+        _read_header(stream, path, f"array {name!r}")
+    else:
+        stream = stack.enter_context(path.open("rb"))
+        stream.seek(header.begins + header.length + rows.start * math.prod(shape) * header.dtype.itemsize)
+
+    def take(start: int, count: int) -> Array:
+        values = np.empty((count, *shape), dtype=header.dtype)
+        with _readable(path, key):
+            if not fill(cast(Stream, stream), values.reshape(-1).view(np.uint8)):
+                raise bad_file(path, f"it ends before row {start + count}. Copy or download it again.")
+        return values
+
+    return take
+
+
+@contextlib.contextmanager
+def _member(path: pathlib.Path, name: str) -> Iterator[tuple[IO[bytes], zipfile.ZipInfo]]:
+    """Open an array of an archive, from its header on."""
+    with _readable(path, name), zipfile.ZipFile(path) as archive:
+        try:
             member = archive.getinfo(name + ".npy")
-            with archive.open(member) as stream:
-                header = _read_header(stream, path, f"array {name!r}")
-                # Held against the file itself: what the archive says of its own sizes may be wrong.
-                known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-                honest = known and plausible_size(member.file_size, min(member.compress_size, path.stat().st_size))
-                if header.length + header.size != member.file_size or not honest:
-                    raise bad_file(path, f"array {name!r} has another size than its header says. Save it again.")
-                if member.compress_type != zipfile.ZIP_STORED:
-                    return _read(stream, header, path)
-        return _mapped(path, header, _data_offset(path, member) + header.length)
+        except KeyError:
+            raise bad_file(path, f"there is no array {name!r} in it.") from None
+        with archive.open(member) as stream:
+            yield stream, member
+
+
+@contextlib.contextmanager
+def _readable(path: pathlib.Path, name: str | None) -> Iterator[None]:
+    """Say of what cannot be read that it cannot."""
+    try:
+        yield
     except InvalidDataError:
         raise
     # RuntimeError: encrypted; NotImplementedError: compressed by a method that Python does not know.
     except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
-        raise bad_file(path, f"array {name!r} cannot be read: {_BROKEN}") from None
+        what = "it" if name is None else f"array {name!r}"
+        raise bad_file(path, f"{what} cannot be read: {_BROKEN}") from None
 
 
 class NpyFile(DataFile):
@@ -157,7 +263,7 @@ def _contents(keys: list[str]) -> str:
     return f"the arrays {listed(keys)}" if keys else "no arrays"
 
 
-def _read_header(stream: IO[bytes], path: pathlib.Path, what: str) -> _Header:
+def _read_header(stream: IO[bytes], path: pathlib.Path, what: str) -> ArrayHeader:
     """Read the header of numpy's format, and refuse what is not plain numbers or text."""
     version = np.lib.format.read_magic(stream)
     # Version 3 is for structured arrays whose fields have names beyond Latin-1.
@@ -177,18 +283,18 @@ def _read_header(stream: IO[bytes], path: pathlib.Path, what: str) -> _Header:
         raise bad_file(path, f"{what} is a structured array. Save its fields as arrays of their own.")
     if any(side < 0 for side in shape) or dtype.itemsize == 0:
         raise bad_file(path, _BROKEN)
-    return _Header(shape, "F" if fortran else "C", dtype, stream.tell())
+    return ArrayHeader(shape, "F" if fortran else "C", dtype, stream.tell())
 
 
-def _mapped(path: pathlib.Path, header: _Header, offset: int) -> Array:
+def _mapped(path: pathlib.Path, header: ArrayHeader) -> Array:
     """Map an array that stands as it is in the file; an empty one cannot be mapped, and is made."""
-    if header.size == 0:
+    if header.size == 0 or header.begins is None:
         return np.empty(header.shape, header.dtype)
-    order = "F" if header.order == "F" else "C"
+    order, offset = "F" if header.order == "F" else "C", header.begins + header.length
     return np.memmap(path, header.dtype, mode="r", offset=offset, shape=header.shape, order=order)  # type: ignore[call-overload, no-any-return]
 
 
-def _read(stream: IO[bytes], header: _Header, path: pathlib.Path) -> Array:
+def _read(stream: IO[bytes], header: ArrayHeader, path: pathlib.Path) -> Array:
     """Read an array from a compressed member; at its end zipfile compares the checksum."""
     values = read_exactly(cast(Stream, stream), header.size)
     if values is None:

@@ -1,4 +1,4 @@
-"""Points given in other coordinates: degrees on the globe and in palaeomagnetism, and the Poincaré ball.
+"""Points given in other coordinates, and written in them: angles on spheres, and the models of hyperbolic space.
 
 Directions are unit vectors (x, y, z), and points of hyperbolic space lie on the hyperboloid (first coordinate largest):
 this is how the spaces take them.
@@ -10,29 +10,44 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dpmanifold._check import FloatArray, numeric_array, shown
+from dpmanifold._check import FloatArray, index_text, numeric_array, shown
 from dpmanifold.data._files import listed
 from dpmanifold.data.tables import Table, select_columns
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.manifolds import SPACES
+from dpmanifold.manifolds import SPACES, Manifold
 from dpmanifold.manifolds.coordinates import Coordinates
 
 
-def from_coordinates(array: object, coordinates: str) -> FloatArray:
-    """Return points as their spaces take them, from other coordinates; a row that is none becomes NaN.
+def from_coordinates(array: object, coordinates: str, *, invalid: str = "nan", look: bool = True) -> FloatArray:
+    """Return points as their spaces take them, from other coordinates; each row by itself.
 
-    - "lonlat": (n, 2) degrees of longitude (east of the prime meridian) and latitude (north of the equator), as
-      geographers count them. x points to longitude 0 on the equator, y to 90 degrees east, z to the north pole.
-    - "decinc": (n, 2) degrees of declination (clockwise from north, seen from above) and inclination (down from the
-      horizontal), as palaeomagnetists count them. x points north, y east, z *down*.
-    - "poincare": (n, d) points of the unit ball, of curvature -1, become points (n, d + 1) of :class:`Hyperbolic`.
+    On :class:`Sphere` (2), two columns of degrees; `-radians` after a name (but for "strikedip") takes radians:
 
-    A latitude or inclination beyond 90 degrees, and a point outside the unit ball, is no point and becomes NaN.
+    - "lonlat": longitude (east of the prime meridian) and latitude (north of the equator), as geographers count them.
+      x points to longitude 0 on the equator, y to 90 degrees east, z to the north pole.
+    - "colatlon": colatitude, the angle from the north pole, and longitude: the physicists' theta and phi.
+    - "decinc": declination (clockwise from north, seen from above) and inclination (down from the horizontal), as
+      palaeomagnetists count them. x points north, y east, z *down*: (cos I cos D, cos I sin D, sin I).
+    - "strikedip": planes by strike (by the right-hand rule: the plane dips to the right of it) and dip, from 0 to 180
+      degrees, above 90 if overturned; as their poles, the normals that point down. x north, y east, z down.
+
+    On :class:`Hyperbolic` (d), of curvature -1, d columns:
+
+    - "poincare": points of the unit ball, in which angles are true.
+    - "klein": points of the unit ball, in which geodesics are straight (Beltrami and Klein).
+    - "halfspace": (x, y) with y above 0, the last column. (0, 1) is the origin. "halfplane" is the same for d = 2.
+    - "polar": for d = 2, the distance from the origin and an angle in radians.
+
+    A row beyond these limits (a latitude above 90 degrees, a point outside the ball) is no point.
 
     Parameters
     ----------
     array : one row per record
-    coordinates : "lonlat", "decinc" or "poincare"
+    coordinates : the name of the system
+    invalid : "nan" makes rows that are no points NaN, which is then the statistic's business (its own `invalid=`);
+        "raise" refuses them and says where the first is
+    look : whether to refuse rows that are latitude first by the look of most of them. False judges row by row, as
+        reading a block at a time must
 
     Examples
     --------
@@ -42,15 +57,82 @@ def from_coordinates(array: object, coordinates: str) -> FloatArray:
            [0., 0., 1.]])
     >>> from_coordinates([[0.5, 0.0]], "poincare")
     array([[1.66666667, 1.33333333, 0.        ]])
+    >>> from_coordinates([[0.1, 0.2], [3.0, 0.0]], "poincare", invalid="raise")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidDataError: array: the row at index 1 is outside the unit ball, or not finite. Correct it,
+    or leave it out.
     """
     systems = _systems()
     if coordinates not in systems:
         raise InvalidArgumentError(f"coordinates must be one of {', '.join(systems)}, got {shown(coordinates)}.")
+    if invalid not in ("nan", "raise"):
+        raise InvalidArgumentError(f'invalid must be "nan" or "raise", got {shown(invalid)}.')
     values = numeric_array(array, "array")
     if values.ndim != 2 or values.shape[1] == 0 or values.dtype.kind == "c":
         raise InvalidDataError(f"array must hold one row of real coordinates per record, got shape {values.shape}.")
+    system = systems[coordinates]
+    doubt = system.doubt(values) if look and system.doubt is not None else None
+    if doubt is not None:
+        raise InvalidDataError(doubt)
     with np.errstate(all="ignore"):
-        return systems[coordinates].read(values)
+        points = system.read(values)
+    bad = np.asarray(~np.isfinite(points).all(axis=1))
+    if invalid == "raise" and bad.any():
+        raise InvalidDataError(f"array: the row{index_text(bad)} is {system.limits}. Correct it, or leave it out.")
+    return points
+
+
+def to_coordinates(points: object, space: Manifold, coordinates: str) -> FloatArray:
+    """Return points of a space in other coordinates, the way back of :func:`from_coordinates`: a row per point.
+
+    Longitudes are in (-180, 180], declinations and strikes in [0, 360); at a pole, where any would do, they are 0.
+
+    Of a released point this is post-processing: it costs nothing.
+
+    Parameters
+    ----------
+    points : (..., *space.shape), such as `release.value`
+    space : the space, of curvature 1 or -1
+    coordinates : one of its systems, see :func:`from_coordinates`
+
+    Returns
+    -------
+    array (..., columns) : for one point a row, (columns,)
+
+    Examples
+    --------
+    >>> from dpmanifold import Sphere
+    >>> to_coordinates([0.0, 1.0, 0.0], Sphere(2), "lonlat")
+    array([90.,  0.])
+    >>> paris = from_coordinates([[2.35, 48.85]], "lonlat")
+    >>> to_coordinates(paris, Sphere(2), "lonlat").round(6)
+    array([[ 2.35, 48.85]])
+    """
+    if not isinstance(space, Manifold):
+        raise InvalidArgumentError(f"space must be a space such as Sphere(2) or Hyperbolic(2), got {shown(space)}.")
+    system = system_of(space, coordinates)
+    array = numeric_array(points, "points")
+    reason = space.check(array)
+    if reason is not None:
+        raise InvalidDataError(f"points: {reason}")
+    with np.errstate(all="ignore"):
+        rows = system.write(array.reshape(-1, *space.shape))  # type: ignore[misc]
+    return rows.reshape(*array.shape[: array.ndim - len(space.shape)], rows.shape[1])
+
+
+def system_of(space: Manifold, coordinates: object) -> Coordinates:
+    """Return a system in which points of a space can be written, or say which there are."""
+    usable = {name: system for name, system in space.coordinates.items() if system.dim in (None, space.dim)}
+    if coordinates not in usable:
+        known = f"must be one of {', '.join(usable)} on {space!r}" if usable else f"has no meaning on {space!r}"
+        raise InvalidArgumentError(f"coordinates {known}, got {shown(coordinates)}.")
+    system = usable[str(coordinates)]
+    if system.write is None:
+        raise InvalidArgumentError(f"coordinates {coordinates!r} can only be read: points are not written in them.")
+    if not np.isclose(np.linalg.norm(space.origin), 1.0):
+        raise InvalidArgumentError(f"coordinates belong to curvature 1 or -1, and {space!r} has another. Rescale.")
+    return system
 
 
 def _systems() -> dict[str, Coordinates]:
@@ -88,4 +170,4 @@ def coordinate_columns(
     return (found[0], named_coordinates(found[0], systems)) if found else (None, None)
 
 
-__all__ = ["from_coordinates"]
+__all__ = ["from_coordinates", "to_coordinates"]

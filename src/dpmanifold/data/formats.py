@@ -10,9 +10,11 @@ from dpmanifold._check import Array
 from dpmanifold.data._files import PathLike, checked_file, in_words, no_option, unknown_format
 from dpmanifold.data.archives import NpyFile, NpzFile
 from dpmanifold.data.camino import CaminoFile
+from dpmanifold.data.csv_table import CsvTable
+from dpmanifold.data.mne_epochs import EpochsFile
 from dpmanifold.data.nifti import NiftiFile
 from dpmanifold.data.opened import DataFile
-from dpmanifold.data.tables import CsvTable, ParquetTable
+from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.tps import TpsFile
 from dpmanifold.registry import Registry
 
@@ -24,6 +26,7 @@ LOADERS.register("parquet", ParquetTable)
 LOADERS.register("tps", TpsFile)
 LOADERS.register("nifti", NiftiFile)
 LOADERS.register("camino", CaminoFile)
+LOADERS.register("epochs", EpochsFile)
 
 # Said by name where an option is given to a format that does not take it.
 _FOR = {"columns": "tables: ", "mask": "images of tensors: ", "id_column": "tables: "}

@@ -54,13 +54,23 @@ def read_for(
     array([[1., 0., 0.],
            [0., 1., 0.]])
     """
+    array, coordinates = rows_for(kind, file, columns, coordinates, **options)
+    return array if coordinates is None else from_coordinates(array, coordinates)
+
+
+def rows_for(
+    kind: type[Manifold],
+    file: DataFile,
+    columns: Sequence[str] | None = None,
+    coordinates: str | None = None,
+    **options: Any,
+) -> tuple[Array, str | None]:
+    """Return the rows of a file as they stand there, and the coordinates they are in; arguments of :func:`read_for`."""
     if isinstance(file, Table):
         if coordinates is None and kind.coordinates:
             columns, coordinates = coordinate_columns(file, columns, kind.coordinates)
         given = {name: value for name, value in options.items() if value is not None}
         for name in given:
             refuse_option(file, name)
-        array = READERS.get(kind.table_reader)(file, columns, **given)
-    else:
-        array = read_array(file, columns=columns, **options)
-    return array if coordinates is None else from_coordinates(array, coordinates)
+        return READERS.get(kind.table_reader)(file, columns, **given), coordinates
+    return read_array(file, columns=columns, **options), coordinates

@@ -1,36 +1,43 @@
-"""Tables in files, CSV, TSV and Parquet: which columns there are, numbers of some of them, and one column of ids.
+"""Tables in files, CSV, TSV and Parquet: which columns there are, numbers of some of them, and columns of ids.
 
-Not a data frame library: columns are read as float64, or as ids, and nothing is computed. CSV is read line by line, so
-that memory is what the result needs.
+Not a data frame library: columns are read as float64, or as ids, and nothing is computed. Rows come a block at a time,
+so that memory is what the result needs.
 """
 
 from __future__ import annotations
 
-import array
-import csv
 import fnmatch
-import gzip
-import itertools
 import pathlib
 import re
-import zlib
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold._extras import optional_module
-from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import bad_file, listed
+from dpmanifold.data.entries import Entries, first_missing, joined
 from dpmanifold.data.opened import DataFile, chosen_name
 from dpmanifold.errors import InvalidArgumentError
 
-_DELIMITERS = (",", ";", "\t")
-# Whole numbers that have one spelling: 007 and +7 are text, or two ids would become one. 18 digits fit in 64 bits.
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _RANGE_END = re.compile(r"(?P<before>.*?)(?P<number>\d{1,9})(?P<after>\D*)")
+# More columns than any table of records has: their names alone would take minutes and gigabytes to go through.
+MOST_COLUMNS = 100_000
+
+
+class TableRows(NamedTuple):
+    """Some rows of a table, in its order. Data: not private.
+
+    Attributes
+    ----------
+    numbers : (m, number of columns), missing ones as NaN
+    entries : for each column of ids that was asked for, (m,): whole numbers, or text without blanks around it
+    """
+
+    numbers: FloatArray
+    entries: list[Entries]
 
 
 class Table(DataFile):
@@ -58,43 +65,36 @@ class Table(DataFile):
         """Return one column of ids or labels, none missing."""
         return self.entries(chosen_name(self.names, name, self.path), text, labels)
 
-    def _missing(self, where: str, name: str) -> Exception:
-        """Return the error about an entry that is empty or says that there is none."""
-        return bad_file(
-            self.path,
-            f"{where} has nothing, or a word such as NA or None, in column {name!r}, and a record belongs to somebody. "
-            "Fill it in, or drop the record.",
-        )
-
     def _positions(self, names: Sequence[str] | None) -> list[int]:
         """Return where the columns stand, after refusing names that mean two columns."""
         if names is None:
             return list(range(len(self.names)))
+        places: dict[str, int] = {}
+        for place, name in enumerate(self.names):
+            places[name] = place if name not in places else -1
         for name in names:
-            if self.names.count(name) > 1:
+            if places[name] < 0:
                 raise bad_file(self.path, f"two columns are called {name!r}. Rename one of them.")
-        return [self.names.index(name) for name in names]
+        return [places[name] for name in names]
 
 
-class CsvTable(Table):
-    """A CSV file with a line of names; commas, semicolons or tabs between entries (tabs in TSV), UTF-8."""
-
-    suffixes = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+class StreamedTable(Table):
+    """A table in a file whose rows come a block at a time; everything else is made of them."""
 
     def __init__(self, path: pathlib.Path) -> None:
         super().__init__(path)
-        name = path.name.lower()
-        self._open = gzip.open if name.endswith(".gz") else open
-        self._delimiters = ("\t",) if name.removesuffix(".gz").endswith(".tsv") else _DELIMITERS
-        # The file stays open behind its first line: what is asked for first is read in the same pass.
-        self._below: Iterator[tuple[int, list[str]]] | None = self._lines()
-        self.names = next(self._below, (0, []))[1]
-        self._kept: dict[str, list[str] | None] = {}
-        if not self.names:
-            raise bad_file(path, "it is empty. Give a line with the names of the columns, and the records below.")
-        if _looks_like_data(self.names):
-            # Names are shown in messages and data must not be; and the first record would be lost.
-            raise bad_file(path, "line 1 holds numbers, not the names of the columns. Add a first line with names.")
+        self._kept: dict[str, list[Entries] | None] = {}
+
+    @abstractmethod
+    def rows(self, names: Sequence[str] | None, beside: Sequence[str] = ()) -> Iterator[TableRows]:
+        """Yield all rows, a block of bounded size at a time: these columns as numbers, those beside them as ids.
+
+        Ids may be missing: that is for who asks to find out (:meth:`refuse_missing`).
+        """
+
+    @abstractmethod
+    def place(self, row: int) -> str:
+        """Say where a row stands, counted from 0, in the words of the format: "line 7"."""
 
     def keep(self, name: str) -> None:
         """Read this column, if there is one, in the pass that reads the numbers."""
@@ -103,149 +103,64 @@ class CsvTable(Table):
 
     def numbers(self, names: Sequence[str] | None) -> FloatArray:
         """Read the columns in one pass, and those to be kept along with them."""
-        places = self._positions(names)
-        along: dict[int, list[str]] = {self.names.index(name): [] for name, got in self._kept.items() if got is None}
-        values = array.array("d")
-        for line, cells in self._records():
-            try:
-                row = [float(cells[place]) for place in places]
-            except ValueError:
-                row = [self._number(cells[place], line, place) for place in places]
-            values.extend(row)
-            for place, entries in along.items():
-                entries.append(cells[place].strip())
-        self._kept.update({self.names[place]: entries for place, entries in along.items()})
-        return np.frombuffer(values, dtype=np.float64).reshape(-1, len(places))
+        along = {name: list[Entries]() for name, got in self._kept.items() if got is None}
+        values = _Growing(len(self.names if names is None else names))
+        for numbers, beside in self.rows(names, list(along)):
+            values.append(numbers)
+            for column, entries in zip(along.values(), beside, strict=True):
+                column.append(entries)
+        self._kept.update(along)
+        return values.whole()
 
     def entries(self, name: str, text: bool = False, labels: bool = False) -> Array:
-        """Read the column as text, and take it for whole numbers if every entry is one."""
-        place = self._positions([name])[0]
-        entries = self._kept.get(name)
-        if entries is None:
-            entries = [cells[place].strip() for _, cells in self._records()]
-        missing = next((record for record, entry in enumerate(entries) if _is_missing(entry, labels)), None)
-        if missing is not None:
-            line = next(itertools.islice(self._records(), missing, None), (0, []))[0]
-            raise self._missing(f"line {line}", name)
-        whole = not text and all(_WHOLE.fullmatch(entry) for entry in entries)
-        return np.array([int(entry) for entry in entries], dtype=np.int64) if whole else np.array(entries, dtype=str)
+        """Take what was kept, or read the column; whole numbers if every entry is one."""
+        parts = self._kept.get(name)
+        if parts is None:
+            parts = [beside[0] for _, beside in self.rows([], [name])]
+        done = 0
+        for part in parts:
+            self.refuse_missing(part, name, labels, done)
+            done += len(part)
+        return joined(parts, text)
 
-    def _number(self, cell: str, line: int, place: int) -> float:
-        """Return the number in a cell, NaN if it is missing."""
-        if cell.strip().casefold() in MISSING_WORDS:
-            return np.nan
-        try:
-            return float(cell)
-        except ValueError:
-            # Without the cause: its message has the entry in it.
+    def refuse_missing(self, entries: Entries, name: str, labels: bool = False, first: int = 0) -> None:
+        """Refuse ids of which one is missing, and say where; `first` is the number of rows before them."""
+        missing = first_missing(entries, labels)
+        if missing is not None:
             raise bad_file(
                 self.path,
-                f"line {line} has no number in column {self.names[place]!r}. Choose numeric columns with columns=, "
-                "write a decimal point, and leave missing entries empty.",
-            ) from None
+                f"{self.place(first + missing)} has nothing, or a word such as NA or None, in column {name!r}, and a "
+                "record belongs to somebody. Fill it in, or drop the record.",
+            )
 
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the lines below the names; only at the end may lines be blank, or records would change places."""
-        lines, self._below = self._below, None
-        if lines is None:
-            lines = self._lines()
-            next(lines, None)
-        width, blank = len(self.names), 0
-        for line, cells in lines:
-            if not cells:
-                blank = blank or line
-                continue
-            if blank:
-                raise bad_file(self.path, f"line {blank} is blank. Remove it, or write the record that belongs there.")
-            if len(cells) != width:
-                raise bad_file(
-                    self.path,
-                    f"line {line} has {len(cells)} entries, the first line {width}. Repair it; entries with "
-                    "separators in them belong in quotes.",
-                )
-            yield line, cells
-
-    def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield line numbers and entries, the names first."""
-        line = 0
-        try:
-            with self._open(self.path, "rt", newline="", encoding="utf-8-sig") as stream:
-                delimiter = max(self._delimiters, key=stream.readline().count)
-                stream.seek(0)
-                reader = csv.reader(stream, delimiter=delimiter, strict=True)
-                for cells in reader:
-                    line = reader.line_num
-                    yield line, [cell.strip() for cell in cells] if line == 1 else cells
-        except UnicodeDecodeError:
-            raise bad_file(self.path, f"after line {line} it is not UTF-8. Save it as CSV UTF-8.") from None
-        except csv.Error:
-            raise bad_file(self.path, f"after line {line} it is not CSV. Look for quotes that do not close.") from None
-        except (OSError, EOFError, zlib.error):
-            raise bad_file(self.path, f"after line {line} it cannot be read. Copy or compress it again.") from None
+    def refuse_width(self) -> None:
+        """Refuse more columns than a table of records has."""
+        if len(self.names) > MOST_COLUMNS:
+            raise bad_file(
+                self.path,
+                f"it has {len(self.names)} columns, more than {MOST_COLUMNS}. Save the numbers as .npy, one record per "
+                "row.",
+            )
 
 
-class ParquetTable(Table):
-    """A Parquet file, read by pyarrow in batches of rows."""
+class _Growing:
+    """Rows that are put below one another, in one array that grows where it stands."""
 
-    suffixes = (".parquet",)
+    def __init__(self, width: int) -> None:
+        self._values, self._filled = np.empty((0, width)), 0
 
-    def __init__(self, path: pathlib.Path) -> None:
-        super().__init__(path)
-        self._arrow = optional_module("pyarrow", "parquet", f"Reading {path.name!r}")
-        self._parquet = optional_module("pyarrow.parquet", "parquet", f"Reading {path.name!r}")
-        try:
-            with self._parquet.ParquetFile(path) as file:
-                self._schema = file.schema_arrow
-        except (self._arrow.ArrowException, OSError, ValueError):
-            raise bad_file(path, "it is damaged, incomplete or not Parquet. Write it again.") from None
-        self.names = list(self._schema.names)
+    def append(self, rows: FloatArray) -> None:
+        if self._filled == 0:
+            self._values = np.empty((0, rows.shape[1]))  # a column of lists is as wide as they are
+        needed = self._filled + len(rows)
+        if needed > len(self._values):
+            self._values.resize((max(needed, len(self._values) * 5 // 4), self._values.shape[1]), refcheck=False)
+        self._values[self._filled : needed] = rows
+        self._filled = needed
 
-    def numbers(self, names: Sequence[str] | None) -> FloatArray:
-        """Fill one array, batch by batch."""
-        chosen = [self.names[place] for place in self._positions(names)]
-        for name in chosen:
-            kind = self._kind(name)
-            if kind not in ("whole", "number"):
-                raise bad_file(self.path, f"column {name!r} is not numbers. Choose numeric columns with columns=.")
-        parts = [np.empty((0, len(chosen)))]
-        for batch in self._batches(chosen):
-            columns = [batch.column(name).cast(self._arrow.float64(), safe=False) for name in chosen]
-            parts.append(np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1))
-        return np.concatenate(parts)
-
-    def entries(self, name: str, text: bool = False, labels: bool = False) -> Array:
-        """Read the column as it is; missing entries are refused."""
-        kind = self._kind(self.names[self._positions([name])[0]])
-        if kind not in ("whole", "text"):
-            raise bad_file(self.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
-        values: list[Any] = []
-        for batch in self._batches([name]):
-            for value in batch.column(name).to_pylist():
-                if value is None or (kind == "text" and _is_missing(value.strip(), labels)):
-                    raise self._missing(f"row {len(values)} (the first is 0)", name)
-                values.append(value)
-        if kind == "whole" and not text:
-            return np.array(values, dtype=np.int64)
-        return np.array([str(value).strip() for value in values], dtype=str)
-
-    def _kind(self, name: str) -> str:
-        """Return in a word what a column holds."""
-        types, found = self._arrow.types, self._schema.field(name).type
-        if types.is_dictionary(found):
-            found = found.value_type
-        if types.is_integer(found):
-            # Unsigned 64-bit numbers may not fit; as ids they would have to be text.
-            return "number" if types.is_uint64(found) else "whole"
-        if types.is_floating(found) or types.is_boolean(found) or types.is_decimal(found):
-            return "number"
-        return "text" if types.is_string(found) or types.is_large_string(found) else "something else"
-
-    def _batches(self, names: list[str]) -> Iterator[Any]:
-        try:
-            with self._parquet.ParquetFile(self.path) as file:
-                yield from file.iter_batches(columns=names)
-        except (self._arrow.ArrowException, OSError, ValueError):
-            raise bad_file(self.path, f"its columns {listed(names)} cannot be read. Write it again.") from None
+    def whole(self) -> FloatArray:
+        self._values.resize((self._filled, self._values.shape[1]), refcheck=False)
+        return self._values
 
 
 def select_columns(names: Sequence[str], columns: object, path: pathlib.Path) -> list[str]:
@@ -267,7 +182,8 @@ def select_columns(names: Sequence[str], columns: object, path: pathlib.Path) ->
             f"columns must be names or patterns such as 'x1..x9' or 'lm_*', or a list of them, got {shown(columns)}."
         )
     chosen = [name for entry in entries for name in _matching(names, entry, path)]
-    twice = [name for name in dict.fromkeys(chosen) if chosen.count(name) > 1 and names.count(name) == 1]
+    there, meant = Counter(names), Counter(chosen)
+    twice = [name for name, times in meant.items() if times > 1 and there[name] == 1]
     if twice:
         raise InvalidArgumentError(f"columns: {listed(twice)} is meant twice. Name every column once.")
     return list(dict.fromkeys(chosen))
@@ -304,21 +220,3 @@ def _range(names: Sequence[str], first: str, last: str) -> list[str]:
     if first in names and last in names:
         return list(names[names.index(first) : names.index(last) + 1])
     return [name for name in (first, last) if name not in names]
-
-
-def _is_missing(entry: str, labels: bool) -> bool:
-    """Return whether an entry without blanks around it is no id; among labels, "none" may be the name of a class."""
-    return not entry if labels else entry.casefold() in MISSING_WORDS
-
-
-def _looks_like_data(names: list[str]) -> bool:
-    """Return whether a first line holds numbers that are not column numbers such as 0, 1, 2."""
-    numbers = []
-    for name in names:
-        try:
-            numbers.append(float(name))
-        except ValueError:
-            continue
-    return any(number != numbers[0] + step for step, number in enumerate(numbers)) or (
-        bool(numbers) and not (numbers[0] >= 0 and numbers[0].is_integer())
-    )

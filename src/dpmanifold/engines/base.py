@@ -23,6 +23,10 @@ class Held:
         return "Held()"  # what it holds is data
 
 
+class StaysHere:
+    """What no engine sends to another process: whatever spends or draws does so in the process that was asked."""
+
+
 class Engine(ABC):
     """Runs tasks on items: pieces of a source, or results that were held.
 

@@ -1,12 +1,15 @@
-"""Which engine does the work: the one that was asked for, or threads."""
+"""Which engine does the work: the one that was asked for, a Dask cluster that is in use already, or threads."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
+from typing import Any
 
 from dpmanifold.engines.base import Engine
+from dpmanifold.engines.dask import DaskEngine
 from dpmanifold.engines.threads import ThreadEngine
 from dpmanifold.linalg.native.limits import thread_limit
 
@@ -31,5 +34,31 @@ def using(engine: Engine) -> Iterator[Engine]:
 
 
 def current_engine() -> Engine:
-    """Return the engine to work with: the one that was chosen, else as many threads as the kernels may use."""
-    return _CHOSEN.get() or ThreadEngine(thread_limit())
+    """Return the engine to work with.
+
+    The one that was chosen by :func:`using`; else the cluster whose `distributed.Client` is in use in this process, as
+    the default or the current one; else as many threads as the kernels may use.
+
+    Examples
+    --------
+    >>> with using(ThreadEngine(2)):
+    ...     current_engine()
+    ThreadEngine(workers=2)
+    """
+    chosen = _CHOSEN.get()
+    if chosen is not None:
+        return chosen
+    client = _active_client()
+    return ThreadEngine(thread_limit()) if client is None else DaskEngine(client)
+
+
+def _active_client() -> Any:
+    """Return the client that Dask itself would use; None without one. Imports nothing: who has a client has Dask."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        client = distributed.default_client()
+    except ValueError:
+        return None
+    return client if client.status == "running" and not client.asynchronous else None

@@ -30,6 +30,9 @@ class ThreadEngine(Engine):
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
 
+    def __repr__(self) -> str:
+        return f"ThreadEngine(workers={self.workers})"
+
     def map(self, task: Callable[[Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
         """Yield results as they are done; at most `workers` of them wait to be taken."""
         with bar(what, len(items)) as advance:

@@ -18,7 +18,7 @@ from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.vector_sums import HYPERBOLIC, completed_sums
 from dpmanifold.manifolds.areas import Area, sinh_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
-from dpmanifold.manifolds.coordinates import POINCARE, Coordinates
+from dpmanifold.manifolds.coordinates import ON_HYPERBOLOIDS, Coordinates
 from dpmanifold.manifolds.vectors import (
     EPS,
     complete_basis,
@@ -72,7 +72,7 @@ class Hyperbolic(Manifold):
     # ---------------------------------------------------------------- for people
 
     example = (2,)
-    coordinates: ClassVar[Mapping[str, Coordinates]] = {"poincare": POINCARE}
+    coordinates: ClassVar[Mapping[str, Coordinates]] = ON_HYPERBOLOIDS
 
     @classmethod
     def sizes_of(cls, shape: tuple[int, ...], kind: str = "f") -> tuple[int, ...] | None:

@@ -30,7 +30,7 @@ class Layout:
     kind : of its numbers, "f" real or "c" complex
     read : from (n, *shape) and the name of an order, or None, to (n, *becomes), each record by itself; reshaped if left
         out
-    orders : names of the orders that its columns may have, for `order=`
+    orders : names of the orders that its columns may have, for `order=`; the first is what is meant if none is given
 
     Examples
     --------
@@ -68,10 +68,12 @@ def plain_layouts(shapes: dict[str, tuple[int, ...]]) -> list[Layout]:
     return found
 
 
-def records_from(space: Manifold, array: object, order: str | None = None) -> Array:
+def records_from(space: Manifold, array: object, order: str | None = None, look: bool = True) -> Array:
     """Return records in the shape that `space` wants, (n, *shape), from any form that it takes.
 
-    Theory: none; each record is read by itself. :func:`dpmanifold.data.as_records` is this function for users.
+    Theory: none; each record is read by itself. :func:`dpmanifold.data.as_records` is this function for users. With
+    `look`, columns that were given no order are refused where most of them make sense in another one only; without it,
+    for blocks of a larger whole, nothing depends on several records.
 
     Examples
     --------
@@ -99,7 +101,7 @@ def records_from(space: Manifold, array: object, order: str | None = None) -> Ar
             f"{values.shape}. " + ("One record is array[None]." if one_record else "Choose the columns with columns=.")
         )
     if found.read is not None:
-        return found.read(values, order)
+        return found.read(values, order if look or not found.orders else order or found.orders[0])
     return values if found.shape == found.becomes else values.reshape(len(values), *found.becomes)
 
 

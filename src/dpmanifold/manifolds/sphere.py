@@ -13,7 +13,7 @@ from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.vector_sums import SPHERE, completed_sums
 from dpmanifold.manifolds.areas import Area, sphere_area
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold
-from dpmanifold.manifolds.coordinates import DECINC, LONLAT, Coordinates
+from dpmanifold.manifolds.coordinates import ON_SPHERES, Coordinates
 from dpmanifold.manifolds.facts import ExtrinsicBounds, RankOne, StoredNumbers
 from dpmanifold.manifolds.vectors import (
     EPS,
@@ -67,7 +67,7 @@ class Sphere(Manifold):
     # ---------------------------------------------------------------- for people
 
     example = (2,)
-    coordinates: ClassVar[Mapping[str, Coordinates]] = {"lonlat": LONLAT, "decinc": DECINC}
+    coordinates: ClassVar[Mapping[str, Coordinates]] = ON_SPHERES
     natural_center = None  # no direction is the middle of all
 
     @classmethod

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from scipy import special
 
 from dpmanifold._check import FloatArray, positive_float, positive_int
+from dpmanifold.engines.base import StaysHere
 from dpmanifold.errors import InvalidArgumentError, SamplerError
 from dpmanifold.manifolds.base import vector_norm
 
@@ -41,7 +42,7 @@ _SIGNIFICAND_SHIFT, _SIGNIFICAND_BITS = np.uint64(12), np.uint64(52)
 _TOP_EXPONENT = 1022
 
 
-class RandomSource(ABC):
+class RandomSource(ABC, StaysHere):
     """Words of random bits and the exact transforms on top of them.
 
     A subclass implements `_words` and sets `private`; the transforms are final.

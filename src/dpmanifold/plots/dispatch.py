@@ -30,12 +30,13 @@ _BY_KIND: dict[Kind, Callable[[Release], Figure]] = {
 
 
 @serves("picture")
-def show(result: object) -> Figure:
+def show(result: object, *, links: object = None) -> Figure:
     """Draw any result: a release, what `private_means` returned, a region, an interval, a test or a plan.
 
     Parameters
     ----------
     result : what a function of the library returned
+    links : of planar shapes, which landmarks to join by lines: see :func:`shape`
 
     Examples
     --------
@@ -52,9 +53,12 @@ def show(result: object) -> Figure:
     """
     match result:
         case Release():
-            return _release(result)
+            return _release(result, links)
         case Region():
-            return picture_of_mean(result, result.mean)
+            return picture_of_mean(result, result.mean, links=links)
+    if links is not None:
+        raise InvalidArgumentError("links are drawn between the landmarks of a mean shape, alone or with its region.")
+    match result:
         case Interval():
             return interval(result)
         case TwoSampleTest():
@@ -71,7 +75,7 @@ def show(result: object) -> Figure:
     )
 
 
-def _release(release: Release) -> Figure:
+def _release(release: Release, links: object) -> Figure:
     """Draw what the statistic draws itself, what it is released for, or what values of its kind look like."""
     statistic = release.definition
     own = statistic.picture(release)
@@ -79,7 +83,11 @@ def _release(release: Release) -> Figure:
         return own
     concluded = statistic.conclusion(release)
     if concluded is not None:
-        return show(concluded)
+        return show(concluded, links=links)
     if statistic.kind is Kind.POINT:
-        return picture_of_mean(release, release)
+        return picture_of_mean(release, release, links=links)
+    if links is not None:
+        raise InvalidArgumentError(
+            f"links are drawn between the landmarks of a mean shape, not of a {release.statistic}."
+        )
     return _BY_KIND[statistic.kind](release)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold.data.links import landmark_links
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region
 from dpmanifold.manifolds import KendallShapes
@@ -24,8 +26,8 @@ _OUTLINES = 24  # shapes drawn on the edge of the region
 _NUMBERED = 24  # more landmarks than this are not numbered
 
 
-def shape(result: Release | Region, *, closed: bool = True) -> Figure:
-    """Draw a mean shape: its landmarks and outline, an ellipse about each landmark, and shapes at the edge.
+def shape(result: Release | Region, *, closed: bool = True, links: object = None) -> Figure:
+    """Draw a mean shape: its landmarks and outline or links, an ellipse about each landmark, and shapes at the edge.
 
     An ellipse is the shadow of the whole region on its landmark: together they hold every shape of the region, turned
     to fit the mean (to first order in the region's size). Without a region they hold the noise with 95 %, and without a
@@ -35,6 +37,8 @@ def shape(result: Release | Region, *, closed: bool = True) -> Figure:
     ----------
     result : release of a mean, or a region, on KendallShapes(k)
     closed : whether the outline returns to the first landmark
+    links : which landmarks to join instead of drawing an outline, counted from 1: "1-2, 2-3, 3-1", a file or pairs, see
+        :func:`dpmanifold.data.landmark_links`. They must be public: the anatomy's, not found in the data
 
     Examples
     --------
@@ -45,12 +49,14 @@ def shape(result: Release | Region, *, closed: bool = True) -> Figure:
     >>> figure = shape(dpm.private_region(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
     >>> figure.texts[0].get_text()
     'Mean shape with its confidence region'
+    >>> figure = shape(dpm.private_mean(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD), links="1-3-5-1, 2-4-6-2")
     """
     spread = spread_of(result, "shape")
     where = spread.release.ball.space
     if where.picture != "shape":
         raise InvalidArgumentError(f"shape draws KendallShapes(k), got {where!r}. Use show(result).")
     space = cast(KendallShapes, where)
+    joined = _outline(space.landmarks, closed) if links is None else landmark_links(links, space.landmarks) - 1
     title = "Mean shape with its confidence region" if isinstance(result, Region) else "Mean shape"
     releases = [parent_release(result)]
     mean = space.to_landmarks(spread.center)
@@ -58,7 +64,7 @@ def shape(result: Release | Region, *, closed: bool = True) -> Figure:
     height = float(np.clip(1.95 + 5.4 * (span[1] + 0.25 * span[0]) / (1.35 * span[0]), 3.4, 6.5))
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), height)
     axes = figure.subplots()
-    _draw(axes, spread, space, mean, closed)
+    _draw(axes, spread, space, mean, joined)
     axes.set_aspect("equal")
     axes.margins(0.1)
     canvas.tidy(axes, "x (shape scaled to unit size)", "y", grid="both")
@@ -66,17 +72,28 @@ def shape(result: Release | Region, *, closed: bool = True) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, spread: Spread, space: KendallShapes, mean: FloatArray, closed: bool) -> None:
-    def outline(landmarks: FloatArray) -> FloatArray:
-        return np.concatenate([landmarks, landmarks[:1]]) if closed else landmarks
+def _outline(count: int, closed: bool) -> npt.NDArray[np.int64]:
+    """Return the pairs of landmarks that follow one another, counted from 0."""
+    pairs = np.stack([np.arange(count), (np.arange(count) + 1) % count], axis=1)
+    return pairs if closed else pairs[:-1]
 
-    axes.plot(*outline(mean).T, color=canvas.ESTIMATE, linewidth=1.5, label="released mean", zorder=3)
+
+def _lines(landmarks: FloatArray, joined: npt.NDArray[np.int64]) -> FloatArray:
+    """Return what draws links in one stroke, (3 links, 2): the pen is lifted at NaN, after each of them."""
+    return np.pad(landmarks[joined], ((0, 0), (0, 1), (0, 0)), constant_values=np.nan).reshape(-1, 2)
+
+
+def _draw(axes: Axes, spread: Spread, space: KendallShapes, mean: FloatArray, joined: npt.NDArray[np.int64]) -> None:
+    style: dict[str, Any] = {"solid_capstyle": "round"}
+    axes.plot(*_lines(mean, joined).T, color=canvas.ESTIMATE, linewidth=1.5, label="released mean", zorder=3, **style)
     axes.plot(*mean.T, "o", color=canvas.BLACK, markersize=3, zorder=4)
     # Noise alone is the same in all directions: no few shapes would stand for it.
     edge = spread.move(_longest(spread, _OUTLINES if spread.noise is not None else 0))
     for number, landmarks in enumerate(aligned(space, spread.center, edge)):
         label = "shapes at the region's edge" if number == 0 else None
-        axes.plot(*outline(landmarks).T, color=canvas.GREY, linewidth=0.5, alpha=0.5, zorder=1, label=label)
+        axes.plot(
+            *_lines(landmarks, joined).T, color=canvas.GREY, linewidth=0.5, alpha=0.5, zorder=1, label=label, **style
+        )
     for number, matrix in enumerate(landmark_ellipses(spread, space)):
         if spread.is_stated:
             curve = ellipse(matrix) + mean[number]

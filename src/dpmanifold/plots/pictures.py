@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region
 from dpmanifold.plots.globe import sphere
 from dpmanifold.plots.glyphs import tensors
@@ -30,10 +31,12 @@ class Picture:
     ----------
     draw : from the release of a mean, or a region, to a figure
     regions : whether it shows a region; where it does not, regions are drawn by "tangent"
+    options : what else `draw` takes by keyword, of what :func:`dpmanifold.plots.show` can be told
     """
 
-    draw: Callable[[Any], Figure]
+    draw: Callable[..., Figure]
     regions: bool = True
+    options: tuple[str, ...] = ()
 
 
 PICTURES: Registry[Picture] = Registry("picture", "dpmanifold.pictures")
@@ -41,11 +44,11 @@ PICTURES.register("tangent", Picture(tangent))
 PICTURES.register("tensors", Picture(tensors))
 PICTURES.register("matrix", Picture(matrix, regions=False))
 PICTURES.register("sphere", Picture(sphere))
-PICTURES.register("shape", Picture(shape))
+PICTURES.register("shape", Picture(shape, options=("links",)))
 
 
-def picture_of_mean(result: Release | Region, mean: Release) -> Figure:
-    """Draw a mean, alone or with its region, as its space wants it drawn.
+def picture_of_mean(result: Release | Region, mean: Release, **options: Any) -> Figure:
+    """Draw a mean, alone or with its region, as its space wants it drawn. Options that are None were not given.
 
     Examples
     --------
@@ -58,4 +61,8 @@ def picture_of_mean(result: Release | Region, mean: Release) -> Figure:
     picture = PICTURES.get(mean.ball.space.picture)
     if isinstance(result, Region) and not picture.regions:
         picture = PICTURES.get("tangent")
-    return picture.draw(result)
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in picture.options:
+            raise InvalidArgumentError(f"{name} means nothing in a picture on {mean.ball.space!r}. Leave it out.")
+    return picture.draw(result, **given)

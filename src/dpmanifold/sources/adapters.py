@@ -26,4 +26,16 @@ def as_source(X: object) -> Source | None:
     return next((found for adapter in ADAPTERS.own() if (found := adapter(X)) is not None), None)
 
 
-__all__ = ["ADAPTERS", "Adapter", "as_source"]
+def is_a(X: object, package: str, *names: str) -> bool:
+    """Return whether X is of a class that a package calls by one of these names; the package is not imported.
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> is_a(pathlib.Path("x"), "pathlib", "PurePath"), is_a(3, "pandas", "DataFrame")
+    (True, False)
+    """
+    return any(kind.__name__ in names and kind.__module__.split(".")[0] == package for kind in type(X).__mro__)
+
+
+__all__ = ["ADAPTERS", "Adapter", "as_source", "is_a"]

@@ -176,6 +176,17 @@ def available() -> bool:
     return _LIBRARY is not None
 
 
+def interface_version() -> int | None:
+    """Return the version of the compiled kernels' interface; None without kernels.
+
+    Examples
+    --------
+    >>> available() == (interface_version() is not None)
+    True
+    """
+    return _VERSION if available() else None
+
+
 def why_not_available() -> str | None:
     """Return why the compiled kernels are not in use, with the remedy; None if they are there.
 

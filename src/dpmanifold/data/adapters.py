@@ -1,0 +1,33 @@
+"""What may be given as X besides arrays and lists: one adapter for each kind of object, found without an import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpmanifold._check import shown
+from dpmanifold.data.arrow_tables import arrow_source
+from dpmanifold.data.dask_collections import dask_source
+from dpmanifold.data.pandas_frames import pandas_source
+from dpmanifold.data.polars_frames import polars_source
+from dpmanifold.data.zarrs import zarr_source
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.sources import ADAPTERS
+
+
+def _refuse_iterators(X: object) -> None:
+    """Refuse what can be read only once."""
+    if isinstance(X, Iterator):
+        raise InvalidArgumentError(
+            f"X is an iterator ({shown(X)}), which can be read only once, and records are read several times. Give a "
+            "function that makes one: data.from_blocks(lambda: ...)."
+        )
+
+
+ADAPTERS.register("pandas", pandas_source)
+ADAPTERS.register("polars", polars_source)
+ADAPTERS.register("arrow", arrow_source)
+ADAPTERS.register("zarr", zarr_source)
+ADAPTERS.register("dask", dask_source)
+ADAPTERS.register("iterator", _refuse_iterators)
+
+__all__: list[str] = []

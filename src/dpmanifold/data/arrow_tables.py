@@ -1,0 +1,127 @@
+"""Tables and batches of pyarrow as records: what databases and other readers hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.data.rows import Column, Rows
+from dpmanifold.data.tables_in_memory import TableInMemory
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.sources import is_a
+
+
+class ArrowRows(Rows):
+    """Rows of a table.
+
+    Parameters
+    ----------
+    table : pyarrow.Table, or a RecordBatch
+    """
+
+    def __init__(self, table: Any, columns: Sequence[Column] | None = None) -> None:
+        import pyarrow
+
+        self.table = pyarrow.Table.from_batches([table]) if isinstance(table, pyarrow.RecordBatch) else table
+        self.columns = columns or arrow_columns(table.schema)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __getstate__(self) -> tuple[bytes, Sequence[Column]]:
+        import pyarrow
+
+        # Pickled as it is, a part would bring along all of the table that it was cut from.
+        sink = pyarrow.BufferOutputStream()
+        with pyarrow.ipc.new_stream(sink, self.table.schema) as stream:
+            stream.write_table(self.table)
+        return sink.getvalue().to_pybytes(), self.columns
+
+    def __setstate__(self, state: tuple[bytes, Sequence[Column]]) -> None:
+        import pyarrow
+
+        self.table, self.columns = pyarrow.ipc.open_stream(state[0]).read_all(), state[1]
+
+    def cut(self, start: int, stop: int) -> ArrowRows:
+        """Return a view."""
+        return ArrowRows(self.table.slice(start, stop - start), self.columns)
+
+    def numbers(self, places: Sequence[int]) -> FloatArray:
+        """Return the columns side by side."""
+        widths = [self.columns[place].width for place in places]
+        values, start = np.empty((len(self), sum(widths))), 0
+        for place, width in zip(places, widths, strict=True):
+            values[:, start : start + width] = _numbers(self.table.column(place), width)
+            start += width
+        return values
+
+    def entries(self, place: int) -> Array:
+        """Return the column's values; of a dictionary, what its rows mean."""
+        return np.asarray(self.table.column(place).to_numpy())
+
+    def missing(self, place: int) -> int | None:
+        """Count gaps, and look for the first if there are any."""
+        column = self.table.column(place)
+        gaps = column.is_null().to_numpy() if column.null_count else np.zeros(0, dtype=bool)
+        return int(np.argmax(gaps)) if gaps.any() else None
+
+
+def _numbers(column: Any, width: int) -> FloatArray:
+    """Return a column (m, width), gaps as NaN."""
+    import pyarrow
+
+    if width == 1:
+        return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), dtype=np.float64)[:, None]
+    lists = column.combine_chunks()
+    lists = lists.chunk(0) if isinstance(lists, pyarrow.ChunkedArray) else lists
+    kind = pyarrow.list_(pyarrow.float64(), width)
+    # Lists that are missing have a place among the values, whatever stands there.
+    values = np.array(lists.cast(kind, safe=False).values.to_numpy(zero_copy_only=False), dtype=np.float64)
+    values = values.reshape(-1, width)[lists.offset : lists.offset + len(lists)]
+    if lists.null_count:
+        values[lists.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    return values
+
+
+def arrow_columns(schema: Any) -> list[Column]:
+    """Return what is known of the columns of a schema."""
+    return [_column(field.name, field.type) for field in schema]
+
+
+def _column(name: str, kind: Any) -> Column:
+    from pyarrow import types
+
+    if types.is_fixed_size_list(kind) and _kind(kind.value_type) in ("whole", "number"):
+        return Column(name, "number", kind.list_size)
+    if types.is_dictionary(kind):
+        return Column(name, "object")
+    return Column(name, _kind(kind))
+
+
+def _kind(kind: Any) -> str:
+    """Return in a word what a column of a type holds."""
+    from pyarrow import types
+
+    if types.is_integer(kind):
+        return "whole"
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_boolean(kind):
+        return "truth"
+    return "text" if str(kind) in ("string", "large_string", "string_view") else "something else"
+
+
+def arrow_source(X: object) -> TableInMemory | None:
+    """Return a table or a batch of pyarrow as a source, and None of everything else; refuse what is read only once."""
+    if is_a(X, "pyarrow", "RecordBatchReader"):
+        raise InvalidArgumentError(
+            "X is a RecordBatchReader, which can be read only once, and records are read several times. Give a "
+            "function that makes one: data.from_blocks(lambda: ...)."
+        )
+    return TableInMemory(ArrowRows(X), "the Table") if is_a(X, "pyarrow", "Table", "RecordBatch") else None
+
+
+__all__ = ["ArrowRows", "arrow_columns", "arrow_source"]

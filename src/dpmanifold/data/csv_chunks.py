@@ -1,0 +1,169 @@
+"""Rows of CSV by pyarrow, from chunks of whole lines that leave no doubt about what stands in them.
+
+Python's reader decides what a CSV file says (:mod:`dpmanifold.data.csv_table`); pyarrow is many times faster and does
+not agree with it everywhere. So a chunk is looked at first, and whatever the two might read differently raises
+:class:`Doubt`: then the careful reader goes on, takes it or says what is wrong and in which line.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from dpmanifold._ids import MISSING_WORDS
+from dpmanifold.data.entries import text_entries
+from dpmanifold.data.tables import TableRows
+
+_CHUNK = 2**20
+# Python's reader takes no longer entries, so lines of this length leave no doubt.
+_LONGEST_LINE = 131_072
+_QUOTE, _NEWLINE, _RETURN = b'"\n\r'
+# As people write them: in small letters, in capitals or mixed, perhaps behind a blank.
+_NULLS = sorted(
+    {
+        blank + "".join(letters)
+        for word in MISSING_WORDS
+        for letters in itertools.product(*({letter.lower(), letter.upper()} for letter in word))
+        for blank in ("", " ")
+    }
+)
+
+
+class Doubt(Exception):  # noqa: N818  no error: the careful reader takes over
+    """Something stands in a chunk that pyarrow may read differently, or not at all."""
+
+
+def fast_rows(
+    stream: IO[bytes], delimiter: str, width: int, numbers: Sequence[int], beside: Sequence[int]
+) -> Iterator[TableRows]:
+    r"""Yield the rows below the first line: columns as numbers, and others as text; raise Doubt where there is any.
+
+    Parameters
+    ----------
+    stream : the file, unpacked, from its beginning; the names stand in one line
+    delimiter : between entries
+    width : how many entries a line has
+    numbers, beside : which columns are wanted, by their places
+
+    Examples
+    --------
+    >>> import io
+    >>> rows = next(fast_rows(io.BytesIO(b"id,x\nann,1.5\nbob,NA\n"), ",", 2, [1], [0]))
+    >>> rows.numbers.tolist(), rows.entries[0].to_pylist()
+    ([[1.5], [nan]], ['ann', 'bob'])
+    """
+    wanted = sorted({*numbers, *beside}) or [0]
+    text = set(beside)
+    if text & set(numbers):
+        raise Doubt  # one column as both
+    kinds = {str(place): pa.dictionary(pa.int32(), pa.string()) if place in text else pa.float64() for place in wanted}
+    if not (numbers or beside):
+        kinds = {"0": pa.string()}
+    convert = pa.csv.ConvertOptions(
+        column_types=kinds, include_columns=list(kinds), null_values=_NULLS, strings_can_be_null=False, check_utf8=False
+    )
+    names = [str(place) for place in range(width)]
+    for chunk in _sound_chunks(stream, delimiter):
+        try:
+            table = pa.csv.read_csv(
+                pa.BufferReader(chunk),
+                pa.csv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=names),
+                pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=_QUOTE in chunk, ignore_empty_lines=False),
+                convert,
+            ).combine_chunks()
+        except pa.ArrowException:
+            raise Doubt from None
+        yield _rows(table, numbers, beside)
+
+
+def _rows(table: pa.Table, numbers: Sequence[int], beside: Sequence[int]) -> TableRows:
+    values = np.empty((len(table), len(numbers)))
+    nulls = 0
+    for place, column in enumerate(numbers):
+        found = table.column(str(column))
+        nulls += found.null_count
+        values[:, place] = found.to_numpy()
+    # A sum is NaN where one of them is; words that mean it are null, so more of them are spellings such as nan(1).
+    with np.errstate(all="ignore"):
+        doubtful = bool(np.isnan(values.sum())) and int(np.isnan(values).sum()) != nulls
+    if doubtful:
+        raise Doubt
+    return TableRows(values, [text_entries(table.column(str(column)).chunk(0)) for column in beside])
+
+
+def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[bytes]:
+    """Yield chunks of whole lines, the first line left out; lines may be blank at the end alone."""
+    rest, ended, first = b"", False, True
+    while True:
+        try:
+            more = stream.read(_CHUNK)
+        except Exception:  # whatever unpacking raises: the careful reader finds it as well, and says it
+            raise Doubt from None
+        rest += more
+        cut = rest.rfind(b"\n") + 1 if more else len(rest)
+        if len(rest) - cut > _LONGEST_LINE:
+            raise Doubt
+        chunk, rest = rest[:cut], rest[cut:]
+        if first and chunk:
+            names = chunk[: chunk.find(b"\n") + 1]
+            if not names or _alone(names):
+                raise Doubt
+            chunk, first = chunk[len(names) :], False
+        filled = chunk.rstrip(b"\r\n")
+        if filled:
+            if ended or not _is_sound(chunk, filled, delimiter):
+                raise Doubt
+            yield filled
+        ended = ended or chunk[len(filled) :] not in (b"", b"\n", b"\r\n")
+        ended = ended or (bool(chunk) and not filled)
+        if not more:
+            return
+
+
+def _is_sound(chunk: bytes, filled: bytes, delimiter: str) -> bool:
+    """Return whether whole lines are read alike by everybody: no blank lines, UTF-8, quotes around whole entries."""
+    if filled[0] in (_NEWLINE, _RETURN) or b"\n\n" in filled or b"\n\r\n" in filled or _alone(chunk):
+        return False
+    if not chunk.isascii():
+        try:
+            chunk.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+    return _has_short_lines(chunk) and (_QUOTE not in chunk or _quotes_match(chunk, delimiter))
+
+
+def _alone(chunk: bytes) -> bool:
+    """Return whether a carriage return stands without a newline: an end of a line to some, part of it to others."""
+    return chunk.count(b"\r") != chunk.count(b"\r\n")
+
+
+def _has_short_lines(chunk: bytes) -> bool:
+    start = 0
+    while len(chunk) - start > _LONGEST_LINE:
+        start = chunk.rfind(b"\n", start, start + _LONGEST_LINE) + 1
+        if start == 0:
+            return False
+    return True
+
+
+def _quotes_match(chunk: bytes, delimiter: str) -> bool:
+    """Return whether quotes come in pairs, each around a whole entry; twice within one they are a quote."""
+    around = np.frombuffer(b"\n" + chunk + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(around == _QUOTE)
+    if len(quotes) % 2:
+        return False
+    opening, closing = quotes[::2], quotes[1::2]
+    edge = np.zeros(256, dtype=bool)
+    edge[[_NEWLINE, ord(delimiter)]] = True
+    doubled = opening[1:] == closing[:-1] + 1
+    begins = edge[around[opening - 1]]
+    begins[1:] |= doubled
+    edge[_RETURN] = True
+    ends = edge[around[closing + 1]]
+    ends[:-1] |= doubled
+    return bool(begins.all() and ends.all())

@@ -1,0 +1,387 @@
+"""Many files of records as one source: folders and patterns of Parquet, CSV, .npy and .npz, read in bounded memory."""
+
+from __future__ import annotations
+
+import math
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from dpmanifold._check import shown
+from dpmanifold.data._files import bad_file, in_words, listed
+from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_header, chosen_key
+from dpmanifold.data.choosing import places_of, shape_for
+from dpmanifold.data.csv_table import CsvTable
+from dpmanifold.data.file_pieces import ArrayPiece, Binding, FilePiece, TablePiece, groups_in_pieces
+from dpmanifold.data.folders import files_in
+from dpmanifold.data.formats import loader_of, open_file
+from dpmanifold.data.parquet_table import ParquetTable
+from dpmanifold.data.pieces import Beside, asked_for
+from dpmanifold.data.reading import Reading
+from dpmanifold.data.rows import Column
+from dpmanifold.data.stamps import Stamp
+from dpmanifold.data.tables import StreamedTable
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import Source
+
+# Numbers of a piece: large enough that opening a file costs nothing, small enough that there is work for everybody.
+_PIECE_NUMBERS = 9 * 2**20
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A file that was opened: what its header says, and none of its records."""
+
+    stamp: Stamp
+    columns: tuple[Column, ...] = ()
+    header: ArrayHeader | None = None
+    groups: tuple[int, ...] | None = None
+    keys: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> pathlib.Path:
+        return pathlib.Path(self.stamp.path)
+
+    @property
+    def rows(self) -> int | None:
+        if self.header is not None:
+            return self.header.shape[0]
+        return None if self.groups is None else sum(self.groups)
+
+
+class Dataset(Source):
+    r"""Files of records: what is given to a private statistic as X where data do not fit into memory.
+
+    Opening it reads names of columns, shapes and sizes, and no record. Records are read when a statistic asks for them,
+    a block at a time, as often as it needs them; a file that is changed meanwhile is refused
+    (:class:`~dpmanifold.errors.SourceChangedError`). A file that is damaged, holds other columns than the first, or
+    text where numbers belong is refused with its name and the line or row group, before anything is spent.
+
+    - Parquet (.parquet): columns of numbers, or one column of lists that are a record each. Ids are whole numbers or
+      text.
+    - CSV (.csv, .tsv, .csv.gz, .tsv.gz), as :func:`load_array` takes it. Ids and classes are text, whatever they look
+      like: `classes=["0", "1"]`.
+    - Arrays (.npy, .npz): ids and classes are other arrays of the archive, or are given in an array. An array that is
+      compressed is unpacked a block at a time, unless it is in Fortran's order.
+
+    The same id in two files is the same person. A file counts once: named twice, also through a link, it is refused.
+
+    Parameters
+    ----------
+    paths : a file, a folder, a pattern such as `"study/*.parquet"`, or a list of these. Of folders and patterns, names
+        that begin with a dot or an underscore and formats that are not known are passed over; folders within a folder
+        are reached by a pattern with `**`
+    columns : names or patterns of the columns that are numbers of a record, as in :func:`load_array`. If left out, all
+        columns of numbers but those of ids and classes
+    key : name of the array in .npz files; not needed if there is one
+    order : of the columns of a triangle, as in :func:`as_records`
+    coordinates : the system the numbers are in, as in :func:`from_coordinates`; columns named like one are known
+
+    Attributes
+    ----------
+    files : the files, in the order in which they are read
+    names : what `units` and `labels` may name: the columns of the files, or the arrays of archives
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dpmanifold as dpm
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name in ("a.csv", "b.csv"):
+    ...     _ = (folder / name).write_text("person,x1,x2\nann,0.1,0.2\nbob,0.3,0.4\n")
+    >>> study = dpm.data.Dataset(folder, columns="x*")
+    >>> study
+    Dataset(2 files)
+    >>> block = next(study.bound(dpm.Euclidean(2), units="person")[0].blocks())
+    >>> block.records.tolist(), block.units.to_pylist()
+    ([[0.1, 0.2], [0.3, 0.4]], ['ann', 'bob'])
+    """
+
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        columns: str | Sequence[str] | None = None,
+        key: str | None = None,
+        order: str | None = None,
+        coordinates: str | None = None,
+    ) -> None:
+        self._columns, self._key, self._order, self._coordinates = columns, key, order, coordinates
+        found = files_in(paths)
+        self._refuse_formats(found)
+        self._parts = [_opened(path, key) for path in found]
+        self.files = tuple(found)
+        first = self._parts[0]
+        if first.header is not None and columns is not None:
+            raise InvalidArgumentError(f"columns means nothing for {first.path.name!r}. It is for tables.")
+        if first.header is None and key is not None:
+            raise InvalidArgumentError(f"key means nothing for {first.path.name!r}. It is for .npz files.")
+        for part in self._parts[1:]:
+            self._refuse_other(first, part)
+        self.names: tuple[str, ...] = tuple(column.name for column in first.columns) or first.keys
+
+    def __repr__(self) -> str:
+        return f"Dataset({len(self.files)} file{'s' if len(self.files) > 1 else ''})"
+
+    @property
+    def rows(self) -> int | None:
+        """How many records there are; None for CSV, where nobody knows before reading it."""
+        counts = [part.rows for part in self._parts]
+        return None if None in counts else sum(cast(list[int], counts))
+
+    def whole(self, name: str) -> bool:
+        """Return whether a column, or an array of the archives, comes as whole numbers in all files.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> np.savez(folder / "a.npz", x=np.zeros((3, 2)), who=np.array([1, 1, 2]))
+        >>> Dataset(folder, key="x").whole("who")
+        True
+        """
+        self._refuse_name(name, "name")
+        if self._parts[0].header is not None:
+            return all(array_header(part.path, name).dtype.kind in "iu" for part in self._parts)
+        return all(
+            part.groups is not None and _column(part, name).kind == "whole" for part in self._parts
+        )  # CSV has no groups
+
+    def record_shape(
+        self, kind: type[Manifold], units: object = None, labels: object = None
+    ) -> tuple[tuple[int, ...], str]:
+        """Return the shape of one record as it stands in the files and the kind of its numbers, "f" or "c".
+
+        Parameters
+        ----------
+        kind : the class of the space, whose columns may be known by their names
+        units, labels : the columns of ids and classes, which are no numbers of a record
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from dpmanifold.manifolds import SPD
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> np.save(folder / "a.npy", np.zeros((5, 3, 3)))
+        >>> Dataset(folder).record_shape(SPD)
+        ((3, 3), 'f')
+        """
+        first = self._parts[0]
+        if first.header is not None:
+            return first.header.shape[1:], "c" if first.header.dtype.kind == "c" else "f"
+        apart = {name for name in (units, labels) if isinstance(name, str)}
+        columns = [column for column in first.columns if column.name not in apart]
+        return shape_for(kind, columns, self._columns, self._coordinates, repr(first.path.name)), "f"
+
+    def bound(self, space: Manifold, units: object = None, labels: object = None) -> list[FilePiece]:
+        """Return pieces of the files, to be read as records of a space, along with who owns them and their classes.
+
+        Parameters
+        ----------
+        space : which decides how columns become records
+        units : a column of the files (another array of the archives), or one id per record in an array; None where
+            every record is a unit of its own
+        labels : likewise, the classes
+        """
+        rows = self.rows
+        (owners, ids), (classes, words) = asked_for(units, rows, "units"), asked_for(labels, rows, "labels")
+        for what, name, array in (("units", owners, ids), ("labels", classes, words)):
+            if name is not None:
+                self._refuse_name(name, what)
+            elif array is not None and rows is None:
+                raise InvalidArgumentError(
+                    f"{what} must be the name of a column: how many records CSV files have is not known before they "
+                    f"are read. {self._there()}"
+                )
+        beside = Beside(ids, words)
+        binding = self._binding(Reading(space, self._columns, self._order, self._coordinates, owners, classes))
+        pieces: list[FilePiece] = []
+        done = 0
+        for part in self._parts:
+            pieces += _pieces(part, binding, beside, done)
+            done += part.rows or 0
+        # Where all are looked at together, it is the first records that are.
+        place = next((place for place, piece in enumerate(pieces) if piece.rows != 0), 0)
+        pieces[place] = replace(pieces[place], look=True)
+        return pieces
+
+    def _binding(self, reading: Reading) -> Binding:
+        """Return what is read of every file, after trying it out on none of its rows."""
+        first = self._parts[0]
+        if first.header is not None:
+            self._refuse_lengths(reading)
+            try:
+                reading.records(np.empty((0, *first.header.shape[1:]), dtype=first.header.dtype))
+            except InvalidDataError as problem:
+                raise InvalidDataError(f"{first.path.name}: {problem}") from None
+            key = None if first.path.suffix.lower() == ".npy" else chosen_key(first.path, self._key)
+            return Binding(reading, () if key is None else (key,), reading.units, reading.labels)
+        places = places_of(reading, first.columns, repr(first.path.name))
+        names = [first.columns[place].name for place in places.numbers]
+        for part in self._parts[1:]:
+            if part.columns != first.columns:
+                others = places_of(reading, part.columns, repr(part.path.name))
+                if {part.columns[place].name for place in others.numbers} != set(names):
+                    raise bad_file(part.path, f"its columns for records are not those of {first.path.name!r}.")
+        text = False
+        for name in (reading.units, reading.labels):
+            if name is not None:
+                text = text or self._is_text(name)
+        return Binding(places.reading, tuple(names), reading.units, reading.labels, text)
+
+    def _is_text(self, name: str) -> bool:
+        """Return whether ids must be text: CSV has no other, and files must agree."""
+        kinds = {"text" if part.groups is None else _column(part, name).kind for part in self._parts}
+        mixed = next((part for part in self._parts if part.groups is None), None)
+        if len(kinds) > 1 and mixed is None:
+            other = next(part for part in self._parts if _column(part, name).kind != _column(self._parts[0], name).kind)
+            raise bad_file(
+                other.path,
+                f"column {name!r} is {_column(other, name).kind} numbers or text here and not in "
+                f'{self._parts[0].path.name!r}. Write ids in one way: 7 and "07" may be one person or two.',
+            )
+        return mixed is not None
+
+    def _refuse_lengths(self, reading: Reading) -> None:
+        """Refuse archives whose arrays of ids or classes are not one per record."""
+        for name in (reading.units, reading.labels):
+            for part in self._parts if name is not None else []:
+                shape = array_header(part.path, name).shape
+                rows = cast(ArrayHeader, part.header).shape[0]
+                if shape not in ((rows,), (rows, 1)):
+                    raise bad_file(
+                        part.path,
+                        f"array {name!r} has shape {shape}, and there are {rows} records. Give one per record.",
+                    )
+
+    def _refuse_name(self, name: object, what: str) -> None:
+        if name not in self.names:
+            raise InvalidArgumentError(
+                f"{what}: there is no {shown(name)} in {self._parts[0].path.name!r}. {self._there()}"
+            )
+
+    def _there(self) -> str:
+        if not self.names:
+            return "Arrays in .npy files have no columns: give one id per record in an array."
+        return f"There are {listed(self.names)}."
+
+    def _refuse_other(self, first: _Part, part: _Part) -> None:
+        """Refuse a file whose columns, or whose records, are not those of the first."""
+        if first.header is not None and part.header is not None:
+            ours, theirs = (one.shape[1:] for one in (first.header, part.header))
+            if ours != theirs:
+                raise bad_file(
+                    part.path, f"its records have shape {theirs}, those of {first.path.name!r} {ours}. Leave one out."
+                )
+            return
+        names, others = ([column.name for column in one.columns] for one in (first, part))
+        if self._columns is None and sorted(names) != sorted(others):
+            more, less = (sorted({*a} - {*b}) for a, b in ((others, names), (names, others)))
+            fault = (
+                " and ".join([f"it has {listed(more)} more"] * bool(more) + [f"it lacks {listed(less)}"] * bool(less))
+                or "some are there twice"
+            )
+            raise bad_file(
+                part.path,
+                f"its columns are not those of {first.path.name!r}: {fault}. Choose the columns that all files have "
+                "with columns=, or leave it out.",
+            )
+
+    def _refuse_formats(self, files: Sequence[pathlib.Path]) -> None:
+        """Refuse formats that are not read in blocks, and tables together with arrays."""
+        sorts: dict[str, pathlib.Path] = {}
+        for path in files:
+            kind = loader_of(path)
+            if kind is None:
+                open_file(path)  # says which are known
+            elif kind in (NpyFile, NpzFile):
+                sorts.setdefault("arrays", path)
+            elif issubclass(kind, (CsvTable, ParquetTable)):
+                sorts.setdefault("tables", path)
+            else:
+                raise InvalidArgumentError(
+                    f"paths: {path.name!r} is of a format that is not read in blocks. Those are "
+                    f"{in_words((*ParquetTable.suffixes, *CsvTable.suffixes, '.npy', '.npz'))}; images of tensors go "
+                    "through data.from_nifti or data.from_bids, other files through data.load_array."
+                )
+        if len(sorts) > 1:
+            arrays, tables = sorts["arrays"], sorts["tables"]
+            raise InvalidArgumentError(
+                f"paths: {arrays.name!r} is an array and {tables.name!r} a table. Give files of one kind."
+            )
+
+
+def _opened(path: pathlib.Path, key: str | None) -> _Part:
+    """Open a file and read what it says about itself."""
+    try:
+        stamp = Stamp.of(path)
+    except OSError:
+        raise bad_file(path, "it cannot be opened. It was removed, or may not be read.") from None
+    if stamp.size == 0:
+        raise bad_file(path, "it is empty, without even a header. Write it again, or leave it out.")
+    kind = loader_of(path)
+    if kind in (NpyFile, NpzFile):
+        header = array_header(path, key)
+        if len(header.shape) < 2:
+            raise bad_file(path, f"it must hold one record per row, this is an array of shape {header.shape}.")
+        if header.dtype.kind not in "fiuc":
+            raise bad_file(path, f"it must hold numbers, this is an array of {header.dtype}.")
+        keys = tuple(open_file(path).names)
+        taken = None if kind is NpyFile else chosen_key(path, key)
+        return _Part(stamp, header=header, keys=tuple(name for name in keys if name != taken))
+    table = cast(StreamedTable, open_file(path))
+    if isinstance(table, ParquetTable):
+        columns = tuple(_parquet_column(table, name) for name in table.names)
+        return _Part(stamp, columns, groups=tuple(table.group_rows))
+    return _Part(stamp, tuple(Column(name, "number") for name in table.names))
+
+
+def _parquet_column(table: ParquetTable, name: str) -> Column:
+    """Return what is known of a column: lists are numbers, as many as they are long."""
+    kind = table.kind(name)
+    return Column(name, "number", table.list_width(name)) if kind == "lists" else Column(name, kind)
+
+
+def _column(part: _Part, name: str) -> Column:
+    found = next((column for column in part.columns if column.name == name), None)
+    if found is None:
+        raise bad_file(part.path, f"it has no column {name!r}.")
+    return found
+
+
+def _pieces(part: _Part, binding: Binding, beside: Beside, done: int) -> Iterator[FilePiece]:
+    """Yield the pieces of a file, of which the first record is the `done`-th of all."""
+    name = part.path.name
+    if part.header is not None:
+        rows = part.header.shape[0]
+        # What is compressed can only be read from its beginning.
+        keys = [binding.names[0] if binding.names else None, *binding.beside]
+        packed = any(array_header(part.path, key).begins is None for key in keys)
+        step = rows if packed else max(1, _PIECE_NUMBERS // max(1, math.prod(part.header.shape[1:])))
+        for start in range(0, max(1, rows), max(1, step)):
+            stop = min(start + step, rows)
+            here = beside.cut(done + start, done + stop)
+            yield ArrayPiece(
+                part.stamp, binding, name, stop - start, False, here.units, here.labels, keys[0], start, stop
+            )
+        return
+    if part.groups is None:
+        yield TablePiece(part.stamp, binding, name)
+        return
+    width = sum(_column(part, column).width for column in binding.names)
+    first = 0
+    for groups in groups_in_pieces(part.groups, max(1, _PIECE_NUMBERS // max(1, width))):
+        rows = sum(part.groups[group] for group in groups)
+        here = beside.cut(done + first, done + first + rows)
+        where = f"{name}, row group{'s' if len(groups) > 1 else ''} {groups[0]}"
+        where += f" to {groups[-1]}" if len(groups) > 1 else ""
+        yield TablePiece(part.stamp, binding, where, rows, False, here.units, here.labels, groups, first)
+        first += rows
+
+
+__all__ = ["Dataset"]

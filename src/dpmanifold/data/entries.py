@@ -1,0 +1,112 @@
+"""Columns of ids and classes as they come from tables: whole numbers, or text by a dictionary, a block at a time.
+
+Text stays in Arrow's arrays: a code for each row, and the distinct words of the block. Whoever groups them looks at
+the words alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmanifold._check import Array
+from dpmanifold._ids import MISSING_WORDS
+
+Entries = Any
+"""(m,): an array of whole numbers, or a `pyarrow.DictionaryArray` of text; null where nothing stands."""
+
+# Whole numbers that have one spelling: 007 and +7 are text, or two ids would become one. 18 digits fit in 64 bits.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_LONGEST_WORD = max(map(len, MISSING_WORDS))
+_MISSING = pa.array(sorted(MISSING_WORDS))
+
+
+def text_entries(values: Any) -> Entries:
+    """Return text by a dictionary, without blanks around it; null stays null.
+
+    Parameters
+    ----------
+    values : a pyarrow array of text, by a dictionary or not
+
+    Examples
+    --------
+    >>> text_entries(pa.array(["ann", " bob ", "ann"])).to_pylist()
+    ['ann', 'bob', 'ann']
+    """
+    found = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    words = found.dictionary.cast(pa.string())
+    plain = pc.utf8_trim_whitespace(words)
+    if plain.equals(words):
+        return pa.DictionaryArray.from_arrays(found.indices.cast(pa.int32()), words)
+    # Two words may have become one.
+    again = plain.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(again.indices.take(found.indices), again.dictionary)
+
+
+def first_missing(entries: Entries, labels: bool = False) -> int | None:
+    """Return where the first entry stands that is none; among labels, "none" may be the name of a class.
+
+    Examples
+    --------
+    >>> first_missing(text_entries(pa.array(["ann", "N/A"]))), first_missing(np.array([7, 8]))
+    (1, None)
+    """
+    if isinstance(entries, np.ndarray):
+        return None
+    missing = pc.is_null(entries)
+    if not pa.types.is_dictionary(entries.type):
+        return int(pc.index(missing, True).as_py()) if entries.null_count else None
+    words = entries.dictionary
+    shortest = pc.min(pc.binary_length(words)).as_py() if len(words) else 0
+    if entries.null_count == 0 and shortest > (0 if labels else _LONGEST_WORD):
+        return None
+    none = pc.equal(words, "") if labels else pc.is_in(pc.utf8_lower(words), value_set=_MISSING)
+    found = pc.or_(missing, pc.fill_null(none.take(entries.indices), True)).index(True).as_py()
+    return None if found < 0 else int(found)
+
+
+def joined(parts: Sequence[Entries], text: bool = False) -> Array:
+    """Return blocks of a column as one array (n,), none of them missing: int64 where all are whole numbers, else text.
+
+    Examples
+    --------
+    >>> joined([text_entries(pa.array(["7", "8"])), text_entries(pa.array(["7"]))]), joined([], text=True)
+    (array([7, 8, 7]), array([], dtype='<U1'))
+    """
+    if parts and all(isinstance(part, np.ndarray) for part in parts):
+        numbers = np.concatenate(parts)
+        return numbers.astype(str) if text else numbers
+    kind = pa.dictionary(pa.int32(), pa.string())
+    whole = pa.chunked_array(list(parts), type=kind).unify_dictionaries()
+    words = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
+    codes = np.concatenate([np.empty(0, np.int32), *(chunk.indices.to_numpy() for chunk in whole.chunks)])
+    if not text and all(map(_WHOLE.fullmatch, words)):
+        return np.asarray(np.array(list(map(int, words)), dtype=np.int64)[codes])
+    return np.asarray(np.array(words, dtype=str)[codes])
+
+
+def as_array(entries: Entries) -> Array:
+    """Return the entries of one block as numpy's array, text as text.
+
+    Examples
+    --------
+    >>> as_array(text_entries(pa.array(["7", "b"])))
+    array(['7', 'b'], dtype='<U1')
+    """
+    return entries if isinstance(entries, np.ndarray) else joined([entries], text=True)
+
+
+def as_text(entries: Entries) -> Entries:
+    """Return the entries of one block as text by a dictionary, whole numbers as they are written.
+
+    Examples
+    --------
+    >>> as_text(np.array([7, 8])).to_pylist()
+    ['7', '8']
+    """
+    return pa.array(entries).cast(pa.string()).dictionary_encode() if isinstance(entries, np.ndarray) else entries

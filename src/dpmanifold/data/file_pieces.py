@@ -1,0 +1,210 @@
+"""Pieces of files of records: row groups of a Parquet file, rows of an array, a CSV file; each read in blocks.
+
+A piece can be pickled: it holds the file's name, size and time of change, and which rows are meant.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpmanifold._check import Array
+from dpmanifold.data._files import bad_file
+from dpmanifold.data.archives import array_blocks
+from dpmanifold.data.csv_table import CsvTable
+from dpmanifold.data.entries import Entries, as_array, as_text, first_missing, text_entries
+from dpmanifold.data.parquet_table import ParquetTable
+from dpmanifold.data.reading import Reading
+from dpmanifold.data.stamps import Stamp
+from dpmanifold.data.tables import StreamedTable
+from dpmanifold.errors import InvalidDataError
+from dpmanifold.sources import Block, Piece
+
+# Numbers of a block of an array: it stays near the processor while it is worked on.
+_BLOCK_NUMBERS = 2**18
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What is read of every file, and how it becomes records.
+
+    Parameters
+    ----------
+    reading : from rows of numbers to records
+    names : the columns that are numbers of a record; none of an array
+    units, labels : the columns, or arrays of an archive, of ids and classes
+    text : whether ids are text in all files, since they are in one of them
+    """
+
+    reading: Reading
+    names: tuple[str, ...] = ()
+    units: str | None = None
+    labels: str | None = None
+    text: bool = False
+
+    @property
+    def beside(self) -> list[str]:
+        """The columns beside the numbers."""
+        return [name for name in (self.units, self.labels) if name is not None]
+
+
+@dataclass(frozen=True, repr=False)
+class FilePiece(Piece):
+    """A part of a file.
+
+    Parameters
+    ----------
+    stamp : the file, as it was when the source was opened
+    binding : what is read of it
+    name : for messages to the curator
+    rows : how many records it has, where that is known
+    look : whether to ask of its first block if it is written in another way than was said
+    units, labels : of its records, where they stand in an array of their own
+    """
+
+    stamp: Stamp
+    binding: Binding
+    name: str
+    rows: int | None = None
+    look: bool = False
+    units: Array | None = None
+    labels: Array | None = None
+
+    @property
+    def path(self) -> pathlib.Path:
+        """The file."""
+        return pathlib.Path(self.stamp.path)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield its records, after looking that the file is what it was; and again when all of it was read."""
+        self.stamp.check()
+        done = 0
+        try:
+            for values, beside in self._rows():
+                yield self._block(values, beside, done)
+                done += len(values)
+            if self.rows not in (None, done):
+                raise bad_file(self.path, f"it holds {done} records where it says that it has {self.rows}.")
+        except InvalidDataError:
+            self.stamp.check()  # what went wrong may be that somebody writes it
+            raise
+        self.stamp.check()
+
+    @abstractmethod
+    def _rows(self) -> Iterator[tuple[Array, list[Entries]]]:
+        """Yield rows of numbers, and the columns beside them."""
+
+    def _block(self, values: Array, beside: list[Entries], done: int) -> Block:
+        part, given = slice(done, done + len(values)), dict(zip(self.binding.beside, beside, strict=True))
+        try:
+            records = self.binding.reading.records(values, self.look and done == 0)
+        except InvalidDataError as problem:
+            words = str(problem)
+            raise InvalidDataError(words if words.startswith(self.path.name) else f"{self.name}: {words}") from None
+        return Block(
+            records,
+            given[self.binding.units] if self.binding.units else None if self.units is None else self.units[part],
+            as_array(given[self.binding.labels])
+            if self.binding.labels
+            else None
+            if self.labels is None
+            else self.labels[part],
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class TablePiece(FilePiece):
+    """A CSV file, or some row groups of a Parquet file.
+
+    Parameters
+    ----------
+    groups : which of the row groups; None for a file without
+    first : the row of the file that is the first of the piece
+    """
+
+    groups: tuple[int, ...] | None = None
+    first: int = 0
+
+    def _rows(self) -> Iterator[tuple[Array, list[Entries]]]:
+        names, beside = self.binding.names, self.binding.beside
+        table: StreamedTable
+        if self.groups is None:
+            table = CsvTable(self.path)
+            found = table.rows(names, beside)
+        else:
+            table = ParquetTable(self.path)
+            found = table.rows(names, beside, self.groups)
+        done = self.first
+        for values, entries in found:
+            for name, column in zip(beside, entries, strict=True):
+                table.refuse_missing(column, name, name != self.binding.units, done)
+            done += len(values)
+            yield values, [as_text(column) for column in entries] if self.binding.text else entries
+
+
+@dataclass(frozen=True, repr=False)
+class ArrayPiece(FilePiece):
+    """Rows of an array in a .npy file or an .npz archive.
+
+    Parameters
+    ----------
+    key : of the array, in an archive
+    start, stop : the rows
+    """
+
+    key: str | None = None
+    start: int = 0
+    stop: int = 0
+
+    def _rows(self) -> Iterator[tuple[Array, list[Entries]]]:
+        rows = slice(self.start, self.stop)
+        keys = [self.key, *self.binding.beside]
+        done = self.start
+        for values, *beside in array_blocks(self.path, keys, rows, _BLOCK_NUMBERS):
+            entries = [_entries(column) for column in beside]
+            for name, column in zip(self.binding.beside, entries, strict=True):
+                self._refuse_missing(column, name, done)
+            done += len(values)
+            yield values, entries
+
+    def _refuse_missing(self, column: Entries, name: str, done: int) -> None:
+        missing = first_missing(column, name != self.binding.units)
+        if missing is not None:
+            raise bad_file(
+                self.path,
+                f"array {name!r} has nothing, or a word such as NA or None, at index {done + missing}, and a record "
+                "belongs to somebody. Fill it in, or drop the record.",
+            )
+
+
+def _entries(stored: Array) -> Entries:
+    """Return stored ids as tables give them: text by a dictionary, and everything else as it is."""
+    column = stored[:, 0] if stored.ndim == 2 else stored
+    return text_entries(pa.array(np.asarray(column))) if column.dtype.kind == "U" else np.asarray(column)
+
+
+def groups_in_pieces(rows: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
+    """Yield row groups that follow one another, with at most so many rows together where one has not more by itself.
+
+    Examples
+    --------
+    >>> list(groups_in_pieces([5, 5, 5, 20, 1], 10))
+    [(0, 1), (2,), (3,), (4,)]
+    """
+    taken: list[int] = []
+    for group, count in enumerate(rows):
+        if taken and sum(rows[one] for one in taken) + count > most:
+            yield tuple(taken)
+            taken = []
+        taken.append(group)
+    if taken:
+        yield tuple(taken)
+
+
+__all__: list[Any] = ["ArrayPiece", "Binding", "FilePiece", "TablePiece", "groups_in_pieces"]

@@ -1,0 +1,102 @@
+"""Which files are meant: by names, folders and patterns, each file once and in the order of their names."""
+
+from __future__ import annotations
+
+import glob
+import os
+import pathlib
+from collections import Counter
+from collections.abc import Sequence
+
+from dpmanifold._check import shown
+from dpmanifold.data._files import in_words, listed
+from dpmanifold.data.formats import known_suffixes, loader_of
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+
+def files_in(paths: object) -> list[pathlib.Path]:
+    """Return the files that names, folders and patterns mean, or say what was found instead.
+
+    Of a folder, and of what a pattern matches, those files are meant whose names say a format that is known; names
+    that begin with a dot or an underscore (`_SUCCESS`, `_metadata`) are passed over. What is in folders below is meant
+    by a pattern with `**`.
+
+    Parameters
+    ----------
+    paths : the name of a file or of a folder, a pattern such as `study/*.parquet`, or a list of these
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name in ("b.csv", "a.csv", "_SUCCESS", "readme.txt"):
+    ...     _ = (folder / name).write_text("x")
+    >>> [path.name for path in files_in(folder)]
+    ['a.csv', 'b.csv']
+    """
+    given = paths if isinstance(paths, (list, tuple)) else [paths]
+    if not given:
+        raise InvalidArgumentError("paths must name at least one file, folder or pattern, got an empty list.")
+    found = [path for one in given for path in _files_of(one)]
+    _refuse_twice(found)
+    return found
+
+
+def _files_of(path: object) -> list[pathlib.Path]:
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidArgumentError(f"paths must be names of files or folders, or patterns, got {shown(path)}.")
+    name = os.fsdecode(path)
+    one = pathlib.Path(name)
+    try:
+        if one.is_dir():
+            return _known(sorted(one.iterdir()), f"the folder {name!r}")
+        if one.is_file():
+            return [one]
+        if glob.has_magic(name):
+            return _known([pathlib.Path(match) for match in sorted(glob.glob(name, recursive=True))], f"{name!r}")
+        circular = one.is_symlink()
+    except (OSError, RuntimeError):  # links that lead back to themselves, folders that may not be looked into
+        circular = True
+    if circular:
+        raise InvalidArgumentError(f"paths: {name!r} cannot be opened: a link that leads nowhere, or no permission.")
+    raise InvalidArgumentError(f"paths: there is no file or folder {name!r}. Check the name and the folder.")
+
+
+def _known(candidates: Sequence[pathlib.Path], where: str) -> list[pathlib.Path]:
+    """Return the files among candidates that can be read; refuse to pass over what only looks like one."""
+    seen = [path for path in candidates if not path.name.startswith((".", "_"))]
+    taken = [path for path in seen if loader_of(path) is not None]
+    for path in taken:
+        if path.is_dir():
+            raise InvalidArgumentError(
+                f"paths: {path.name!r} in {where} is a folder, although its name is that of a file. Name the folder "
+                "itself, or remove it."
+            )
+        if not path.is_file():
+            raise InvalidArgumentError(
+                f"paths: {path.name!r} in {where} cannot be opened: a link that leads nowhere, or not a file."
+            )
+    if not taken:
+        kinds = Counter("folders" if path.is_dir() else path.suffix or "files without an ending" for path in seen)
+        there = listed(f"{count} {kind}" for kind, count in sorted(kinds.items())) if kinds else "nothing"
+        raise InvalidArgumentError(
+            f"paths: there are no files of records in {where}, which holds {there}. Known are "
+            f"{in_words(known_suffixes())}."
+        )
+    return taken
+
+
+def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
+    """Refuse a file that is named twice, also through links: its records would count twice."""
+    seen: dict[tuple[int, int], pathlib.Path] = {}
+    for path in files:
+        try:
+            about = path.stat()
+        except OSError:
+            raise InvalidDataError(f"{path.name}: it cannot be opened. It was removed, or may not be read.") from None
+        earlier = seen.setdefault((about.st_dev, about.st_ino), path)
+        if earlier is not path:
+            raise InvalidArgumentError(
+                f"paths: {str(earlier)!r} and {str(path)!r} are one file, and its records would count twice. Name it "
+                "once."
+            )

@@ -1,0 +1,316 @@
+"""Epochs of MNE-Python, and the files it keeps them in, as covariance matrices. Needs mne: the extra "eeg".
+
+Epochs are read some at a time, so that memory is that of the matrices, and nothing is fitted across them: what becomes
+of an epoch depends on that epoch and on public numbers alone (:mod:`dpmanifold.data.eeg`).
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold._extras import optional_module
+from dpmanifold.data._files import bad_file, checked_file, in_words, listed, unknown_format
+from dpmanifold.data.eeg import eeg_covariances, remove_average_reference
+from dpmanifold.data.opened import DataFile, chosen_name
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+VOLTAGES = ("eeg", "seeg", "ecog", "dbs")
+EVENT = "event"
+_MICROVOLTS = 1e6  # in one volt: MNE-Python keeps volts
+_FIFF_VOLT = 107  # FIFF_UNIT_V
+_FIFF_AVERAGE_REFERENCE = 10  # FIFFV_PROJ_ITEM_EEG_AVREF
+_BLOCK_VALUES = 2**20  # samples of epochs held at once, 8 MB
+_ORDER = 4  # of the Butterworth band-pass
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an epoch becomes a matrix: public, the same for all of them.
+
+    Parameters
+    ----------
+    picks, band, ridge_uv, average_reference : as in :func:`from_epochs`
+    """
+
+    picks: str | Sequence[str] = "eeg"
+    band: tuple[float, float] | None = None
+    ridge_uv: float = 0.5
+    average_reference: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.picks, str) and self.picks not in VOLTAGES:
+            known = ", ".join(VOLTAGES)
+            raise InvalidArgumentError(
+                f"picks must be a kind of channel ({known}) or a list of names of channels, got {self.picks!r}."
+            )
+        if not isinstance(self.picks, str):
+            names = list(self.picks) if isinstance(self.picks, Sequence) else [None]
+            if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+                raise InvalidArgumentError(
+                    f"picks must be a kind of channel or a list of names, each once, got {shown(self.picks)}."
+                )
+            object.__setattr__(self, "picks", tuple(names))
+        if self.band is not None:
+            object.__setattr__(self, "band", _checked_band(self.band))
+        if not isinstance(self.average_reference, bool):
+            raise InvalidArgumentError(f"average_reference must be True or False, got {shown(self.average_reference)}.")
+        eeg_covariances(np.zeros((0, 1, 1)), self.ridge_uv)  # refuses a ridge that is none
+
+    def size(self, channels: Sequence[str]) -> int:
+        """Return the size of the matrices."""
+        return len(channels) - self.average_reference
+
+    def channels(self, epochs: Any) -> list[str]:
+        """Return the names of the channels that are taken, in their order, or say why they cannot be."""
+        if isinstance(self.picks, str):
+            found = optional_module("mne", "eeg", "EEG").pick_types(epochs.info, meg=False, **{self.picks: True})
+            names = [epochs.ch_names[index] for index in found]
+            if len(names) <= self.average_reference:
+                raise InvalidDataError(
+                    f"epochs has {len(names)} good channels of the kind {self.picks!r}. Give picks= other ones, or set "
+                    "their types (epochs.set_channel_types)."
+                )
+        else:
+            names = list(self.picks)
+            missing = [name for name in names if name not in epochs.ch_names]
+            if missing:
+                raise InvalidArgumentError(
+                    f"picks: there are no channels {listed(missing)}; there are {listed(epochs.ch_names)}."
+                )
+        self._refuse_units(epochs, names)
+        if not self.average_reference:
+            _refuse_average(epochs, names)
+        if self.band is not None:
+            _refuse_band(self.band, float(epochs.info["sfreq"]), len(epochs.times))
+        return names
+
+    def _refuse_units(self, epochs: Any, names: Sequence[str]) -> None:
+        kinds = {entry["ch_name"]: int(entry["unit"]) for entry in epochs.info["chs"]}
+        others = [name for name in names if kinds[name] != _FIFF_VOLT]
+        if others:
+            raise InvalidArgumentError(
+                f"picks has channels that are not in volts: {listed(others)}. Take channels of one kind; of others the "
+                "matrices are made with data.eeg_covariances(epochs.get_data(picks=...), scale=...)."
+            )
+
+    def blocks(
+        self, epochs: Any, names: Sequence[str], start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield where epochs stand and their matrices, some at a time."""
+        last = len(epochs) if stop is None else stop
+        picks = [epochs.ch_names.index(name) for name in names]
+        step = max(1, _BLOCK_VALUES // max(1, len(names) * len(epochs.times)))
+        for first in range(start, last, step):
+            part = slice(first, min(first + step, last))
+            signals = epochs.get_data(picks=picks, item=part, copy=True, verbose="error")
+            yield part, self.covariances(signals, float(epochs.info["sfreq"]))
+
+    def covariances(self, signals: FloatArray, rate: float) -> FloatArray:
+        """Return the matrices of epochs in volts, (m, channels, samples) -> (m, k, k), each by itself."""
+        if self.band is not None:
+            signals = _filtered(signals, rate, self.band)
+        matrices = eeg_covariances(signals, self.ridge_uv, scale=_MICROVOLTS)
+        return remove_average_reference(matrices) if self.average_reference else matrices
+
+
+def from_epochs(
+    epochs: Any,
+    *,
+    picks: str | Sequence[str] = "eeg",
+    band: tuple[float, float] | None = None,
+    ridge_uv: float = 0.5,
+    average_reference: bool = False,
+) -> FloatArray:
+    """Return one covariance matrix per epoch of MNE-Python, (n, k, k), in microvolts^2.
+
+    As :func:`eeg_covariances` makes them: each channel's mean over the epoch is subtracted, products are divided by the
+    number of samples, and ridge_uv^2 is added on the diagonal. Epochs that are not loaded (preload=False) are read some
+    at a time, with the baseline, decimation, rejection and projections they were made with; `epochs` is not changed.
+
+    All of them belong to the people whose recordings they are: give `units=` a person's id for every epoch. For a file
+    per person see :func:`from_epochs_files`.
+
+    Parameters
+    ----------
+    epochs : mne.Epochs, mne.EpochsArray, what mne.read_epochs returns; or the name of a file (-epo.fif, _epo.fif, .gz)
+    picks : "eeg", "seeg", "ecog" or "dbs", all good channels of that kind; or a list of names, taken in that order,
+        marked bad or not. Choose by the montage, never by how the recordings look
+    band : (low, high) in Hz: a Butterworth filter of order 4, run forwards and backwards over each epoch. Filtering the
+        raw recording before it is cut is better at the ends. None takes the epochs as they are
+    ridge_uv : rms of the ridge in microvolts, at least 0; public. The ball depends on it: give `eeg_ball` the same
+    average_reference : True returns matrices of size k - 1 by :func:`remove_average_reference`, whatever the reference
+        was. Without it recordings whose header says that the average reference was applied to just these channels are
+        refused: they add up to 0, so that every covariance is singular. A reference that was subtracted without a
+        projection (`set_eeg_reference("average", projection=False)`) leaves no trace in the header: give True
+
+    Raises
+    ------
+    MissingPackageError : mne is not installed
+    InvalidArgumentError : no such channels, or channels that are not in volts
+    InvalidDataError : average reference, or a file that is damaged
+
+    Notes
+    -----
+    Projections other than the average reference (SSP) and cleaning by ICA empty directions that were fitted to each
+    recording. No fixed map removes them; the ridge is what keeps their matrices invertible.
+
+    Examples
+    --------
+    >>> import mne
+    >>> info = mne.create_info(["Fz", "Cz", "Pz", "Oz"], sfreq=250.0, ch_types="eeg")
+    >>> volts = 1e-5 * np.random.default_rng(0).standard_normal((20, 4, 500))
+    >>> epochs = mne.EpochsArray(volts, info, verbose="error")
+    >>> from_epochs(epochs).shape, from_epochs(epochs, picks=["Cz", "Pz"], band=(8, 12)).shape
+    ((20, 4, 4), (20, 2, 2))
+    >>> from_epochs(epochs, average_reference=True).shape
+    (20, 3, 3)
+    """
+    recipe = Recipe(picks, band, ridge_uv, average_reference)
+    if isinstance(epochs, (str, pathlib.Path)):
+        return EpochsFile(checked_file(epochs)).matrices(recipe)
+    mne = optional_module("mne", "eeg", "from_epochs")
+    if not isinstance(epochs, mne.BaseEpochs):
+        raise InvalidArgumentError(
+            f"epochs must be epochs of MNE-Python, or a file of them, got {shown(epochs)}. An array goes to "
+            "data.eeg_covariances."
+        )
+    if not epochs.preload:
+        # Which epochs there are is known once those to be rejected are dropped: from a copy, on the same recording.
+        epochs = epochs.copy()
+        epochs.drop_bad(verbose="error")
+    names = recipe.channels(epochs)
+    return _filled(len(epochs), recipe.size(names), recipe.blocks(epochs, names))
+
+
+def _filled(n: int, size: int, blocks: Iterator[tuple[slice, FloatArray]]) -> FloatArray:
+    """Return matrices (n, size, size) that come some at a time."""
+    result = np.empty((n, size, size))
+    for part, matrices in blocks:
+        result[part] = matrices
+    return result
+
+
+class EpochsFile(DataFile):
+    """A file of epochs, a covariance matrix each; the events are the column "event", metadata have columns too."""
+
+    suffixes = ("-epo.fif", "_epo.fif", "-epo.fif.gz", "_epo.fif.gz")
+    options = ("picks", "band", "ridge_uv", "average_reference")
+
+    def __init__(self, path: pathlib.Path) -> None:
+        super().__init__(path)
+        if not path.name.lower().endswith(self.suffixes):
+            raise unknown_format(path, in_words(self.suffixes))
+        mne = optional_module("mne", "eeg", f"Reading {path.name!r}")
+        try:
+            self.epochs = mne.read_epochs(path, preload=False, verbose="error")
+        except Exception:  # whatever a damaged file makes MNE stumble over
+            raise bad_file(path, "it is damaged, incomplete or holds no epochs. Copy or write it again.") from None
+        metadata = self.epochs.metadata
+        self._metadata = {} if metadata is None else {str(name): metadata[name] for name in metadata.columns}
+        self.names = list(dict.fromkeys([EVENT, *self._metadata]))
+
+    def array(self, **options: Any) -> FloatArray:
+        """Return the covariances (n, k, k), see :func:`from_epochs`."""
+        return self.matrices(Recipe(**options))
+
+    def matrices(self, recipe: Recipe) -> FloatArray:
+        """Return the covariances (n, k, k) by a recipe."""
+        names = self.channels(recipe)
+        return _filled(len(self.epochs), recipe.size(names), self.blocks(recipe, names))
+
+    def channels(self, recipe: Recipe) -> list[str]:
+        """Return the channels that a recipe takes of it, or refuse them in the file's name."""
+        try:
+            return recipe.channels(self.epochs)
+        except InvalidDataError as problem:
+            raise bad_file(self.path, str(problem)) from None
+        except InvalidArgumentError as problem:
+            raise InvalidArgumentError(f"{self.path.name}: {problem}") from None
+
+    def blocks(
+        self, recipe: Recipe, names: Sequence[str], start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield where epochs stand and their matrices, some at a time, or say which cannot be read."""
+        steps = recipe.blocks(self.epochs, names, start, stop)
+        done = start
+        while True:
+            try:
+                part, matrices = next(steps)
+            except StopIteration:
+                return
+            except MemoryError:
+                raise
+            except Exception:  # whatever a damaged file makes MNE stumble over
+                raise bad_file(
+                    self.path,
+                    f"epochs from {done} on (the first is 0) cannot be read: it is damaged or incomplete. Copy or "
+                    "write it again.",
+                ) from None
+            yield part, matrices
+            done = part.stop
+
+    def column(self, name: str | None = None, text: bool = False, labels: bool = False) -> Array:
+        """Return the names of the events, or a column of the metadata; (n,)."""
+        chosen = chosen_name(self.names, name, self.path)
+        if chosen in self._metadata:
+            values = self._metadata[chosen].to_numpy()
+        else:
+            events = {code: event for event, code in self.epochs.event_id.items()}
+            values = np.array([events.get(code, str(code)) for code in self.epochs.events[:, 2].tolist()], dtype=str)
+        return np.asarray(values.astype(str) if text else values)
+
+
+def _checked_band(band: object) -> tuple[float, float]:
+    edges = tuple(band) if isinstance(band, Sequence) and not isinstance(band, str) else ()
+    if len(edges) != 2 or not all(isinstance(edge, Real) and not isinstance(edge, bool) for edge in edges):
+        raise InvalidArgumentError(f"band must be two frequencies (low, high) in Hz, got {shown(band)}.")
+    low, high = map(float, edges)
+    if not (0 < low < high and math.isfinite(high)):
+        raise InvalidArgumentError(f"band must have 0 < low < high, in Hz, got ({low:g}, {high:g}).")
+    return low, high
+
+
+def _refuse_band(band: tuple[float, float], rate: float, samples: int) -> None:
+    """Refuse a band that the sampling or the length of the epochs does not allow: both are public."""
+    low, high = band
+    if not high < rate / 2:
+        raise InvalidArgumentError(f"band ends at {high:g} Hz, and {rate:g} samples a second end at {rate / 2:g} Hz.")
+    if samples < rate / low:
+        raise InvalidArgumentError(
+            f"band begins at {low:g} Hz, and epochs of {samples / rate:.4g} s hold no full wave of it. Filter the raw "
+            "recording before cutting it into epochs, or raise it."
+        )
+
+
+def _filtered(signals: FloatArray, rate: float, band: tuple[float, float]) -> FloatArray:
+    """Return epochs band-passed, each channel of each epoch by itself."""
+    mne = optional_module("mne", "eeg", "band=")
+    with np.errstate(all="ignore"):
+        return np.asarray(
+            mne.filter.filter_data(
+                np.ascontiguousarray(signals), rate, *band, method="iir", verbose="error",
+                iir_params={"order": _ORDER, "ftype": "butter", "output": "sos"},
+            )
+        )  # fmt: skip
+
+
+def _refuse_average(epochs: Any, names: Sequence[str]) -> None:
+    """Refuse epochs whose header says that the average of just these channels was subtracted."""
+    for projection in epochs.info["projs"]:
+        averaged = set(projection["data"]["col_names"])
+        if projection["active"] and int(projection["kind"]) == _FIFF_AVERAGE_REFERENCE and averaged <= set(names):
+            raise InvalidDataError(
+                "epochs are in the average reference: their channels add up to 0, and every covariance is singular. "
+                f"Give average_reference=True, for matrices of size {len(names) - 1}, or picks= fewer channels."
+            )
+
+
+__all__ = ["from_epochs"]

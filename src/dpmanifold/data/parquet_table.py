@@ -1,0 +1,211 @@
+"""Parquet: some of its row groups, a batch of rows at a time."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dpmanifold._check import FloatArray
+from dpmanifold.data._files import bad_file
+from dpmanifold.data.entries import Entries, text_entries
+from dpmanifold.data.tables import MOST_COLUMNS, StreamedTable, TableRows
+
+_BATCH = 32_768
+# Numbers of a batch; rows may be long.
+_BATCH_NUMBERS = 2**20
+# What is read of a column at once: without it, whole row groups are held, and they may be of any size.
+_BUFFER = 2**20
+# For each column and row group a footer says where it is; a file that says more than this is no table of records.
+_LONGEST_FOOTER = 2**28
+
+
+class ParquetTable(StreamedTable):
+    """A Parquet file, read by pyarrow in batches of rows. `group_rows` are the numbers of rows of its row groups."""
+
+    suffixes = (".parquet",)
+
+    def __init__(self, path: pathlib.Path) -> None:
+        super().__init__(path)
+        self._refuse_footer()
+        try:
+            with self._open() as file:
+                self._schema = file.schema_arrow
+                found = file.metadata
+                self.group_rows = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
+        except (pa.ArrowException, OSError, ValueError):
+            raise bad_file(path, "it is damaged, incomplete or not Parquet. Write it again.") from None
+        self.names = list(self._schema.names)
+        self._types = {field.name: field.type for field in self._schema}
+        self.refuse_width()
+
+    def rows(
+        self, names: Sequence[str] | None, beside: Sequence[str] = (), groups: Sequence[int] | None = None
+    ) -> Iterator[TableRows]:
+        """Yield rows, of all row groups or of some; a column of lists gives as many numbers as they are long."""
+        names = [self.names[place] for place in self._positions(names)]
+        self._positions(beside)
+        lists = [name for name in names if self.kind(name) == "lists"]
+        if lists and len(names) > 1:
+            raise bad_file(
+                self.path, f"column {lists[0]!r} holds lists, a record each. Choose it alone with columns=, or others."
+            )
+        for name in names:
+            if self.kind(name) not in ("whole", "number", "lists"):
+                raise bad_file(self.path, f"column {name!r} is not numbers. Choose numeric columns with columns=.")
+        for name in beside:
+            if self.kind(name) not in ("whole", "text"):
+                raise bad_file(self.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
+        chosen = range(len(self.group_rows)) if groups is None else groups
+        done = sum(self.group_rows[: chosen[0]]) if len(chosen) else 0
+        for batch in self._batches(list(dict.fromkeys([*names, *beside])), list(chosen)):
+            if lists:
+                values = self._lists(lists[0], batch.column(lists[0]), done)
+            else:
+                values = _numbers([batch.column(name) for name in names], batch.num_rows)
+            done += batch.num_rows
+            yield TableRows(values, [_entries(batch.column(name), self.kind(name)) for name in beside])
+
+    def place(self, row: int) -> str:
+        """Say which row it is."""
+        return f"row {row} (the first is 0)"
+
+    def kind(self, name: str) -> str:
+        """Return in a word what a column holds: "whole", "number", "text", "lists" or "something else"."""
+        return _kind(self._types[name])
+
+    def list_width(self, name: str) -> int:
+        """Return how many numbers the lists of a column hold: by its type, or else by how many there are in all."""
+        found, width = self._types[name], 1
+        while pa.types.is_fixed_size_list(found):
+            width, found = width * found.list_size, found.value_type
+        # A gap counts as one number, so that with few gaps it is a little less than a whole number.
+        return math.ceil(self._per_row(name)) if _is_list(found) else width
+
+    def _per_row(self, name: str) -> float:
+        """Return how many numbers of a column there are in a row, on average."""
+        with self._open() as file:
+            about = file.metadata
+            leaf = [
+                place for place in range(about.num_columns) if about.schema.column(place).path.startswith(f"{name}.")
+            ]
+            groups = range(about.num_row_groups)
+            count = sum(about.row_group(group).column(place).num_values for group in groups for place in leaf)
+        return float(count / max(1, sum(self.group_rows)))
+
+    def _open(self) -> pq.ParquetFile:
+        return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
+
+    def _refuse_footer(self) -> None:
+        """Refuse a footer that would take minutes and gigabytes to unpack."""
+        try:
+            with self.path.open("rb") as stream:
+                stream.seek(-8, 2)
+                length = int.from_bytes(stream.read(4), "little")
+        except OSError:
+            return  # too short; what reads it says so
+        if length > _LONGEST_FOOTER:
+            raise bad_file(
+                self.path,
+                f"what it says of its own columns and row groups takes {length} bytes: it has far more than "
+                f"{MOST_COLUMNS} columns, or is damaged. Write it again with larger row groups, or save .npy.",
+            )
+
+    def _batches(self, names: list[str], groups: list[int]) -> Iterator[Any]:
+        width = sum(self.list_width(name) if self.kind(name) == "lists" else 1 for name in names)
+        size = max(1, min(_BATCH, _BATCH_NUMBERS // max(1, width)))
+        try:
+            with self._open() as file:
+                yield from file.iter_batches(size, row_groups=groups, columns=names, use_threads=False)
+        except (pa.ArrowException, OSError, ValueError):
+            raise bad_file(
+                self.path,
+                f"it is damaged in {self._damaged(names, groups)}. Copy it again, or write it again.",
+            ) from None
+
+    def _damaged(self, names: list[str], groups: list[int]) -> str:
+        """Find the row group that cannot be read."""
+        for group in groups:
+            try:
+                with self._open() as file:
+                    for _ in file.iter_batches(_BATCH, row_groups=[group], columns=names, use_threads=False):
+                        continue
+            except (pa.ArrowException, OSError, ValueError):
+                return f"row group {group} (the first is 0)"
+        return "one of its row groups"
+
+    def _lists(self, name: str, column: Any, done: int) -> FloatArray:
+        """Return lists of numbers, all of one length, as rows; where there is no list, a row of NaN."""
+        there = pc.is_valid(column).to_numpy(zero_copy_only=False) if column.null_count else None
+        found = column if there is None else column.drop_null()
+        count, width = len(found), self.list_width(name)
+        while _is_list(found.type):
+            if not pa.types.is_fixed_size_list(found.type) and len(found):
+                lengths = pc.fill_null(pc.list_value_length(found), -1).to_numpy()
+                other = np.flatnonzero((lengths != lengths[0]) | (lengths < 0))
+                if len(other):
+                    row = int(other[0]) * count // len(found)
+                    raise self._other_length(name, done + (row if there is None else int(np.flatnonzero(there)[row])))
+            found = found.flatten()
+        if len(found) != count * width:
+            raise self._other_length(name, done)
+        values = found.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).reshape(count, width)
+        if there is None:
+            return np.asarray(values)
+        filled = np.full((len(there), width), np.nan)
+        filled[there] = values
+        return filled
+
+    def _other_length(self, name: str, row: int) -> Exception:
+        return bad_file(
+            self.path,
+            f"near {self.place(row)} the lists in column {name!r} are not as long as others. A record has as "
+            "many numbers as every other: repair it, or leave it empty.",
+        )
+
+
+def _kind(found: Any) -> str:
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    if pa.types.is_integer(found):
+        # Unsigned 64-bit numbers may not fit; as ids they would have to be text.
+        return "number" if pa.types.is_uint64(found) else "whole"
+    if pa.types.is_floating(found) or pa.types.is_boolean(found) or pa.types.is_decimal(found):
+        return "number"
+    if _is_list(found):
+        return "lists" if pa.types.is_floating(_innermost(found)) else "something else"
+    return "text" if pa.types.is_string(found) or pa.types.is_large_string(found) else "something else"
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _innermost(kind: Any) -> Any:
+    while _is_list(kind):
+        kind = kind.value_type
+    return kind
+
+
+def _numbers(columns: Sequence[Any], rows: int) -> FloatArray:
+    """Return columns side by side, missing entries as NaN."""
+    values = np.empty((rows, len(columns)))
+    for place, column in enumerate(columns):
+        values[:, place] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _entries(column: Any, kind: str) -> Entries:
+    """Return ids as an array of whole numbers, or text by a dictionary."""
+    if kind == "text":
+        return text_entries(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    numbers = column.cast(pa.int64())
+    return numbers if numbers.null_count else numbers.to_numpy()

@@ -1,0 +1,120 @@
+"""Pieces that read rows: cut into blocks of bounded size, with ids and classes from columns or from beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dpmanifold.data.rows import Places, Rows
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
+from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import Block, Piece
+from dpmanifold.sources.ids import ids_in_rows
+from dpmanifold.stats.inputs import is_each_record
+
+# Numbers in the records of a block (2 MiB of them), and the fewest records.
+_BLOCK, _FEWEST = 262_144, 64
+# Blocks that make a piece of what lies in memory, or is read at any place.
+_BLOCKS_OF_PIECE = 16
+
+
+def rows_of_block(space: Manifold) -> int:
+    """Return how many records make a block.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import SPD
+    >>> rows_of_block(SPD(3)), rows_of_block(SPD(500))
+    (29127, 64)
+    """
+    return max(_FEWEST, _BLOCK // math.prod(space.shape))
+
+
+def spans(rows: int, space: Manifold, whole: int = 1) -> list[tuple[int, int]]:
+    """Return where pieces begin and end: whole chunks of so many rows, and one that is empty where there are no rows.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import SPD
+    >>> spans(700_000, SPD(3), 300_000), spans(0, SPD(3))
+    ([(0, 300000), (300000, 600000), (600000, 700000)], [(0, 0)])
+    """
+    step = whole * max(1, _BLOCKS_OF_PIECE * rows_of_block(space) // whole)
+    return [(start, min(start + step, rows)) for start in range(0, max(1, rows), step)]
+
+
+def asked_for(given: object, rows: int | None, name: str) -> tuple[str | None, Any]:
+    """Return what was given as units or labels: the name of a column, or ids that are cut by rows, or neither."""
+    if given is None or is_each_record(given):
+        return None, None
+    if isinstance(given, str):
+        return given, None
+    return None, ids_in_rows(given, rows, name)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Ids and classes that are no columns, cut by slices of rows: one per record of a source, or of a piece."""
+
+    units: Any = None
+    labels: Any = None
+
+    def cut(self, start: int, stop: int) -> Beside:
+        """Return those of some records."""
+        return Beside(*(None if ids is None else ids[start:stop] for ids in (self.units, self.labels)))
+
+    def refuse_other_length(self, rows: int, more: bool = False) -> None:
+        """Refuse ids that are more or fewer than the records; `more` says that there may be more records than these."""
+        for name, ids in (("units", self.units), ("labels", self.labels)):
+            if ids is not None and tuple(ids.shape) != (rows,):
+                wanted = f"more than {ids.shape[0]} records" if more else f"{rows} records"
+                raise InvalidArgumentError(f"{name} must have one id per record: there are {wanted}, got {ids.shape}.")
+
+
+class RowsPiece(Piece):
+    """A piece that reads rows, some at a time as they come, and cuts them into blocks.
+
+    Parameters
+    ----------
+    name : where it is, for the curator
+    places : how rows become blocks
+    beside : ids and classes of its records, where they are no columns
+    start : which record of the source is its first; None where that is not known
+    rows : how many it has, where that is known
+    """
+
+    def __init__(
+        self, name: str, places: Places, beside: Beside, start: int | None = 0, rows: int | None = None
+    ) -> None:
+        self.name, self.places, self.beside, self.start, self.rows = name, places, beside, start, rows
+
+    def cut(self, parts: Iterable[Rows], beside: Beside | None = None) -> Iterator[Block]:
+        """Yield blocks of bounded size of what is read; `beside` are ids and classes that were read with it."""
+        ids = self.beside if beside is None else beside
+        done, step = 0, rows_of_block(self.places.reading.space)
+        for part in parts:
+            for start in range(0, len(part), step):
+                rows = part.cut(start, min(start + step, len(part)))
+                here = ids.cut(done, done + len(rows))
+                here.refuse_other_length(len(rows), more=True)
+                self._refuse_missing(rows, done)
+                yield self.places.block(rows, self.start == 0 and done == 0, here.units, here.labels)
+                done += len(rows)
+        if self.rows is not None and done != self.rows:
+            raise SourceChangedError(f"{self.name} has another number of records than was said. Open it again.")
+        ids.refuse_other_length(done)
+
+    def _refuse_missing(self, rows: Rows, done: int) -> None:
+        for place in (self.places.units, self.places.labels):
+            row = None if place is None else rows.missing(place)
+            if place is not None and row is not None:
+                where = "" if self.start is None else f"row {self.start + done + row} (the first is 0) of "
+                raise InvalidDataError(
+                    f"{where}{self.name} has nothing in column {rows.columns[place].name!r}, and a record belongs to "
+                    "somebody. Fill it in, or drop the record."
+                )
+
+
+__all__ = ["Beside", "RowsPiece", "asked_for", "rows_of_block", "spans"]

@@ -1,0 +1,145 @@
+"""Data frames of polars as records, also lazy ones. polars is never imported: who has a frame has imported it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.data.choosing import places_of
+from dpmanifold.data.pieces import Beside, asked_for, rows_of_block
+from dpmanifold.data.rows import Column, Places, Rows
+from dpmanifold.data.steady import SteadyPiece
+from dpmanifold.data.tables_in_memory import TableInMemory, TableSource, Wanted
+from dpmanifold.errors import InvalidDataError
+from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import Block, Piece, is_a
+
+_LAZY = "the LazyFrame"
+
+
+class PolarsRows(Rows):
+    """Rows of a frame.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+    """
+
+    def __init__(self, frame: Any, columns: Sequence[Column] | None = None) -> None:
+        self.frame = frame
+        self.columns = columns or polars_columns(frame.schema)
+
+    def __len__(self) -> int:
+        return int(self.frame.height)
+
+    def cut(self, start: int, stop: int) -> PolarsRows:
+        """Return a view."""
+        return PolarsRows(self.frame.slice(start, stop - start), self.columns)
+
+    def numbers(self, places: Sequence[int]) -> FloatArray:
+        """Return the columns side by side."""
+        widths = [self.columns[place].width for place in places]
+        values, start = np.empty((len(self), sum(widths))), 0
+        number = sys.modules["polars"].Float64
+        for place, width in zip(places, widths, strict=True):
+            column = self.frame.to_series(place)
+            column = column.cast(number) if width == 1 else column
+            values[:, start : start + width] = column.to_numpy().reshape(-1, width)
+            start += width
+        return values
+
+    def entries(self, place: int) -> Array:
+        """Return the column's values."""
+        return np.asarray(self.frame.to_series(place).to_numpy())
+
+    def missing(self, place: int) -> int | None:
+        """Count gaps, and look for the first if there are any."""
+        column = self.frame.to_series(place)
+        return int(np.argmax(column.is_null().to_numpy())) if column.null_count() else None
+
+
+def polars_columns(schema: Any) -> list[Column]:
+    """Return what is known of the columns of a schema."""
+    return [_column(name, kind) for name, kind in schema.items()]
+
+
+def _column(name: str, kind: Any) -> Column:
+    word = kind.base_type().__name__
+    if word == "Array" and len(kind.shape) == 1 and kind.inner.is_numeric():
+        return Column(name, "number", kind.shape[0])
+    if kind.is_numeric():
+        return Column(name, "whole" if kind.is_integer() else "number")
+    kinds = {"Boolean": "truth", "String": "text", "Categorical": "text", "Enum": "text", "Object": "object"}
+    return Column(name, kinds.get(word, "something else"))
+
+
+class LazyTable(TableSource):
+    """A query of polars: computed again for each pass over the records, a batch at a time.
+
+    Parameters
+    ----------
+    frame : polars.LazyFrame
+    wanted : which columns are the records
+    """
+
+    def __init__(self, frame: Any, wanted: Wanted = Wanted()) -> None:  # noqa: B008
+        self._frame, self._wanted = frame, wanted
+
+    @property
+    def rows(self) -> None:
+        """Not known."""
+        return None
+
+    def wanting(self, wanted: Wanted) -> LazyTable:
+        """Return the same query with a choice of columns."""
+        return LazyTable(self._frame, wanted)
+
+    def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
+        """Return the query as one piece: polars itself works on it with several threads."""
+        (unit, ids), (label, classes) = asked_for(units, None, "units"), asked_for(labels, None, "labels")
+        try:
+            schema = self._frame.collect_schema()
+        except Exception:
+            # Whatever a query raises; its message may quote data.
+            raise InvalidDataError(f"{_LAZY} cannot be computed. Try frame.collect_schema().") from None
+        columns = polars_columns(schema)
+        places = places_of(self._wanted.reading(space, unit, label), columns, _LAZY)
+        return [LazyPiece(self._frame, places, Beside(ids, classes))]
+
+
+class LazyPiece(SteadyPiece):
+    """All of a query."""
+
+    def __init__(self, frame: Any, places: Places, beside: Beside) -> None:
+        super().__init__(_LAZY, places, beside)
+        self._frame = frame
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks of its rows."""
+        return self.cut(self._parts())
+
+    def _parts(self) -> Iterator[Rows]:
+        """Yield the batches in their order; polars of before 1.34 computes all of it at once."""
+        try:
+            if not hasattr(self._frame, "collect_batches"):
+                yield PolarsRows(self._frame.collect())
+                return
+            size = rows_of_block(self.places.reading.space)
+            for batch in self._frame.collect_batches(chunk_size=size, maintain_order=True):
+                yield PolarsRows(batch)
+        except sys.modules["polars"].exceptions.PolarsError:
+            raise InvalidDataError(f"{_LAZY} cannot be computed. Try frame.collect().") from None
+
+
+def polars_source(X: object) -> TableInMemory | LazyTable | None:
+    """Return a frame of polars as a source, and None of everything else."""
+    if is_a(X, "polars", "LazyFrame"):
+        return LazyTable(X)
+    return TableInMemory(PolarsRows(X), "the DataFrame") if is_a(X, "polars", "DataFrame") else None
+
+
+__all__ = ["PolarsRows", "polars_source"]

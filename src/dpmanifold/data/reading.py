@@ -1,0 +1,60 @@
+"""How the rows of a table or an array become records of a space, block by block.
+
+Every record is read by itself. Whether columns look like another order, or a latitude like a longitude, shows in many
+rows together: that is looked at in a source's first block alone, so that what else is in a block never matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpmanifold._check import Array
+from dpmanifold.data.coordinates import from_coordinates
+from dpmanifold.data.readers import rows_for
+from dpmanifold.data.tables import Table
+from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.layouts import records_from
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows become records: the words of :func:`load_array`, None where they were left out.
+
+    Parameters
+    ----------
+    space : which the records are of
+    columns : names or patterns of the columns that are numbers of a record, of tables
+    order, coordinates : how they are written
+    units, labels : the columns of ids and of classes, where they are columns
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import SPD
+    >>> Reading(SPD(2)).records(np.array([[2.0, 0.5, 1.0]])).tolist()
+    [[[2.0, 0.5], [0.5, 1.0]]]
+    """
+
+    space: Manifold
+    columns: str | Sequence[str] | None = None
+    order: str | None = None
+    coordinates: str | None = None
+    units: str | None = None
+    labels: str | None = None
+
+    def records(self, rows: Table | Array, look: bool = False) -> Array:
+        """Return records (m, *shape of one) of a table or an array that holds a block of them.
+
+        `look` asks whether most of them seem to be written in another way than was said, and refuses them.
+        """
+        values, coordinates = rows, self.coordinates
+        if isinstance(rows, Table):
+            columns = [self.columns] if isinstance(self.columns, str) else self.columns
+            values, coordinates = rows_for(type(self.space), rows, columns, coordinates)
+        if coordinates is not None:
+            values = from_coordinates(values, coordinates, look=look)
+        return records_from(self.space, values, self.order, look)
+
+
+__all__ = ["Reading"]

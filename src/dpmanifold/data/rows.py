@@ -1,0 +1,112 @@
+"""Rows of records that lie in memory for a moment: of an array, a data frame, a batch of a query."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dpmanifold._check import Array
+from dpmanifold.data.reading import Reading
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.sources import Block
+
+NUMBERS = ("whole", "number")
+"""Kinds of columns that are numbers of records without being asked for."""
+
+
+class Column(NamedTuple):
+    """What is known of a column before it is read.
+
+    Attributes
+    ----------
+    name : for messages and choices
+    kind : "whole", "number", "complex", "truth", "text", "object" (anything, entry by entry) or "something else"
+    width : how many numbers each entry has, in columns of lists of one length
+    """
+
+    name: str
+    kind: str
+    width: int = 1
+
+
+class Rows(ABC):
+    """Some rows of records."""
+
+    columns: Sequence[Column] = ()
+    """All columns in their order; none where the rows are an array's."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+
+    @abstractmethod
+    def cut(self, start: int, stop: int) -> Rows:
+        """Return some of the rows."""
+
+    @abstractmethod
+    def numbers(self, places: Sequence[int]) -> Array:
+        """Return the columns at these places, (m, numbers in them), gaps as NaN; of an array all there is."""
+
+    @abstractmethod
+    def entries(self, place: int) -> Array:
+        """Return one column (m,) of ids or labels."""
+
+    @abstractmethod
+    def missing(self, place: int) -> int | None:
+        """Return the first row that has nothing in a column of ids or labels, or None."""
+
+
+class ArrayRows(Rows):
+    """Rows of an array; ids and classes stand beside it."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def cut(self, start: int, stop: int) -> ArrayRows:
+        """Return a view."""
+        return ArrayRows(self.array[start:stop])
+
+    def numbers(self, places: Sequence[int]) -> Array:
+        """Return the array."""
+        return self.array
+
+    def entries(self, place: int) -> Array:
+        """Refuse: there are no columns."""
+        raise InvalidArgumentError("an array has no columns of ids. Give one id per record in an array.")
+
+    def missing(self, place: int) -> int | None:
+        """Return None: there are no columns."""
+        return None
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the columns are that make a block of rows.
+
+    Parameters
+    ----------
+    reading : how their numbers become records
+    numbers : of the columns that are numbers of a record, in their order; none where rows are an array's
+    units, labels : of the columns of ids and classes, where they are columns
+    """
+
+    reading: Reading
+    numbers: tuple[int, ...] = ()
+    units: int | None = None
+    labels: int | None = None
+
+    def block(self, rows: Rows, look: bool = False, units: Array | None = None, labels: Array | None = None) -> Block:
+        """Return rows as a block; `units` and `labels` are those that stand beside them."""
+        return Block(
+            self.reading.records(rows.numbers(self.numbers), look),
+            units if self.units is None else rows.entries(self.units),
+            labels if self.labels is None else rows.entries(self.labels),
+        )
+
+
+__all__ = ["NUMBERS", "ArrayRows", "Column", "Places", "Rows"]

@@ -1,0 +1,60 @@
+"""What is computed anew each time it is read, a query or a function's blocks, must give the same records again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import Array
+from dpmanifold.data.pieces import Beside, RowsPiece
+from dpmanifold.data.rows import Places, Rows
+from dpmanifold.errors import SourceChangedError
+from dpmanifold.sources import Block
+
+_WORDS = np.uint64
+
+
+class SteadyPiece(RowsPiece):
+    """A piece that remembers what it read first: how many records, and their numbers added up.
+
+    Later passes must give the same ones, or the statistic is none of any data. The sum is of the numbers' bits, modulo
+    2^64, and does not depend on the order; it tells by all odds where records were changed, and is no proof.
+    """
+
+    def __init__(
+        self, name: str, places: Places, beside: Beside, start: int | None = 0, rows: int | None = None
+    ) -> None:
+        super().__init__(name, places, beside, start, rows)
+        self._seen: tuple[int, int] | None = None
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def cut(self, parts: Iterable[Rows], beside: Beside | None = None) -> Iterator[Block]:
+        """Yield blocks, and refuse to end where they were others before."""
+        count, total = 0, 0
+        for block in super().cut(parts, beside):
+            count, total = count + len(block.records), (total + _sum_of_bits(block.records)) % 2**64
+            yield block
+        with self._lock:
+            before, self._seen = self._seen, (count, total)
+        if before not in (None, (count, total)):
+            raise SourceChangedError(
+                f"{self.name} gave other records than when it was read before. Take a copy of what it reads, or make "
+                "it give the same ones each time: no sampling, no live tables."
+            )
+
+
+def _sum_of_bits(records: Array) -> int:
+    """Return the sum of the records' words, modulo 2^64."""
+    return int(np.ascontiguousarray(records).view(_WORDS).sum(dtype=_WORDS))
+
+
+__all__ = ["SteadyPiece"]

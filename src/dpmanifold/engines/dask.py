@@ -1,0 +1,362 @@
+"""Work on the workers of a Dask cluster.
+
+Workers read pieces and hold points; the driver, which is the process of the caller, merges, spends, draws and writes.
+Tasks are called dpmanifold, a random word and a number, and travel sealed. Few are under way at a time, so that the
+driver holds few results. A worker that is lost takes nothing with it: what it held is computed again from its pieces,
+to the same bits (Dask remembers how).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import importlib.util
+import itertools
+import queue
+import secrets
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from dpmanifold._check import positive_int, shown
+from dpmanifold._extras import optional_module
+from dpmanifold._version import __version__
+from dpmanifold.engines.base import Engine, Held
+from dpmanifold.engines.remote import checked, run, unsealed
+from dpmanifold.engines.sameness import Sameness
+from dpmanifold.engines.sealed import Sealed
+from dpmanifold.errors import ClusterError, InvalidArgumentError
+from dpmanifold.progress import bar
+
+T = TypeVar("T")
+
+# Tasks under way for each one that runs: the next ones wait on the worker while a result travels.
+_AHEAD = 3
+
+# A larger task is sent once for a pass and handed from worker to worker, rather than along with each of its items.
+_LARGE = 2**16
+
+# The part of a worker's memory that held points may take.
+_SHARE = 4
+
+# Settings of workers on this machine: held points are not spilled to disk, and nothing is served to browsers.
+_LOCAL = {
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.http.routes": [],
+    "distributed.scheduler.http.routes": [],
+}
+
+# How often, in seconds, the driver looks whether there are workers at all.
+_LOOK = 1.0
+
+# Clients whose workers were asked whether they have dpmanifold.
+_ABLE: weakref.WeakSet[Any] = weakref.WeakSet()
+
+# One at a time: the threshold of Dask's warning about large graphs is a setting of the whole process.
+_SETTINGS = threading.Lock()
+
+
+def _distributed() -> Any:
+    return optional_module("distributed", "dask", "work on a cluster")
+
+
+class DaskEngine(Engine):
+    """The workers of a Dask cluster.
+
+    Workers, the scheduler and this process need the same versions of dpmanifold and numpy, and processors that round
+    alike; a worker whose bits would differ is refused. The files of a source are read by the workers: their paths
+    mean the same there.
+
+    Parameters
+    ----------
+    client : a `distributed.Client`, which stays open
+    patience : seconds to wait where there is no worker at all
+
+    Examples
+    --------
+    >>> with DaskEngine.local(1) as engine:
+    ...     sorted(engine.map(lambda item: item**2, [1, 2, 3]))
+    [1, 4, 9]
+    """
+
+    def __init__(self, client: Any, patience: float = 60.0) -> None:
+        if getattr(client, "asynchronous", None) is not False:
+            raise InvalidArgumentError(
+                f"client must be a distributed.Client that is not asynchronous, got {shown(client)}."
+            )
+        self._client, self._patience = client, float(patience)
+        self._closing = contextlib.ExitStack()
+        self._look()
+
+    @classmethod
+    def local(cls, workers: int) -> DaskEngine:
+        """Start workers on this machine, each a process with one thread; use it in a `with` block.
+
+        They listen on this machine alone (by TLS where the package cryptography is installed, so that other users of
+        the machine cannot speak to them), write no data to disk and serve no pages. In a script, start them under
+        `if __name__ == "__main__":`, as workers import it.
+
+        Parameters
+        ----------
+        workers : how many processes
+        """
+        workers = positive_int(workers, "workers")
+        distributed, dask = _distributed(), optional_module("dask", "dask", "work on a cluster")
+        with contextlib.ExitStack() as closing, dask.config.set(_LOCAL):  # settings reach workers when they start
+            cluster = closing.enter_context(
+                distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    security=True if importlib.util.find_spec("cryptography") else None,
+                    dashboard_address=None,
+                    scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                )
+            )
+            engine = cls(closing.enter_context(distributed.Client(cluster, set_as_default=False)))
+            engine._closing = closing.pop_all()
+        return engine
+
+    @classmethod
+    def connect(cls, address: str, security: Any = None, timeout: float = 10.0) -> DaskEngine:
+        """Connect to a scheduler; use it in a `with` block, which closes the connection.
+
+        Parameters
+        ----------
+        address : where the scheduler is, as "tcp://host:8786" or "tls://host:8786"
+        security : a `distributed.Security` for TLS; else what Dask's settings say
+        timeout : seconds to wait for an answer
+        """
+        distributed = _distributed()
+        known = distributed.Security() if security is None else security
+        if str(address).startswith("tls") and not known.get_connection_args("client").get("ssl_context"):
+            raise InvalidArgumentError(
+                "security must be a distributed.Security with certificates for an address that starts with tls, unless "
+                f"Dask's settings name them; got {shown(security)}."
+            )
+        try:
+            client = distributed.Client(address, security=security, timeout=timeout, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            raise ClusterError(
+                f"no Dask scheduler answers at {shown(address)} within {timeout:g} s ({type(error).__name__}). Check "
+                "the address, and that `dask scheduler` runs there and can be reached from here."
+            ) from None
+        engine = cls(client)
+        engine._closing.enter_context(client)
+        return engine
+
+    def __enter__(self) -> DaskEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what this engine started: its workers, its client; not a client that was given."""
+        self._closing.close()
+
+    def __repr__(self) -> str:
+        return f"DaskEngine(workers={self.workers})"
+
+    def map(self, task: Callable[[Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
+        """Yield results as they come; whatever else was submitted is let go where the iteration ends."""
+        with bar(what, len(items)) as advance:
+            work = self._pass(task)
+            for outcome in self._finished(work.started(items)):
+                advance(1)
+                yield outcome.result()
+
+    def keep(self, task: Callable[[Any], Any], items: Sequence[Any], what: str = "reading") -> list[Held]:
+        """Run a task on each item and leave the results on the workers: what is held is their futures."""
+        held: list[Held] = []
+
+        def kept() -> Iterator[Any]:
+            for future in work.started(items):
+                held.append(Held(future))
+                yield work.submitted(checked, future)
+
+        with bar(what, len(items)) as advance:
+            work = self._pass(task)
+            for outcome in self._finished(kept()):
+                advance(1)
+                outcome.result()
+        return held
+
+    def _pass(self, task: Callable[[Any], Any]) -> _Pass:
+        self._look()
+        if self._client not in _ABLE:
+            # Asked without anything of ours: a worker that cannot read a task breaks down.
+            asked = _Calls(self._client)
+            there = asked.submitted(bool, asked.submitted(importlib.util.find_spec, "dpmanifold"))
+            if not next(self._finished(iter([there]))):
+                raise _absent()
+            _ABLE.add(self._client)
+        return _Pass(self._client, task)
+
+    def _finished(self, futures: Iterator[Any]) -> Iterator[Any]:
+        """Yield the results of tasks in the order in which they end; a task is submitted by taking it."""
+        ended: queue.SimpleQueue[_End] = queue.SimpleQueue()
+        running: set[Any] = set()
+
+        async def fetch(future: Any) -> None:
+            try:
+                ended.put(_End(future, await self._client.gather(future, asynchronous=True), None))
+            except BaseException as error:  # where the client is closed too; a task itself raises nothing
+                ended.put(_End(future, None, error))
+
+        def start() -> None:
+            try:
+                for future in itertools.islice(futures, max(0, _AHEAD * self.workers - len(running))):
+                    running.add(future)
+                    self._client.loop.add_callback(fetch, future)
+            except Exception:
+                self._look()  # where the client was closed meanwhile, that is what happened
+                raise
+
+        try:
+            start()
+            while running:
+                end = self._next(ended)
+                running.remove(end.future)
+                end.future.release()
+                if end.error is not None:
+                    raise _understood(end.error) from None
+                yield end.outcome
+                start()
+        finally:
+            for future in running:
+                future.release()
+
+    def _next(self, ended: queue.SimpleQueue[_End]) -> _End:
+        """Wait for a task to end, as long as there are workers."""
+        last = time.monotonic()
+        while True:
+            try:
+                return ended.get(timeout=_LOOK)
+            except queue.Empty:
+                pass
+            if self._look():
+                last = time.monotonic()
+            elif time.monotonic() - last >= self._patience:
+                raise ClusterError(
+                    f"the Dask cluster has had no worker for {self._patience:g} s. Start some: `dask worker ADDRESS`."
+                )
+
+    def _look(self) -> int:
+        """Note how many workers there are now, and how much they hold; return how many tasks can run at a time."""
+        if self._client.status != "running":
+            raise ClusterError(f"the client of the Dask cluster is {self._client.status}: the work cannot be finished.")
+        try:
+            found = _workers_of(self._client)
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"the Dask scheduler does not answer any more ({type(error).__name__}).") from None
+        slots = sum(int(worker["nthreads"]) for worker in found)
+        self.workers = max(1, slots)
+        self.room = sum((worker["memory_limit"] or _SHARE * Engine.room) // _SHARE for worker in found)
+        return slots
+
+
+class _End(NamedTuple):
+    """How a task ended: with an outcome, or without one where the cluster failed."""
+
+    future: Any
+    outcome: Any
+    error: BaseException | None
+
+
+class _Calls:
+    """Calls on their way to the workers, by names that say nothing."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._word, self._numbers = client, secrets.token_hex(16), itertools.count()
+
+    def submitted(self, function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+        """Send one call; return its future."""
+        name = f"dpmanifold-{self._word}-{next(self._numbers)}"
+        with _large_graphs():
+            return self._client.submit(function, *arguments, key=name, pure=False, **settings)
+
+
+class _Pass(_Calls):
+    """One task on its way to many items, with what all of them share."""
+
+    def __init__(self, client: Any, task: Callable[[Any], Any]) -> None:
+        super().__init__(client)
+        self._same = Sameness.here()
+        sealed = Sealed.of(task)
+        # A task rather than Dask's scatter: what was scattered is lost with the workers that have it.
+        large = len(sealed.content) > _LARGE
+        self._task = self.submitted(unsealed, self._same, sealed) if large else sealed
+
+    def started(self, items: Sequence[Any]) -> Iterator[Any]:
+        """Yield the futures of items, in their order; each is submitted when it is taken."""
+        if not any(hasattr(item, "delayed") for item in items):
+            yield from (self.submitted(run, self._same, self._task, self._sent(item)) for item in items)
+            return
+        # Partitions of a collection may share what they are made of: one graph of all of them makes it once. A task
+        # goes before further partitions, which are let go as soon as it has read them.
+        with _large_graphs():
+            partitions = self._client.compute([item.delayed() for item in items])
+        futures = deque(
+            self.submitted(run, self._same, self._task, Sealed.of(item.without_graph()), partition, priority=1)
+            for item, partition in zip(items, partitions, strict=True)
+        )
+        del partitions
+        while futures:
+            yield futures.popleft()
+
+    @staticmethod
+    def _sent(item: Any) -> Any:
+        """Return what stands for an item in a call: a future where it is held by workers."""
+        if isinstance(item, Held):
+            return item.value if isinstance(item.value, _distributed().Future) else Sealed.of(item.value)
+        return Sealed.of(item)
+
+
+def _workers_of(client: Any) -> list[dict[str, Any]]:
+    """Return what the scheduler says about each worker."""
+    try:
+        found = client.scheduler_info(n_workers=-1)
+    except TypeError:  # older versions name all of them without being asked
+        found = client.scheduler_info()
+    return list(found["workers"].values())
+
+
+def _understood(error: BaseException) -> BaseException:
+    """Return what to raise where the cluster failed: an error that says what to do, or that of a collection's graph."""
+    if isinstance(error, _distributed().KilledWorker):
+        return ClusterError(
+            "workers were lost again and again while they worked on the same piece; most often they run out of memory. "
+            "Give them more, or fewer threads each, or cut the source into smaller pieces; and see that each has the "
+            "packages of this process."
+        )
+    if isinstance(error, asyncio.CancelledError | concurrent.futures.CancelledError):
+        return ClusterError("the Dask cluster let go of unfinished work: its client was closed, or it was restarted.")
+    ours = isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "dpmanifold"
+    if ours or "deserialization of the task graph" in str(error):
+        return _absent()
+    return error
+
+
+def _absent() -> ClusterError:
+    return ClusterError(
+        "the scheduler or a worker of the Dask cluster cannot read tasks of dpmanifold. Install dpmanifold "
+        f"{__version__} and the other packages of this process there."
+    )
+
+
+@contextlib.contextmanager
+def _large_graphs() -> Iterator[None]:
+    """Let calls carry what they need: Dask warns of more than 10 MB, and would have it scattered."""
+    dask = optional_module("dask", "dask", "work on a cluster")
+    with _SETTINGS, dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+        yield
+
+
+__all__ = ["DaskEngine"]

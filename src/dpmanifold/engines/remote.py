@@ -1,0 +1,82 @@
+"""What a worker runs. Nothing here raises, warns or logs: whatever happens is an outcome, for the driver alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dpmanifold.engines.sameness import Sameness
+from dpmanifold.engines.sealed import Outcome, Sealed
+from dpmanifold.linalg import backend
+from dpmanifold.linalg.native.limits import one_thread_each
+from dpmanifold.progress import quietly
+
+
+class Computed:
+    """A piece of a Dask collection together with its partition, which was computed by other tasks.
+
+    Everything but its blocks is the piece's own.
+    """
+
+    def __init__(self, piece: Any, partition: Any) -> None:
+        self._piece, self._partition = piece, partition
+
+    def blocks(self) -> Iterator[Any]:
+        """Yield the records of the partition, a block at a time."""
+        return iter(self._piece.blocks_of(self._partition))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._piece, name)
+
+    def __repr__(self) -> str:
+        return "Computed()"
+
+
+def run(same: Sameness, task: Sealed | Outcome, item: Sealed | Outcome, *partition: Any) -> Outcome:
+    """Run a task on an item, one slot of the worker for it, with the driver's backend.
+
+    Parameters
+    ----------
+    same : the driver's
+    task : a function; an outcome where it was sent before (see :func:`unsealed`)
+    item : what it is run on; an outcome where an earlier task made it and it was held
+    partition : what a Dask collection computed for this item
+
+    Examples
+    --------
+    >>> run(Sameness.here(), Sealed.of(len), Sealed.of("four")).result()
+    4
+    """
+    for part in (task, item):
+        if isinstance(part, Outcome) and part.failure is not None:
+            return Outcome(failure=part.failure)
+    try:
+        same.demand()
+        with one_thread_each(), backend(same.level), np.errstate(all="ignore"), quietly():
+            function, thing = _content(task), _content(item)
+            return Outcome(function(Computed(thing, *partition) if partition else thing))
+    except BaseException as error:
+        return Outcome.of(error)
+
+
+def unsealed(same: Sameness, task: Sealed) -> Outcome:
+    """Open a task once, for all items that come to a worker."""
+    try:
+        same.demand()
+        return Outcome(task.opened())
+    except BaseException as error:
+        return Outcome.of(error)
+
+
+def checked(kept: Outcome) -> Outcome:
+    """Say whether a result that stays on the worker is there: the failure without the result."""
+    return Outcome(failure=kept.failure)
+
+
+def _content(thing: Sealed | Outcome) -> Any:
+    return thing.opened() if isinstance(thing, Sealed) else thing.value
+
+
+__all__ = ["checked", "run", "unsealed"]

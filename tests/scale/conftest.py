@@ -1,0 +1,22 @@
+"""A cluster of this machine, started once for everything that needs one."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Two workers in processes of their own."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    ) as started:
+        yield started
+
+
+@pytest.fixture
+def client(cluster):
+    """An active client, as a user has one."""
+    import distributed
+
+    with distributed.Client(cluster) as connected:
+        yield connected
