@@ -273,7 +273,10 @@ def test_a_cluster_that_runs_is_used_by_its_address(stored, invoke):
     distributed = pytest.importorskip("distributed")
     words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--out"]
     invoke(*words, "alone.json")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as here:
+    quiet = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, scheduler_kwargs=quiet
+    ) as here:
         invoke(*words, "helped.json", "--dask", here.scheduler_address)
         assert here.workers  # it is somebody else's, and goes on
     assert released("alone.json") == released("helped.json")
