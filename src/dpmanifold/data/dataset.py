@@ -236,6 +236,9 @@ class Dataset(Source):
 
     def _is_text(self, name: str) -> bool:
         """Return whether ids must be text: CSV has no other, and files must agree."""
+        for part in self._parts:
+            if part.groups is not None and _column(part, name).kind not in ("whole", "text"):
+                raise bad_file(part.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
         kinds = {"text" if part.groups is None else _column(part, name).kind for part in self._parts}
         mixed = next((part for part in self._parts if part.groups is None), None)
         if len(kinds) > 1 and mixed is None:
