@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import FloatArray
+from dpmanifold.data.entries import Entries
 from dpmanifold.data.rows import Column, Rows
 from dpmanifold.data.tables_in_memory import TableInMemory
 from dpmanifold.errors import InvalidArgumentError
@@ -58,15 +59,42 @@ class ArrowRows(Rows):
             start += width
         return values
 
-    def entries(self, place: int) -> Array:
-        """Return the column's values; of a dictionary, what its rows mean."""
-        return np.asarray(self.table.column(place).to_numpy())
+    def entries(self, place: int) -> Entries:
+        """Return whole numbers as they are, and text by the words that occur."""
+        column = self.table.column(place)
+        return words_of(column) if self.columns[place].kind == "text" else np.asarray(_decoded(column).to_numpy())
 
     def missing(self, place: int) -> int | None:
         """Count gaps, and look for the first if there are any."""
         column = self.table.column(place)
         gaps = column.is_null().to_numpy() if column.null_count else np.zeros(0, dtype=bool)
         return int(np.argmax(gaps)) if gaps.any() else None
+
+
+def words_of(column: Any) -> Any:
+    """Return text as a `pyarrow.DictionaryArray`, whose words all occur: nobody is counted who has no record.
+
+    Parameters
+    ----------
+    column : a pyarrow array of text, by a dictionary or not
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> words_of(pyarrow.array(["b", "a", "b"])[:1]).dictionary.to_pylist()
+    ['b']
+    """
+    import pyarrow
+
+    found = _decoded(column).cast(pyarrow.large_string()).dictionary_encode()
+    return found.combine_chunks() if isinstance(found, pyarrow.ChunkedArray) else found
+
+
+def _decoded(column: Any) -> Any:
+    """Return the entries themselves, where they come by a dictionary."""
+    from pyarrow import types
+
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
 def _numbers(column: Any, width: int) -> FloatArray:
@@ -97,7 +125,7 @@ def _column(name: str, kind: Any) -> Column:
     if types.is_fixed_size_list(kind) and _kind(kind.value_type) in ("whole", "number"):
         return Column(name, "number", kind.list_size)
     if types.is_dictionary(kind):
-        return Column(name, "object")
+        return Column(name, "text" if _kind(kind.value_type) == "text" else "object")
     return Column(name, _kind(kind))
 
 
@@ -124,4 +152,4 @@ def arrow_source(X: object) -> TableInMemory | None:
     return TableInMemory(ArrowRows(X), "the Table") if is_a(X, "pyarrow", "Table", "RecordBatch") else None
 
 
-__all__ = ["ArrowRows", "arrow_columns", "arrow_source"]
+__all__ = ["ArrowRows", "arrow_columns", "arrow_source", "words_of"]

@@ -126,7 +126,7 @@ def _try_out(reading: Reading, chosen: Sequence[Column], columns: Sequence[Colum
     """Refuse columns that are no records of the space, before any are read, and say which were not numbers."""
     kind = np.complex128 if all(column.kind == "complex" for column in chosen) else np.float64
     try:
-        reading.records(np.empty((0, sum(column.width for column in chosen)), dtype=kind))
+        reading.try_out((sum(column.width for column in chosen),), kind)
     except InvalidDataError as problem:
         left = [column.name for column in columns if column.kind not in (*NUMBERS, "complex")]
         which = f" Taken from {where} were the columns {listed(column.name for column in chosen)}"

@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array
+from dpmanifold.data.arrow_tables import words_of
+from dpmanifold.data.entries import Entries
 from dpmanifold.data.rows import Column, Rows
 from dpmanifold.data.tables_in_memory import TableInMemory
-from dpmanifold.sources import is_a
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import Piece, is_a
+from dpmanifold.stats.inputs import is_each_record
 
 _KINDS = {"i": "whole", "u": "whole", "f": "number", "c": "complex", "b": "truth", "O": "object"}
 
@@ -44,9 +49,14 @@ class PandasRows(Rows):
             values[:, i] = column.to_numpy() if plain else column.to_numpy(dtype=np.float64, na_value=np.nan)
         return values
 
-    def entries(self, place: int) -> Array:
-        """Return the column's values; of a categorical one, the categories of its rows."""
-        return np.asarray(self.frame.iloc[:, place])
+    def entries(self, place: int) -> Entries:
+        """Return text by the words that occur, and everything else as it is."""
+        column = self.frame.iloc[:, place]
+        if self.columns[place].kind != "text":
+            return np.asarray(column)
+        import pyarrow
+
+        return words_of(pyarrow.array(column, from_pandas=True))
 
     def missing(self, place: int) -> int | None:
         """Ask pandas."""
@@ -64,7 +74,7 @@ def _kind(dtype: Any) -> str:
     if isinstance(dtype, np.dtype):
         return _KINDS.get(dtype.kind, "something else")
     if hasattr(dtype, "categories"):
-        return "object"
+        return "text" if _kind(dtype.categories.dtype) == "text" else "object"
     arrow = str(getattr(dtype, "pyarrow_dtype", ""))
     if arrow.startswith("decimal"):
         return "number"
@@ -73,9 +83,25 @@ def _kind(dtype: Any) -> str:
     return "text" if dtype.type is str else _KINDS.get(dtype.kind.replace("O", ""), "something else")
 
 
+class PandasTable(TableInMemory):
+    """A frame."""
+
+    def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
+        """Return its pieces; names of several levels can be left alone, but not asked for."""
+        named = self._wanted.columns is not None or any(
+            isinstance(given, str) and not is_each_record(given) for given in (units, labels)
+        )
+        if named and isinstance(self._table, PandasRows) and self._table.frame.columns.nlevels > 1:
+            raise InvalidArgumentError(
+                "columns of the DataFrame have names of several levels. Join them: "
+                "frame.columns = ['_'.join(map(str, name)) for name in frame.columns]."
+            )
+        return super().bound(space, units, labels)
+
+
 def pandas_source(X: object) -> TableInMemory | None:
     """Return a frame of pandas as a source, and None of everything else."""
-    return TableInMemory(PandasRows(X), "the DataFrame") if is_a(X, "pandas", "DataFrame") else None
+    return PandasTable(PandasRows(X), "the DataFrame") if is_a(X, "pandas", "DataFrame") else None
 
 
 __all__ = ["PandasRows", "pandas_columns", "pandas_source"]
