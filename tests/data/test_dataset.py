@@ -177,7 +177,7 @@ def test_columns_in_another_order_are_found_by_name(tmp_path):
     pq.write_table(as_table(slice(40, 80)).select([*reversed(COLUMNS), "number", "who"]), paths[1])
     assert read(Dataset(tmp_path, columns="x*"), units="who")[0].tobytes() == X.tobytes()
     assert read(Dataset(tmp_path, columns=COLUMNS), units="who")[0].tobytes() == X.tobytes()
-    refused(InvalidDataError, lambda: read(Dataset(tmp_path), units="who"), "(0, 10)", "'number'")
+    refused(InvalidDataError, lambda: read(Dataset(tmp_path), units="who"), "(n, 10)", "'number'")
 
 
 def test_a_triangle_is_looked_at_in_the_first_block_alone(tmp_path):
@@ -439,7 +439,7 @@ def test_other_columns_and_other_shapes(tmp_path):
     paths = write(tmp_path / "npy", "npy")
     np.save(paths[1], np.zeros((4, 2, 2)))
     refused(InvalidDataError, lambda: Dataset(tmp_path / "npy"), "part-1.npy", "(2, 2)")
-    refused(InvalidDataError, lambda: Dataset(paths[1]).bound(SPD(3)), "part-1.npy", "(0, 2, 2)")
+    refused(InvalidDataError, lambda: Dataset(paths[1]).bound(SPD(3)), "part-1.npy", "(n, 2, 2)")
 
 
 @pytest.mark.parametrize(
@@ -510,3 +510,26 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
 def test_columns_of_lists_are_loaded_as_arrays_too(tmp_path):
     [path] = write(tmp_path, "parquet/list", parts=1)
     assert data.load_array(path, columns="x").tobytes() == X.tobytes()
+
+
+def test_categories_that_nobody_has_are_nobody(tmp_path):
+    """Parquet keeps the whole dictionary of a categorical column, and words for gaps may be among its categories."""
+    values = pa.DictionaryArray.from_arrays(pa.array([1, 2, 1, 1]), pa.array(["NA", "ann", " bob ", "eve"]))
+    gaps = pa.DictionaryArray.from_arrays(pa.array([1, None, 1, 1]), pa.array(["NA", "ann"]))
+    pq.write_table(pa.table({"x": [1.0, 2, 3, 4], "who": values, "gaps": gaps}), tmp_path / "a.parquet")
+    [piece] = Dataset(tmp_path, columns="x").bound(Euclidean(1), "who")
+    [block] = piece.blocks()
+    assert block.units.to_pylist() == ["ann", "bob", "ann", "ann"]
+    assert block.units.dictionary.to_pylist() == ["ann", "bob"]
+    refused(InvalidDataError, lambda: read(Dataset(tmp_path, columns="x"), Euclidean(1), units="gaps"), "row 1")
+
+
+def test_a_row_per_landmark_is_not_a_row_per_record(tmp_path):
+    (tmp_path / "a.csv").write_text("id,landmark,x,y\nA,1,0,0\nA,2,1,0\nA,3,0,1\n")
+    refused(InvalidArgumentError, lambda: Dataset(tmp_path).bound(KendallShapes(3), "id"), "a.csv", "row per landmark")
+    assert read(Dataset(tmp_path, columns=["x", "y"]), Euclidean(2))[0].shape == (3, 2)
+
+
+def test_numbers_of_another_kind(tmp_path):
+    np.save(tmp_path / "a.npy", X.astype(complex))
+    refused(InvalidDataError, lambda: Dataset(tmp_path).bound(SPD(3)), "a.npy", "complex")
