@@ -13,7 +13,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import data, frechet
-from dpmanifold._ids import _key, unit_ids
+from dpmanifold._ids import key_of, unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Euclidean
@@ -298,9 +298,9 @@ def test_every_character_has_a_key_that_stays():
     for code in range(0x110000):
         mark = chr(code)
         for text in (f"a{mark}b", f"{mark}7.0", f"e{mark}\u0301"):
-            key = _key(text)
-            assert _key(key) == key, ascii(text)
-            assert _key(unicodedata.normalize("NFC", text.strip())) == key, ascii(text)
+            key = key_of(text)
+            assert key_of(key) == key, ascii(text)
+            assert key_of(unicodedata.normalize("NFC", text.strip())) == key, ascii(text)
 
 
 @pytest.mark.parametrize(

@@ -101,9 +101,9 @@ def test_blocks_leave_no_trace(monkeypatch, space):
     ball, X, ids = question(space)
     units, records = points_of(X, ball, ids).array(), points_of(X, ball, EACH_RECORD)
     for size in (1, 100, 1000, 5000, 100_000):
-        monkeypatch.setattr("dpmanifold.frechet.streams._BLOCK", size)
+        monkeypatch.setattr("dpmanifold.frechet.records._BLOCK", size)
         monkeypatch.setattr("dpmanifold.frechet.streams._GATHERED", size)
-        monkeypatch.setattr("dpmanifold.frechet.streams._FEWEST", 7)
+        monkeypatch.setattr("dpmanifold.frechet.records._FEWEST", 7)
         same_bits(points_of(X, ball, ids).array(), units)
         found = points_of(X, ball, EACH_RECORD)
         same_bits(found.mean(), records.mean())

@@ -36,8 +36,13 @@ _WHOLE_WITH_POINT = re.compile(r"([+-]?[0-9]+)\.0*")
 _BLOCK = 65_536
 _SMALL_RANGE = 1_048_576
 
+LOOK_ALIKE = (
+    "only in blanks, in characters that are not seen, in how characters such as accents are stored, or as 7 and 7.0 do. "
+    "Write the ids of one unit in one way, and those of two so that they differ in more; "
+    '" ".join(id.split()) removes needless blanks.'
+)
 _FILL_IN = "Give every record the id of its unit, or leave the record out."
-_KINDS = "Ids are whole numbers or text, all of one kind: str(id) makes text of anything."
+KINDS = "Ids are whole numbers or text, all of one kind: str(id) makes text of anything."
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class UnitIds:
         >>> unit_ids(["ann  b"], 1).shares_a_unit(unit_ids(["ann b"], 1))
         True
         """
-        ours, theirs = ([_key(name) if isinstance(name, str) else name for name in ids.names] for ids in (self, other))
+        ours, theirs = ([key_of(name) if isinstance(name, str) else name for name in ids.names] for ids in (self, other))
         if len({type(name) for name in (*ours[:1], *theirs[:1])}) < 2:
             return not set(ours).isdisjoint(theirs)
         return not set(map(_as_number, ours)).isdisjoint(map(_as_number, theirs))
@@ -112,10 +117,10 @@ def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
     if shape != (n,):
         raise InvalidArgumentError(f"{name} must have shape ({n},), one id per record, got {shape}.")
     if isinstance(ids, list):
-        return _grouped(_texts(ids, name) if _are_text(ids, name) else _numbers(ids, name))
+        return _grouped(_texts(ids, name) if are_text(ids, name) else numbers_of(ids, name))
     if ids.dtype.kind in "OUST":
         return _by_blocks(ids, name)
-    return _whole_numbers(_whole_array(ids, name) if ids.dtype.kind == "f" else ids)
+    return _whole_numbers(whole_array(ids, name) if ids.dtype.kind == "f" else ids)
 
 
 def _kind_of_group(n: int, count: int) -> type[np.int32] | type[np.int64]:
@@ -177,7 +182,7 @@ def _by_blocks(ids: Array, name: str) -> UnitIds:
         distinct = _texts(list(number), name)
     except InvalidArgumentError:
         everything = list(ids.tolist())
-        return _grouped(_texts(everything, name) if _are_text(everything, name) else _numbers(everything, name))
+        return _grouped(_texts(everything, name) if are_text(everything, name) else numbers_of(everything, name))
     names = sorted(distinct)
     place = {entry: i for i, entry in enumerate(names)}
     rank = np.fromiter(map(place.__getitem__, distinct), dtype=group.dtype, count=len(distinct))
@@ -203,17 +208,17 @@ def as_sequence(units: object, name: str) -> list[Any] | Array:
         raise InvalidArgumentError(f"{name} cannot be read, got {shown(units)}. Give a list.") from None
     if array.dtype.kind in "iufOUST" or array.ndim != 1:
         return array
-    raise InvalidArgumentError(f"{name} must be whole numbers or text, got dtype {array.dtype}. {_KINDS}")
+    raise InvalidArgumentError(f"{name} must be whole numbers or text, got dtype {array.dtype}. {KINDS}")
 
 
-def _are_text(ids: list[Any], name: str) -> bool:
+def are_text(ids: list[Any], name: str) -> bool:
     """Return whether all ids are text (True) or all numbers (False); refuse everything else."""
     kinds = set(map(type, ids))
     sorts = {kind: _sort(kind) for kind in kinds}
     if "neither" in sorts.values():
         _refuse_missing(np.array([_is_missing(entry) for entry in ids], dtype=bool), name)
         where = next(i for i, entry in enumerate(ids) if sorts[type(entry)] == "neither")
-        raise InvalidArgumentError(f"{name} holds {_a(type(ids[where]))} at index {where}. {_KINDS}")
+        raise InvalidArgumentError(f"{name} holds {_a(type(ids[where]))} at index {where}. {KINDS}")
     if len(set(sorts.values())) > 1:
         # A missing entry among text is a float in pandas: that is the better message.
         _refuse_missing(np.array([_is_missing(entry) for entry in ids], dtype=bool), name)
@@ -221,7 +226,7 @@ def _are_text(ids: list[Any], name: str) -> bool:
         where = next(i for i, entry in enumerate(ids) if sorts[type(entry)] != first)
         raise InvalidArgumentError(
             f"{name} must be ids of one kind: {first} at index 0, {sorts[type(ids[where])]} at index {where}, and 7 "
-            f'and "07" may be one person or two. {_KINDS}'
+            f'and "07" may be one person or two. {KINDS}'
         )
     return "number" not in sorts.values()
 
@@ -250,32 +255,29 @@ def _is_missing(entry: object) -> bool:
 def _texts(ids: list[Any], name: str) -> list[str]:
     """Return text without blanks around it and composed (é is one character), after refusing what looks the same."""
     if set(map(type, ids)) - {str}:
-        ids = [_decoded(entry, i, name) for i, entry in enumerate(ids)]
+        ids = [decoded(entry, i, name) for i, entry in enumerate(ids)]
     spelt = list(set(ids))
-    keys = [_key(entry) for entry in spelt]
-    short = [(entry, key) for entry, key in zip(spelt, keys, strict=True) if len(key) <= _LONGEST_WORD]
-    missing = {entry for entry, key in short if key.casefold() in MISSING_WORDS}
+    keys = [key_of(entry) for entry in spelt]
+    missing = {entry for entry, key in zip(spelt, keys, strict=True) if says_missing(key)}
     if missing:
         _refuse_missing(np.array([entry in missing for entry in ids], dtype=bool), name)
     if keys == spelt:
         return ids
     if len(set(keys)) < len(keys):
-        key_of, earlier = dict(zip(spelt, keys, strict=True)), dict[str, str]()
-        where = next(i for i, entry in enumerate(ids) if earlier.setdefault(key_of[entry], entry) != entry)
+        keyed, earlier = dict(zip(spelt, keys, strict=True)), dict[str, str]()
+        where = next(i for i, entry in enumerate(ids) if earlier.setdefault(keyed[entry], entry) != entry)
         raise InvalidArgumentError(
-            f"{name} has an id at index {where} that differs from an earlier one only in blanks, in characters that "
-            "are not seen, in how characters such as accents are stored, or as 7 and 7.0 do. Write the ids of one unit "
-            'in one way, and those of two so that they differ in more; " ".join(id.split()) removes needless blanks.'
+            f"{name} has an id at index {where} that differs from an earlier one {LOOK_ALIKE}"
         )
     # Equal when plain means equal keys: nothing coincides any more.
-    becomes = {entry: _plain(entry) for entry in spelt}
+    becomes = {entry: plain_of(entry) for entry in spelt}
     return [becomes[entry] for entry in ids]
 
 
-def _key(entry: str) -> str:
+def key_of(entry: str) -> str:
     r"""Return what two spellings of one id have in common.
 
-    >>> _key("\ufeffann \t b\u00ad"), _key("7.0"), _key("07"), _key("1.10")
+    >>> key_of("\ufeffann \t b\u00ad"), key_of("7.0"), key_of("07"), key_of("1.10")
     ('ann b', '7', '07', '1.10')
     """
     if not (entry.isascii() and entry.isprintable() and "  " not in entry):
@@ -288,12 +290,19 @@ def _key(entry: str) -> str:
     return whole[1] if whole else entry
 
 
-def _plain(entry: str) -> str:
+def says_missing(key: str) -> bool:
+    """Return whether an id, as :func:`key_of` gives it, is a word for there being none."""
+    return len(key) <= _LONGEST_WORD and key.casefold() in MISSING_WORDS
+
+
+def plain_of(entry: str) -> str:
+    """Return text without blanks around it and composed."""
     text = str.__str__(entry).strip()
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
-def _decoded(entry: str | bytes, index: int, name: str) -> str:
+def decoded(entry: str | bytes, index: int, name: str) -> str:
+    """Return text, of bytes as well."""
     if isinstance(entry, str):
         return str.__str__(entry)
     try:
@@ -304,7 +313,7 @@ def _decoded(entry: str | bytes, index: int, name: str) -> str:
         ) from None
 
 
-def _numbers(ids: list[Any], name: str) -> list[int]:
+def numbers_of(ids: list[Any], name: str) -> list[int]:
     """Return whole numbers, of any size."""
     kinds = set(map(type, ids))
     if any(issubclass(kind, (float, np.floating)) for kind in kinds):
@@ -312,7 +321,7 @@ def _numbers(ids: list[Any], name: str) -> list[int]:
         # Of all entries, so that an index in a message is that of the record.
         values = np.zeros(len(ids), dtype=np.longdouble)
         values[floats] = [ids[i] for i in floats]
-        _whole_array(values, name, min(map(_exact_below, kinds)))
+        whole_array(values, name, min(map(_exact_below, kinds)))
     return ids if kinds == {int} else [_whole(entry) for entry in ids]
 
 
@@ -340,7 +349,7 @@ def _exact_below(kind: type) -> float:
     return 2.0 ** (min(digits, 52) + 1)
 
 
-def _whole_array(ids: Array, name: str, limit: float | None = None) -> Array:
+def whole_array(ids: Array, name: str, limit: float | None = None) -> Array:
     """Return floats as whole numbers, or refuse NaN, fractions, and numbers so large that two may have become one."""
     _refuse_missing(np.isnan(ids), name)
     limit = _exact_below(ids.dtype.type) if limit is None else limit

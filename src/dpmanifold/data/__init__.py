@@ -11,6 +11,7 @@ from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remov
 from dpmanifold.data.formats import LOADERS, open_file
 from dpmanifold.data.frames import from_frame
 from dpmanifold.data.images import load_images, load_labels
+from dpmanifold.data.inspection import FileFound, Inspection, inspect_files
 from dpmanifold.data.iterators import from_blocks
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
 from dpmanifold.data.links import landmark_links
@@ -29,6 +30,8 @@ __all__ = [
     "READERS",
     "DataFile",
     "Dataset",
+    "FileFound",
+    "Inspection",
     "Table",
     "as_records",
     "correlation_ball",
@@ -47,6 +50,7 @@ __all__ = [
     "from_nifti",
     "from_tensorfit",
     "from_zarr",
+    "inspect_files",
     "is_bids",
     "iter_blocks",
     "landmark_links",

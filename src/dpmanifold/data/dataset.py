@@ -176,7 +176,7 @@ class Dataset(Source):
             return first.header.shape[1:], "c" if first.header.dtype.kind == "c" else "f"
         apart = {name for name in (units, labels) if isinstance(name, str)}
         columns = [column for column in first.columns if column.name not in apart]
-        return shape_for(kind, columns, self._columns, self._coordinates, repr(first.path.name)), "f"
+        return shape_for(kind, columns, self._columns, self._coordinates, first.path.name), "f"
 
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> list[FilePiece]:
         """Return pieces of the files, to be read as records of a space, along with who owns them and their classes.
@@ -221,11 +221,11 @@ class Dataset(Source):
                 raise InvalidDataError(f"{first.path.name}: {problem}") from None
             key = None if first.path.suffix.lower() == ".npy" else chosen_key(first.path, self._key)
             return Binding(reading, () if key is None else (key,), reading.units, reading.labels)
-        places = places_of(reading, first.columns, repr(first.path.name))
+        places = places_of(reading, first.columns, first.path.name)
         names = [first.columns[place].name for place in places.numbers]
         for part in self._parts[1:]:
             if part.columns != first.columns:
-                others = places_of(reading, part.columns, repr(part.path.name))
+                others = places_of(reading, part.columns, part.path.name)
                 if {part.columns[place].name for place in others.numbers} != set(names):
                     raise bad_file(part.path, f"its columns for records are not those of {first.path.name!r}.")
         text = False
@@ -366,9 +366,7 @@ def _pieces(part: _Part, binding: Binding, beside: Beside, done: int) -> Iterato
         for start in range(0, max(1, rows), max(1, step)):
             stop = min(start + step, rows)
             here = beside.cut(done + start, done + stop)
-            yield ArrayPiece(
-                part.stamp, binding, name, stop - start, False, here.units, here.labels, keys[0], start, stop
-            )
+            yield ArrayPiece(part.stamp, binding, name, stop - start, False, here.units, here.labels, start, keys[0])
         return
     if part.groups is None:
         yield TablePiece(part.stamp, binding, name)
@@ -378,9 +376,7 @@ def _pieces(part: _Part, binding: Binding, beside: Beside, done: int) -> Iterato
     for groups in groups_in_pieces(part.groups, max(1, _PIECE_NUMBERS // max(1, width))):
         rows = sum(part.groups[group] for group in groups)
         here = beside.cut(done + first, done + first + rows)
-        where = f"{name}, row group{'s' if len(groups) > 1 else ''} {groups[0]}"
-        where += f" to {groups[-1]}" if len(groups) > 1 else ""
-        yield TablePiece(part.stamp, binding, where, rows, False, here.units, here.labels, groups, first)
+        yield TablePiece(part.stamp, binding, name, rows, False, here.units, here.labels, first, groups)
         first += rows
 
 

@@ -106,11 +106,11 @@ class ParquetTable(StreamedTable):
         """Refuse a footer that would take minutes and gigabytes to unpack."""
         try:
             with self.path.open("rb") as stream:
-                stream.seek(-8, 2)
-                length = int.from_bytes(stream.read(4), "little")
+                size = stream.seek(-8, 2)
+                length, mark = int.from_bytes(stream.read(4), "little"), stream.read(4)
         except OSError:
             return  # too short; what reads it says so
-        if length > _LONGEST_FOOTER:
+        if length > _LONGEST_FOOTER and mark == b"PAR1" and length <= size:
             raise bad_file(
                 self.path,
                 f"what it says of its own columns and row groups takes {length} bytes: it has far more than "

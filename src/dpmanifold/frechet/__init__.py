@@ -7,8 +7,11 @@ the tolerance, and must show neither the residual nor the number of iterations.
 """
 
 from dpmanifold.frechet.gaps import extrinsic_gap, tangent_gap
+from dpmanifold.frechet.pieces import MadeOf, made_of
 from dpmanifold.frechet.points import UnitPoints
-from dpmanifold.frechet.solver import default_tol, gradient_rounding, lowest_tol, public_tol, safe_step_and_cap
+from dpmanifold.frechet.reading import Reading
+from dpmanifold.frechet.records import Records
+from dpmanifold.frechet.solver import safe_step_and_cap
 from dpmanifold.frechet.statistics import (
     FrechetMean,
     mean,
@@ -17,10 +20,13 @@ from dpmanifold.frechet.statistics import (
     unit_points,
     variance,
 )
-from dpmanifold.frechet.streams import Records, made_by_class, made_from
+from dpmanifold.frechet.streams import made_by_class, made_from
+from dpmanifold.frechet.tolerances import default_tol, gradient_rounding, lowest_tol, public_tol
 
 __all__ = [
     "FrechetMean",
+    "MadeOf",
+    "Reading",
     "Records",
     "UnitPoints",
     "default_tol",
@@ -29,6 +35,7 @@ __all__ = [
     "lowest_tol",
     "made_by_class",
     "made_from",
+    "made_of",
     "mean",
     "outer_products",
     "public_tol",

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.frechet.solver import Solved, blocks, default_tol, solve_groups
+from dpmanifold.frechet.counting import Sample, SumOf, Within, over, unpacked
+from dpmanifold.frechet.passes import Part
+from dpmanifold.frechet.solver import Solved, solve_groups
+from dpmanifold.frechet.summands import Spread
+from dpmanifold.frechet.tolerances import default_tol
 from dpmanifold.linalg.exact_sums import ExactSum
-
-# Numbers that a sum makes of a block at a time (2 MiB of doubles), and of how many points at first.
-_PIECE, _FEW = 262_144, 64
-
-Blocks = Callable[[], Iterator[Array]]
-"""Makes every unit's point once, in blocks, as often as it is called."""
 
 
 class UnitPoints:
     """One point per unit in a ball's frame: validated, clipped, averaged within units. Data: not private.
 
-    Made once, where records come in; nothing here looks at a point again, or raises for what a point is.
+    Made once, where records come in; nothing here looks at a point again, or raises for what a point is. Points lie in
+    an array, in files that are read again, or on the workers of an engine: sums over them are the same to the last bit.
 
     Parameters
     ----------
     ball : the ball in whose frame the points are
     unit : "record" or "unit"
     n : how many there are
-    source : makes their blocks, each time anew
+    parts : where they are: what opens as arrays of points, packed by the frame
     mean : their mean in the frame, where it is known already
-    stored : the points themselves, packed by the frame, where they are kept
-    first : the sum of their coordinates at the frame's origin, (dim,), where it is known already
+    first : the sum of their logarithms at the frame's origin, as `frame.log_words` adds them, where it is known
+    sample : some of them, by their own bits, where they were chosen already
 
     Examples
     --------
@@ -46,27 +45,25 @@ class UnitPoints:
         ball: Ball,
         unit: str,
         n: int,
-        source: Blocks,
+        parts: Sequence[Part],
         mean: Array | None = None,
-        stored: Array | None = None,
-        first: FloatArray | None = None,
+        first: ExactSum | None = None,
+        sample: Sample | None = None,
     ) -> None:
         self.ball, self.unit = ball, unit
-        self._n, self._source, self._mean, self._stored, self._first = n, source, mean, stored, first
+        self._n, self._parts, self._mean, self._first, self._sample = n, tuple(parts), mean, first, sample
 
     @staticmethod
     def of(points: Array, ball: Ball, unit: str = "record") -> UnitPoints:
         """Take points (n, *frame.shape) that are in the ball's frame and were clipped there."""
-        parts = blocks(len(points), ball.frame)
-        return UnitPoints(ball, unit, len(points), lambda: (points[part] for part in parts))
+        one_point = points.strides[0] == 0  # broadcast: packed as it is needed
+        part = Part([points], _Packing(ball)) if one_point else Part([ball.frame.pack(points)], _alone)
+        return UnitPoints(ball, unit, len(points), [part])
 
     @staticmethod
-    def packed(stored: Array, ball: Ball, unit: str, first: FloatArray | None = None) -> UnitPoints:
+    def packed(stored: Array, ball: Ball, unit: str, first: ExactSum | None = None) -> UnitPoints:
         """Take such points as `ball.frame.pack` keeps them."""
-        parts, unpack = blocks(len(stored), ball.frame), ball.frame.unpack
-        return UnitPoints(
-            ball, unit, len(stored), lambda: (unpack(stored[part]) for part in parts), stored=stored, first=first
-        )
+        return UnitPoints(ball, unit, len(stored), [Part([stored], _alone)], first=first)
 
     def __len__(self) -> int:
         return self._n
@@ -74,17 +71,25 @@ class UnitPoints:
     def __repr__(self) -> str:
         return f"UnitPoints({self._n} of {self.ball!r})"
 
+    # ---------------------------------------------------------------- all of them, in memory
+
     def blocks(self) -> Iterator[Array]:
-        """Yield every unit's point once, in blocks (b, *frame.shape) of bounded size."""
-        return self._source()
+        """Yield every unit's point once, in blocks (b, *frame.shape); in any order where they are in several places."""
+        frame = self.ball.frame
+        for part in self._parts:
+            for held in part.results(list, "reading"):
+                for stored in held:
+                    yield from unpacked(frame, stored)
 
     def array(self) -> Array:
-        """Return all points at once, (n, *frame.shape)."""
+        """Return all points at once, (n, *frame.shape); in any order where they are in several places."""
         return np.concatenate([np.empty((0, *self.ball.frame.shape), self.ball.frame.dtype), *self.blocks()])
 
     def each(self, f: Callable[[Array], FloatArray]) -> FloatArray:
-        """Return one number per unit, (n,): what `f` makes of a block, (b,)."""
+        """Return one number per unit, (n,): what `f` makes of a block, (b,). In the order of :meth:`blocks`."""
         return np.concatenate([np.empty(0), *(f(block) for block in self.blocks())])
+
+    # ---------------------------------------------------------------- sums over them
 
     def mean_of(self, f: Callable[[Array], FloatArray], bound: float) -> FloatArray:
         """Return the mean over units of what `f` makes of a block, (b, m), shape (m,).
@@ -96,17 +101,21 @@ class UnitPoints:
         f : a map of each point by itself
         bound : a public number that no entry of `f` exceeds in size
         """
-        sums: ExactSum | None = None
-        for block in self.blocks():
-            start = 0
-            while start < len(block):
-                # How many numbers `f` makes of a point is seen on the first few; pieces are cut accordingly.
-                step = _FEW if sums is None else max(1, _PIECE // sums.size)
-                values = f(block[start : start + step])
-                sums = ExactSum(values.shape[1], bound) if sums is None else sums
-                sums.add(values)
-                start += step
+        sums = over(SumOf(self.ball.frame, f, bound), self._parts, self._n)
         return np.empty(0) if sums is None else sums.total()[0] / self._n
+
+    def within(self, center: Array, distances: FloatArray) -> FloatArray:
+        """Return how many units lie within each of some public distances of a point of the frame.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> points = UnitPoints.of(np.array([[1.0], [3.0]]), Ball(Euclidean(1), [0.0], 5.0))
+        >>> points.within(np.zeros(1), np.array([4.0, 1.0, 0.5]))
+        array([2., 1., 0.])
+        """
+        counts = over(Within(self.ball.frame, center, distances), self._parts, self._n)
+        return np.zeros(len(distances)) if counts is None else counts.astype(np.float64)
 
     def mean(self) -> Array:
         """Return the Fréchet mean in the frame, to the public tolerance `default_tol`; solved once and remembered."""
@@ -116,40 +125,85 @@ class UnitPoints:
 
     def solved(self, tol: float) -> Solved:
         """Return the mean, as a batch of one, to a tolerance that the ball allows, and how it was found."""
-        frame = self.ball.frame
+        ball, frame = self.ball, self.ball.frame
         if frame.is_flat:
-            mean = self.mean_of(lambda block: block, self.ball.radius) if self._mean is None else self._mean
+            mean = self.mean_of(lambda block: block, ball.radius) if self._mean is None else self._mean
             return Solved(mean[None], np.zeros(1), 0)
-        points = self.array() if self._stored is None else self._stored
-        first = None if self._first is None else self._first[None]
-        return solve_groups(frame, self.ball.in_frame, points, None, None, 1, tol, 200, first=first)
+        first = None if self._first is None else frame.from_log_words(frame.origin[None], self._first)
+        points = Spread(ball, self._parts, self._n, self._sample)
+        return solve_groups(frame, ball.in_frame, points, None, None, 1, tol, 200, first=first)
+
+    # ---------------------------------------------------------------- other units, other balls
 
     def in_ball(self, inner: Ball) -> UnitPoints:
         """Return the points in the frame of another ball of the same space, clipped to it."""
         if inner is self.ball:
             return self
-        moved = [inner.take_over(self.ball, block) for block in self.blocks()]
-        return UnitPoints.of(np.concatenate(moved), inner, self.unit)
+        parts = [_kept(part.then(_Moving(self.ball, inner))) for part in self._parts]
+        return UnitPoints(inner, self.unit, self._n, parts)
 
     def where(self, chosen: Array, total: FloatArray | None = None) -> UnitPoints:
-        """Return the points of some units, given a boolean for each; and on a flat space their sum, where known."""
-        if self._stored is not None:
-            return UnitPoints.packed(self._stored[chosen], self.ball, self.unit)
+        """Return the points of some units, given a boolean for each; and on a flat space their sum, where known.
 
-        def some() -> Iterator[Array]:
-            start = 0
-            for block in self.blocks():
-                yield block[chosen[start : start + len(block)]]
-                start += len(block)
-
+        For points that lie in one place, in the order of :meth:`blocks`.
+        """
         n = int(np.count_nonzero(chosen))
-        return UnitPoints(self.ball, self.unit, n, some, None if total is None else total / n)
+        parts = [part.then(_Some(chosen)) for part in self._parts]
+        return UnitPoints(self.ball, self.unit, n, parts, None if total is None else total / n)
 
     def joined(self, other: UnitPoints) -> UnitPoints:
         """Return the units of two groups in one ball together."""
+        first = None
+        if self._first is not None and other._first is not None:
+            first = ExactSum(self._first.size, self._first.bound)
+            first.merge(self._first)
+            first.merge(other._first)
+        n = len(self) + len(other)
+        return UnitPoints(self.ball, self.unit, n, [*self._parts, *other._parts], first=first)
 
-        def both() -> Iterator[Array]:
-            yield from self.blocks()
-            yield from other.blocks()
 
-        return UnitPoints(self.ball, self.unit, len(self) + len(other), both)
+def _kept(part: Part) -> Part:
+    """Return points that lie here as they are once opened, so that no further pass opens them again."""
+    if part.engine is not None:
+        return part
+    return Part([list(part.opened(item)) for item in part.items], iter)
+
+
+def _alone(stored: Array) -> Iterable[Array]:
+    return (stored,)
+
+
+class _Packing:
+    """Opens an array of points."""
+
+    def __init__(self, ball: Ball) -> None:
+        self._frame = ball.frame
+
+    def __call__(self, points: Array) -> Iterable[Array]:
+        return (self._frame.pack(points),)
+
+
+class _Moving:
+    """Moves packed points from one ball's frame to another's."""
+
+    def __init__(self, outer: Ball, inner: Ball) -> None:
+        self._outer, self._inner = outer, inner
+
+    def __call__(self, arrays: Iterable[Array]) -> Iterator[Array]:
+        outer, inner = self._outer, self._inner
+        for stored in arrays:
+            for points in unpacked(outer.frame, stored):
+                yield inner.frame.pack(inner.take_over(outer, points))
+
+
+class _Some:
+    """Takes some of the points that come, in their order."""
+
+    def __init__(self, chosen: Array) -> None:
+        self._chosen = chosen
+
+    def __call__(self, arrays: Iterable[Array]) -> Iterator[Array]:
+        start = 0
+        for stored in arrays:
+            yield stored[self._chosen[start : start + len(stored)]]
+            start += len(stored)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, positive_float
-from dpmanifold.ball import Ball, require_ball
-from dpmanifold.errors import ConvergenceError, InvalidArgumentError
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.errors import ConvergenceError
+from dpmanifold.frechet.summands import MOST_TRIED, Stored, Summands
 from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm
 
 # Numbers held by one block of points: bounds the memory of a pass whatever n is (32 MiB of doubles).
@@ -18,60 +19,8 @@ _BLOCK = 4_194_304
 # Barzilai-Borwein steps before the safe descent takes over; they need 5 to 12 on ordinary data.
 _FAST_STEPS = 40
 
-# Points that the first step is tried on, about.
-_TRIAL = 256
-
 # Up to so many numbers in the points, a fixed number of gradients is taken.
 _FIXED_WORK = 200_000
-
-# The bound of sums of points that all are at the origin.
-_SMALLEST_BOUND = 1e-200
-
-# A tolerance beyond this share of the radius would say next to nothing about the mean.
-_WORST_TOL = 0.01
-
-# The tolerance private callers get by default, as a share of 2r/n, the flat sensitivity.
-_TOL_SHARE = 1e-9
-
-
-def gradient_rounding(ball: Ball, n: int) -> float:
-    """Bound the rounding error of the computed gradient of F, anywhere in the ball (theory: rounding).
-
-    One logarithm's error plus that of a sum over n records: the term of a pairwise sum of doubles, of which an exact
-    sum needs a thirtieth; it stays so that tolerances, and releases that state them, do. Public quantities only.
-
-    >>> from dpmanifold.manifolds import Sphere
-    >>> gradient_rounding(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000) < 1e-13
-    True
-    """
-    return ball.frame.log_error(ball.effective_radius) + (60 + math.log2(n)) * EPS * 2 * ball.effective_radius
-
-
-def lowest_tol(ball: Ball, n: int) -> float:
-    """Return the smallest tolerance that rounding lets the solver guarantee in a ball, or refuse the ball.
-
-    >>> from dpmanifold.manifolds import Sphere
-    >>> lowest_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000) < 1e-12
-    True
-    """
-    lowest = 8 * gradient_rounding(ball, n)
-    if not lowest <= _WORST_TOL * ball.radius:
-        raise InvalidArgumentError(
-            f"a radius of {ball.radius:.4g} on {ball.space!r} is too large for a mean with a guarantee: points so far "
-            f"apart lose too many digits in double precision. {ball.space.smaller_ball}"
-        )
-    return lowest
-
-
-def default_tol(ball: Ball, n: int) -> float:
-    """Return the public tolerance for n units in a ball: 1e-9 of 2r/n, or what rounding allows.
-
-    >>> from dpmanifold.manifolds import Sphere
-    >>> default_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000)
-    1e-12
-    """
-    return max(_TOL_SHARE * 2 * ball.radius / n, lowest_tol(ball, n))
-
 
 def blocks(n: int, space: Manifold) -> list[slice]:
     """Cut n records into slices whose working arrays stay within the memory bound."""
@@ -82,25 +31,6 @@ def blocks(n: int, space: Manifold) -> list[slice]:
 def _block_length(space: Manifold) -> int:
     """Return how many records a block holds."""
     return max(1, _BLOCK // (8 * max(space.dim, math.prod(space.shape))))
-
-
-def public_tol(ball: Ball, n: int, tol: float | None) -> float:
-    """Return the tolerance asked for, the default if none was, or refuse one that rounding would hide.
-
-    >>> from dpmanifold.manifolds import Sphere
-    >>> public_tol(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 1000, 1e-6)
-    1e-06
-    """
-    require_ball(ball)
-    if tol is None:
-        return default_tol(ball, n)
-    lowest = lowest_tol(ball, n)
-    if positive_float(tol, "tol") < lowest:
-        raise InvalidArgumentError(
-            f"tol must be at least {lowest:.3g} for {n} units in this ball, got {tol:.3g}: rounding hides a smaller "
-            "gradient. Give a larger tol or leave it out."
-        )
-    return float(tol)
 
 
 @dataclass(frozen=True)
@@ -115,7 +45,7 @@ class Solved:
 def solve_groups(
     space: Manifold,
     ball: Ball | None,
-    points: Array,
+    points: Array | Summands,
     weights: FloatArray | None,
     group: Array | None,
     groups: int,
@@ -132,7 +62,7 @@ def solve_groups(
     ----------
     space : the frame
     ball : the ball about the frame's origin that holds the points, or None
-    points : (n, *shape), or packed by `space.pack`; trusted
+    points : (n, *shape), or packed by `space.pack`; trusted. Or what knows of them, weights and groups
     weights : (n,), adding up to 1 in every group; None for equal ones
     group : (n,), where each point belongs; None where there is one group
     groups : how many there are
@@ -147,7 +77,7 @@ def solve_groups(
     goal = tol / 2
     start = np.broadcast_to(space.origin, (groups, *space.shape)).copy()
     limit = _FAST_STEPS if ball is not None else max_iter
-    least = 0 if ball is None or groups > 1 else fixed_steps(ball, len(points), tol)
+    least = 0 if ball is None or groups > 1 else fixed_steps(ball, points.n if isinstance(points, Summands) else len(points), tol)
     x, residual, iterations = _fast_descent(space, ball, gradient, start, goal, limit, gradient.first_step(), least)
     unsolved = ~(residual <= goal)
     if unsolved.any() and ball is None and strict:
@@ -174,63 +104,35 @@ class _Gradient:
         self,
         space: Manifold,
         ball: Ball | None,
-        points: Array,
+        points: Array | Summands,
         weights: FloatArray | None,
         group: Array | None,
         groups: int,
         first: FloatArray | None,
     ) -> None:
         self._space, self._ball, self._groups, self._known = space, ball, groups, first
-        self._stored = np.ascontiguousarray(space.pack(points) if points.shape[1:] == space.shape else points)
-        self._group = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
-        n = len(points)
-        counts = np.full(1, n) if self._group is None else np.bincount(self._group, minlength=groups)
-        self._counts = np.maximum(counts, 1)[:, None].astype(np.float64)
-        equal = 1 / self._counts[:, 0]
-        if weights is not None and np.array_equal(weights, equal[np.zeros(n, int) if group is None else group]):
-            weights = None
-        self._weights = weights
-        self._spread: float | None = None  # the farthest point's distance from the origin, where no ball bounds it
-        self._reach = None if ball is None else _reach(space, ball)
+        given = isinstance(points, Summands)
+        self._summands = points if given else Stored(space, ball, points, weights, group, groups)
+        self._counts = np.maximum(self._summands.counts, 1)[:, None].astype(np.float64)
 
     def __call__(self, x: Array, active: Array | None = None) -> FloatArray:
         """Return the gradients at x, (groups, dim); with `active`, those of these groups alone, the others 0."""
         if self._known is not None:
             sums, self._known = self._known, None  # asked for at the origin, once, before anything else
         else:
-            sums = self._sums(x, active)
-        return np.asarray(-sums if self._weights is not None else -(sums / self._counts))
-
-    def _sums(self, x: Array, active: Array | None) -> FloatArray:
-        rows = None
-        if active is not None and self._group is not None and not active.all():
-            rows = np.flatnonzero(active[self._group])
-        return self._space.log_sums(
-            x, self._stored, self._bound(x), group=self._group, rows=rows, weights=self._weights
-        )
-
-    def _bound(self, x: Array) -> float:
-        """Return what no logarithm of a point at x exceeds: public with a ball."""
-        space = self._space
-        if self._reach is not None:
-            return self._reach
-        if self._spread is None:
-            step = _block_length(space)
-            parts = (self._stored[i : i + step] for i in range(0, len(self._stored), step))
-            self._spread = max(float(space.dist(space.origin, space.unpack(part)).max()) for part in parts)
-        # Nothing is private here, and a maximum does not depend on the order either; 1 % for rounding.
-        return max(1.01 * (self._spread + float(space.dist(space.origin, x).max())), _SMALLEST_BOUND)
+            sums = self._summands.sums(x, active)
+        return np.asarray(-sums if self._summands.shares else -(sums / self._counts))
 
     def first_step(self) -> float:
         """Return the step that some of many points ask for after a step of 1 from the origin; 1 where there are few.
 
         A step of 1 takes the mean Hessian to be the identity, which is right for small spreads only. Which points are
-        tried is decided by their own bits: so it does not depend on their order.
+        tried is decided by their own bits: so it depends neither on their order nor on where they are.
         """
-        if self._groups > 1 or len(self._stored) < 4 * _TRIAL:
+        if self._groups > 1 or self._summands.n < MOST_TRIED:
             return 1.0
-        few = self._stored[_by_own_bits(self._stored, _TRIAL / len(self._stored))]
-        if not 16 <= len(few) <= 4 * _TRIAL:
+        few = self._summands.some()
+        if not 16 <= len(few) <= MOST_TRIED:
             return 1.0
         space, trial = self._space, _Gradient(self._space, self._ball, few, None, None, 1, None)
         start = space.origin[None]
@@ -239,22 +141,6 @@ class _Gradient:
         if self._ball is not None:
             new = _clip_iterates(space, self._ball, new)
         return float(_next_step(-space.log_coords(new, start), trial(new), np.ones(1))[0])
-
-
-def _reach(space: Manifold, ball: Ball) -> float:
-    """Return what no computed logarithm of one point of the ball at another exceeds; at the origin where flat."""
-    away = ball.effective_radius
-    return away if space.is_flat else 2 * away + space.log_error(away)
-
-
-def _by_own_bits(stored: Array, share: float) -> Array:
-    """Return the indices of about this share of the points, chosen by a hash of two of their numbers."""
-    numbers = stored.reshape(len(stored), -1).view(np.float64)
-    with np.errstate(over="ignore"):
-        mixed = numbers[:, 0].copy().view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        mixed += numbers[:, numbers.shape[1] // 2].copy().view(np.uint64)
-        mixed *= np.uint64(0xD6E8FEB86659FD93)
-    return np.flatnonzero(mixed < np.uint64(min(share, 1.0) * 2.0**63) * np.uint64(2))
 
 
 def fixed_steps(ball: Ball, n: int, tol: float) -> int:

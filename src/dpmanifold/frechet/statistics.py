@@ -13,9 +13,12 @@ from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet.points import UnitPoints
-from dpmanifold.frechet.solver import Solved, blocks, lowest_tol, public_tol, solve_groups
-from dpmanifold.frechet.streams import Records, made_from
-from dpmanifold.linalg import to_vecd
+from dpmanifold.frechet.records import Records
+from dpmanifold.frechet.solver import Solved, blocks, solve_groups
+from dpmanifold.frechet.streams import made_from
+from dpmanifold.frechet.tolerances import lowest_tol, public_tol
+from dpmanifold.linalg import ExactSum, to_vecd
+from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import Manifold
 
@@ -310,11 +313,12 @@ def _prepared(
         return _Weighted(_checked(X, where.space), where, weights, units, tol, max_iter)
     records = _checked(X, where)
     if where.is_flat and weights is None and units is None:
-        found = where.clipped_sums(records.raw, where.origin, math.inf)
+        sums = ExactSum(where.dim, LARGEST_LOGARITHM)  # no logarithm of a stored number is longer
+        found = where.clipped_sums(records.raw, where.origin, math.inf, sums)
         if found is not None:
             odd = np.flatnonzero(found.odd)
             if odd.size == 0:
-                return _Summed(records, found.totals[0], tol)
+                return _Summed(records, where.from_addends(sums.total())[0], tol)
             records.rows(odd)  # refuses them, unless they are points after all
     return _Weighted(records, None, weights, units, tol, max_iter)
 

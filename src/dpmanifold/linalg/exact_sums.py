@@ -85,8 +85,10 @@ class ExactSum:
         if self.records > MOST_RECORDS:
             raise InvalidArgumentError(f"a sum takes at most {MOST_RECORDS} records, got {self.records}.")
 
-    def add(self, values: FloatArray, group: Array | None = None) -> None:
+    def add(self, values: FloatArray, group: Array | None = None, *, counted: bool = False) -> None:
         """Add vectors (m, size) to the sums of their groups: (m,) numbers from 0, in any order, or None for the first.
+
+        `counted` says that they were counted before, by :meth:`count`.
 
         Examples
         --------
@@ -96,7 +98,7 @@ class ExactSum:
         array([[2.],
                [4.]])
         """
-        self.count(len(values))
+        self.count(0 if counted else len(values))
         high, low = self._halves(np.asarray(values, dtype=np.float64))
         if group is None:
             self.words[0, 0] += high.sum(axis=0)
@@ -121,8 +123,8 @@ class ExactSum:
         whole = scaled.astype(np.int64)  # toward zero
         return whole >> _HALF, whole & _LOW
 
-    def merge(self, other: ExactSum) -> None:
-        """Add another sum of the same size, bound and groups.
+    def merge(self, other: ExactSum, groups: Array | None = None) -> None:
+        """Add another sum of the same size, bound and groups; or of others, given which group here each of them is.
 
         Examples
         --------
@@ -131,10 +133,41 @@ class ExactSum:
         >>> sums.total()
         array([[0.]])
         """
-        if (self.size, self.shift, self.groups) != (other.size, other.shift, other.groups):
+        alike = self.groups == other.groups if groups is None else len(groups) == other.groups
+        if not alike or (self.size, self.shift) != (other.size, other.shift):
             raise InvalidArgumentError("two sums of different sizes, bounds or groups cannot be merged.")
         self.count(other.records)
-        self.words += other.words
+        if groups is None:
+            self.words += other.words
+        else:
+            self.words[groups] += other.words  # each is another group
+
+    def grown(self, groups: int) -> ExactSum:
+        """Return the same sums with room for more groups, which are 0; itself, if it has the room.
+
+        Examples
+        --------
+        >>> ExactSum(1, bound=4.0).grown(2).total()
+        array([[0.],
+               [0.]])
+        """
+        if groups <= self.groups:
+            return self
+        more = ExactSum(self.size, self.bound, groups)
+        more.words[: self.groups], more.records = self.words, self.records
+        return more
+
+    def cut(self, groups: int) -> ExactSum:
+        """Return the sums of the first groups.
+
+        Examples
+        --------
+        >>> ExactSum(1, bound=4.0, groups=3).cut(1).total()
+        array([[0.]])
+        """
+        fewer = ExactSum(self.size, self.bound, 0)
+        fewer.groups, fewer.words, fewer.records = groups, self.words[:groups].copy(), self.records
+        return fewer
 
     def total(self) -> FloatArray:
         """Return the sums, (groups, size): each rounded once, to the nearest double.

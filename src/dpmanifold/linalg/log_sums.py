@@ -113,6 +113,7 @@ def clipped_log_sums(
         part = passes.plain(x[rows])
         of_part = None if codes is None else codes[rows]
         if not passes.usable(part):
+            sums.count(len(part))
             status[rows] = _log_sums_by_lapack(part, shift, radius, tolerance, sums, of_part)
             continue
         found = passes.run(
@@ -143,6 +144,7 @@ def whitened_triangles(
     spread: float = 0.0,
     out: FloatArray | None = None,
     places: Array | None = None,
+    sums: ExactSum | None = None,
 ) -> tuple[FloatArray, LogSums]:
     """Check records and whiten them, 2^-power a x a' with lower triangular `a`; one pass, no copy.
 
@@ -158,6 +160,7 @@ def whitened_triangles(
     spread : how far points of the ball may be from each other beyond the radius, for the number of poles
     out : (rows, k(k+1)/2), where to write; a new array, if none is given
     places : (n,), the row of `out` for each record; its own by default
+    sums : where to add the logarithms; a new sum, if none is given. Its bound must be `radius` at least
 
     Examples
     --------
@@ -169,7 +172,7 @@ def whitened_triangles(
     size = k * (k + 1) // 2
     stored = np.empty((len(x), size)) if out is None else out
     where = None if places is None else np.ascontiguousarray(places, dtype=np.int64)
-    sums = ExactSum(size, radius)
+    sums = ExactSum(size, radius) if sums is None else sums
     condition = condition_within(radius + spread)
     status = np.empty(len(x), dtype=np.uint8)
     factor = passes.plain(inverse)
@@ -177,6 +180,7 @@ def whitened_triangles(
         part = passes.plain(x[rows])
         to = np.arange(len(x))[rows] if where is None else where[rows]
         if not passes.usable(part):
+            sums.count(len(part))
             moved, status[rows] = _whitened_by_lapack(part, factor, power, radius, tolerance, sums)
             stored[to] = moved
             continue
@@ -206,8 +210,9 @@ def gradient_sums(
     *,
     group: Array | None = None,
     rows: Array | None = None,
-) -> FloatArray:
-    """Return exact sums of log(2^-power a x a') in coordinates (vecd), one per group; (groups, k(k+1)/2).
+    sums: ExactSum | None = None,
+) -> ExactSum:
+    """Return exact sums of log(2^-power a x a'), one per group: of lower triangles, packed by rows.
 
     Minus n times the gradient of half the mean squared affine-invariant distance. Points are trusted.
 
@@ -215,6 +220,7 @@ def gradient_sums(
     ----------
     triangles : (m, k(k+1)/2), points as :func:`whitened_triangles` returns them
     inverse, power : of one base point, (k, k) and a number; or of one for each group, (groups, k, k) and (groups,)
+    sums : where to add; new sums, one for each base point, if none are given
     bound : no point is farther from its base point than this: a public number. Logarithms are shortened to it, and it
         decides the number of poles
     group : (m,), the group of each point, where there are several
@@ -222,19 +228,20 @@ def gradient_sums(
 
     Examples
     --------
-    >>> gradient_sums(np.array([[1.0, 0.0, np.e]]), np.eye(2), 0, 2.0).round(12) + 0.0
-    array([[0., 1., 0.]])
+    >>> gradient_sums(np.array([[1.0, 0.0, np.e]]), np.eye(2), 0, 2.0).total().round(12) + 0.0
+    array([[0., 0., 1.]])
     """
     size = triangles.shape[-1]
     k = passes.size_of(size)
     several = inverse.ndim == 3
-    sums = ExactSum(size, bound, len(inverse) if several else 1)
+    sums = ExactSum(size, bound, len(inverse) if several else 1) if sums is None else sums
     condition = condition_within(bound)
     codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
     chosen = None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
     if not passes.usable_size(k):
+        sums.count(len(triangles) if chosen is None else len(chosen))
         _gradient_by_lapack(triangles, inverse, power, bound, codes, chosen, sums)
-        return vecd_of_triangles(sums.total())
+        return sums
     found = passes.run(
         passes.plain(triangles),
         passes.LOG,
@@ -244,13 +251,13 @@ def gradient_sums(
         radius=bound,
         condition=condition,
         rows=chosen,
-        group=codes if several else None,
+        group=codes,
         sums=sums,
     )
     if found.marked.size:
         left = found.marked if chosen is None else chosen[found.marked]
         _gradient_by_lapack(triangles, inverse, power, bound, codes, left, sums)
-    return vecd_of_triangles(sums.total())
+    return sums
 
 
 def condition_within(distance: float) -> float:
@@ -310,7 +317,7 @@ def _log_sums_by_lapack(
     good = status == 0
     clipped, lengths = shortened(difference, radius)
     status[good & (lengths > radius * _EDGE)] = passes.CLIPPED
-    sums.add(pack_triangles(clipped[good]), None if group is None else group[good])
+    sums.add(pack_triangles(clipped[good]), None if group is None else group[good], counted=True)
     return status
 
 
@@ -323,7 +330,7 @@ def _whitened_by_lapack(
     far = np.linalg.norm(logs, axis=(-1, -2)) > radius * _EDGE
     good = (status == 0) & ~far
     status[(status == 0) & far] = passes.CLIPPED
-    sums.add(pack_triangles(logs[good]))
+    sums.add(pack_triangles(logs[good]), counted=True)
     return pack_triangles(moved), status
 
 
@@ -341,11 +348,11 @@ def _gradient_by_lapack(
         matrices = unpack_triangles(triangles[few])
         taken = np.asarray(np.frexp(np.diagonal(matrices, axis1=-2, axis2=-1).max(axis=-1))[1])
         several = inverse.ndim == 3
-        of = None if group is None or not several else group[few]
-        a = inverse if of is None else inverse[of]
+        of = None if group is None else group[few]
+        a = inverse[of] if several else inverse
         white = symmetrize(a @ np.ldexp(matrices, -taken[:, None, None]) @ np.swapaxes(a, -1, -2))
         logs = log_of_eigenvalues(white)
         diagonal = np.arange(matrices.shape[-1])
-        shift = power if of is None else np.asarray(power)[of]
+        shift = np.asarray(power)[of] if several else power
         logs[:, diagonal, diagonal] += ((taken - shift) * math.log(2))[:, None]
-        sums.add(pack_triangles(shortened(logs, bound)[0]), of)
+        sums.add(pack_triangles(shortened(logs, bound)[0]), of, counted=True)

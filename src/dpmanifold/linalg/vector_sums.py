@@ -23,6 +23,9 @@ SPHERE, HYPERBOLIC, SHAPE = range(3)
 # Beyond it the kernels' factor would overflow: bounds so small are left to numpy.
 _LARGEST_SHIFT = 1000
 
+# Numbers of points that are added in numpy at a time.
+_BLOCK = 32_768
+
 
 def tangent_sums(
     kind: int,
@@ -33,6 +36,7 @@ def tangent_sums(
     scale: float = 1.0,
     group: Array | None = None,
     rows: Array | None = None,
+    sums: ExactSum | None = None,
 ) -> tuple[ExactSum, Array] | None:
     """Add logarithms of points at their group's base point; None without the kernels.
 
@@ -49,6 +53,7 @@ def tangent_sums(
     scale : what points are multiplied by, to that curvature
     group : (n,), each point's base point; the only one by default
     rows : which points to add; all by default
+    sums : where to add; new sums, one for each base point, if none are given
 
     Examples
     --------
@@ -70,7 +75,7 @@ def tangent_sums(
     passes.require(at, (1 if codes is None else len(at), size), "the base points")
     passes.require_numbers(codes, len(x), len(at), "the groups")
     passes.require_numbers(chosen, n, len(x), "the rows")
-    sums = ExactSum(size - 1 if kind == HYPERBOLIC else size, bound, len(at))
+    sums = ExactSum(size - 1 if kind == HYPERBOLIC else size, bound, len(at)) if sums is None else sums
     if sums.shift > _LARGEST_SHIFT:
         return None
     sums.count(n)
@@ -105,30 +110,38 @@ def completed_sums(
     numbers: Callable[[Array], FloatArray] = np.asarray,
     group: Array | None = None,
     rows: Array | None = None,
-) -> FloatArray | None:
-    """Return :func:`tangent_sums` with the points that were left out added in numpy; None without the kernels.
+    sums: ExactSum | None = None,
+) -> ExactSum:
+    """Return :func:`tangent_sums` with the points that were left out added in numpy: all of them, without the kernels.
 
-    Shapes as there, in the space's own scale.
+    Shapes as there, in the space's own scale; the sums are at curvature 1 or -1, and so is their bound.
 
     Parameters
     ----------
     size : the space's radius of curvature
     logarithms : of points (m, ...) at base points (m, ...): what the kernels add, by the space's own formula
     numbers : how base points, points and logarithms are read as doubles
+    sums : where to add, from an earlier call; with it, one base point may stand for all groups
 
     Examples
     --------
-    >>> found = completed_sums(SPHERE, 1.0, np.array([[1.0, 0.0]]), np.array([[0.6, 0.8]]), 2.0, lambda p, q: q - p)
-    >>> found is None or found.round(6).tolist() == [[0.0, 0.927295]]
-    True
+    >>> foot, point = np.array([[1.0, 0.0]]), np.array([[0.6, 0.8]])
+    >>> log = lambda p, q: np.array([[0.0, 0.9272952180016122]])
+    >>> completed_sums(SPHERE, 1.0, foot, point, 2.0, log).total().round(6)
+    array([[0.      , 0.927295]])
     """
+    groups = len(base) if sums is None else sums.groups
+    if len(base) < groups:
+        base = np.broadcast_to(base, (groups, *base.shape[1:]))  # one base point for all groups
     at, scale = numbers(base) / size, 1 / size
-    found = tangent_sums(kind, at, numbers(points), bound / size, scale=scale, group=group, rows=rows)
-    if found is None:
-        return None
-    sums, odd = found
-    if odd.size:
-        of_odd = None if group is None else group[odd]
-        feet = base[np.zeros(odd.size, int) if of_odd is None else of_odd]
-        sums.add(numbers(logarithms(feet, points[odd])) / size, of_odd)
-    return np.asarray(sums.total() * size)
+    width = at.shape[-1] - 1 if kind == HYPERBOLIC else at.shape[-1]
+    sums = ExactSum(width, bound / size, groups) if sums is None else sums
+    found = tangent_sums(kind, at, numbers(points), bound / size, scale=scale, group=group, rows=rows, sums=sums)
+    left = (np.arange(len(points)) if rows is None else rows) if found is None else found[1]
+    step = max(1, _BLOCK // at.shape[-1])
+    for few in (left[start : start + step] for start in range(0, len(left), step)):
+        of_few = None if group is None else group[few]
+        feet = base[np.zeros(len(few), int) if of_few is None else of_few]
+        # Those that the kernels left out were counted with the others.
+        sums.add(numbers(logarithms(feet, points[few])) / size, of_few, counted=found is not None)
+    return sums

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,12 +43,10 @@ class RawSums(NamedTuple):
 
     Attributes
     ----------
-    totals : sums of coordinates, (groups, dim)
     clipped : how many of the added records lie on the edge of the ball or beyond it
     odd : which records were not added, a boolean each: they are no points, or only others can tell
     """
 
-    totals: FloatArray
     clipped: int
     odd: Array
 
@@ -58,12 +56,10 @@ class RawPoints(NamedTuple):
 
     Attributes
     ----------
-    first : the sum, over the records that were moved, of their coordinates at the origin, (dim,)
     outside : which records lie on the edge of the ball or beyond it, a boolean each: points that were not moved
     odd : which records are no points, or only others can tell: not moved either
     """
 
-    first: FloatArray
     outside: Array
     odd: Array
 
@@ -192,23 +188,32 @@ class Manifold(PointSet):
         """
         return sum_and_longest(self.log_coords(p, q), weights)
 
+    # ---------------------------------------------------------------- passes over many records or trusted points
+
     def clipped_sums(
-        self, records: Array, center: Array, radius: float, group: Array | None = None, groups: int = 1
+        self, records: Array, center: Array, radius: float, sums: ExactSum, group: Array | None = None
     ) -> RawSums | None:
         """Check raw records, move them to coordinates at a centre, shorten these to a radius and add: in one pass.
 
         For flat spaces that have such a pass; None where there is none, or not for this array. What is added for a
-        record depends on that record alone, and sums are exact. Records that the pass cannot take are left to others.
+        record depends on that record alone: its :meth:`addends`. Records that the pass cannot take are left to others.
 
         Parameters
         ----------
         records : (n, *shape), as a user gave them
         center, radius : of a ball; an infinite radius shortens nothing
-        group, groups : the number of each record's group, (n,), and how many groups there are; one if left out
+        sums : where to add; of `dim` entries, none of which the radius may exceed
+        group : (n,), the number of each record's group in `sums`; the first if left out
         """
         return None
 
-    # ---------------------------------------------------------------- passes over many trusted points
+    def addends(self, c: FloatArray) -> FloatArray:
+        """Return what passes add up for coordinates (n, dim), where that is something else; also (n, dim)."""
+        return c
+
+    def from_addends(self, total: FloatArray) -> FloatArray:
+        """Return the coordinates of a sum of :meth:`addends`, (..., dim)."""
+        return total
 
     def pack(self, points: Array) -> Array:
         """Return points (n, *shape) as passes over many of them keep them: as they are, on most spaces."""
@@ -228,41 +233,89 @@ class Manifold(PointSet):
         rows: Array | None = None,
         weights: FloatArray | None = None,
     ) -> FloatArray:
-        """Exact sums of the normal coordinates of packed points, each at its group's base point; (groups, dim).
+        """Sums of the normal coordinates of packed points, each at its group's base point; (groups, dim).
 
         The bits do not depend on the order of the points (theory: rounding). Points are trusted: nothing is checked.
 
         Parameters
         ----------
-        p : base points, (groups, *shape)
+        p, stored, bound, group, rows : as in :meth:`log_words`
+        weights : (n,), factors of at least 0; 1 by default
+        """
+        if weights is None:
+            return self.from_log_words(p, self.log_words(p, stored, bound, group=group, rows=rows))
+        return self._added(p, stored, bound, group, rows, weights).total()
+
+    def log_words(
+        self,
+        p: Any,
+        stored: Array,
+        bound: float,
+        *,
+        group: Array | None = None,
+        rows: Array | None = None,
+        sums: ExactSum | None = None,
+    ) -> ExactSum:
+        """Exact sums of logarithms of packed points, as integers that parts of the points can be merged by.
+
+        What the entries are is the space's own business: :meth:`from_log_words` knows. It is the same for every call,
+        so that sums at the same base points with the same bound can be merged.
+
+        Parameters
+        ----------
+        p : base points, (groups, *shape), or one for all groups; or what :meth:`at` makes of them
         stored : (n, ...), from :meth:`pack`
         bound : no point is farther from its base point: the scale of the sums, and what larger entries are cut to
         group : (n,), which base point each point belongs to; the only one by default
         rows : which points to add; all by default
-        weights : (n,), factors of at least 0; 1 by default
+        sums : where to add, from an earlier call; new sums, one for each base point, by default
         """
-        most = 1.0 if weights is None else float(np.max(weights))
-        sums = ExactSum(self.dim, bound * most if most > 0 else bound, len(p))
+        return self._added(p, stored, bound, group, rows, None, sums)
+
+    def at(self, p: Array) -> Any:
+        """Return what :meth:`log_words` needs of base points (groups, *shape), where it is asked for many times."""
+        return p
+
+    def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
+        """Return sums of normal coordinates, (groups, dim), from the integers of :meth:`log_words` at p."""
+        return sums.total()
+
+    def _added(
+        self,
+        p: Array,
+        stored: Array,
+        bound: float,
+        group: Array | None,
+        rows: Array | None,
+        weights: FloatArray | None,
+        sums: ExactSum | None = None,
+    ) -> ExactSum:
+        if sums is None:
+            most = 1.0 if weights is None else float(np.max(weights))
+            sums = ExactSum(self.dim, bound * most if most > 0 else bound, len(p))
         total = len(stored) if rows is None else len(rows)
         step = max(1, _PASS_BLOCK // math.prod(stored.shape[1:]))
         for start in range(0, total, step):
             part = slice(start, min(start + step, total)) if rows is None else rows[start : start + step]
             of_part = None if group is None else group[part]
-            c = self.log_coords(p[0] if of_part is None else p[of_part], self.unpack(stored[part]))
+            c = self.log_coords(p[0] if of_part is None or len(p) == 1 else p[of_part], self.unpack(stored[part]))
             sums.add(c if weights is None else c * weights[part, None], of_part)
-        return sums.total()
+        return sums
 
-    def moved_records(self, records: Array, center: Array, radius: float, out: Array) -> RawPoints | None:
+    def moved_records(
+        self, records: Array, center: Array, radius: float, out: Array, sums: ExactSum
+    ) -> RawPoints | None:
         """Check raw records and move those inside a ball by the isometry that takes its centre to the origin.
 
-        For curved spaces that have such a pass; None where there is none, or not for this array. What is written for a
-        record depends on that record alone, and sums are exact.
+        For curved spaces that have such a pass; None where there is none, or not for this array. What is written and
+        added for a record depends on that record alone.
 
         Parameters
         ----------
         records : (n, *shape), as a user gave them
         center, radius : of the ball
         out : (n, ...), where to write them, packed as by :meth:`pack`; rows of records that were not moved mean nothing
+        sums : where to add the logarithms, at the origin, of those that were moved; as :meth:`log_words` adds them
         """
         return None
 

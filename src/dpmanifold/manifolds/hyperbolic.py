@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.vector_sums import HYPERBOLIC, completed_sums
 from dpmanifold.manifolds.areas import Area, sinh_area
@@ -155,23 +156,22 @@ class Hyperbolic(Manifold):
         length = vector_norm(y)
         return unit_direction(y, length) * (np.arcsinh(length) * self._radius)[..., None]
 
-    def log_sums(
+    def log_words(
         self,
-        p: Array,
+        p: Any,
         stored: Array,
         bound: float,
         *,
         group: Array | None = None,
         rows: Array | None = None,
-        weights: FloatArray | None = None,
-    ) -> FloatArray:
-        """Exact sums of normal coordinates, in one pass of the kernels."""
-        total = None
-        if weights is None:
-            total = completed_sums(HYPERBOLIC, self._radius, p, stored, bound, self.log_coords, group=group, rows=rows)
-        if total is None:
-            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
-        return total
+        sums: ExactSum | None = None,
+    ) -> ExactSum:
+        """Exact sums of normal coordinates at curvature -1, in one pass of the kernels."""
+        return completed_sums(HYPERBOLIC, self._radius, p, stored, bound, self.log_coords, group=group, rows=rows, sums=sums)
+
+    def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
+        """Return sums of normal coordinates."""
+        return np.asarray(sums.total() * self._radius)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the geodesic from the origin, then boost."""

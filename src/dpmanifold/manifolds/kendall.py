@@ -267,23 +267,22 @@ class KendallShapes(Manifold):
         angle = np.arctan2(length, moved[..., 0].real)
         return np.asarray(as_real(unit_direction(moved[..., 1:], length)) * angle[..., None])
 
-    def log_sums(
+    def log_words(
         self,
-        p: Array,
+        p: Any,
         stored: Array,
         bound: float,
         *,
         group: Array | None = None,
         rows: Array | None = None,
-        weights: FloatArray | None = None,
-    ) -> FloatArray:
-        """Exact sums of horizontal vectors, in one pass of the kernels; turned into the frame afterwards."""
-        total = None
-        if weights is None:
-            total = completed_sums(SHAPE, 1.0, p, stored, bound, self.log, numbers=as_doubles, group=group, rows=rows)
-        if total is None:
-            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
-        return self.coords(p, total.view(np.complex128))
+        sums: ExactSum | None = None,
+    ) -> ExactSum:
+        """Exact sums of horizontal vectors, in one pass of the kernels."""
+        return completed_sums(SHAPE, 1.0, p, stored, bound, self.log, numbers=as_doubles, group=group, rows=rows, sums=sums)
+
+    def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
+        """Turn sums of vectors into the frame."""
+        return self.coords(p, sums.total().view(np.complex128))
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the horizontal great circle."""

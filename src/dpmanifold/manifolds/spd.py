@@ -24,9 +24,9 @@ from dpmanifold.linalg import (
     symmetrize_batch,
     to_vecd,
     unpack_triangles,
+    vecd_of_triangles,
     whitened_triangles,
 )
-from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawPoints, RawSums
 from dpmanifold.manifolds.facts import StoredNumbers
@@ -212,15 +212,22 @@ class SPD(Manifold):
         return self._geometry.weighted_log(self._array(p), self._array(q, "q"), weights, reach)
 
     def clipped_sums(
-        self, records: Array, center: Array, radius: float, group: Array | None = None, groups: int = 1
+        self, records: Array, center: Array, radius: float, sums: ExactSum, group: Array | None = None
     ) -> RawSums | None:
         """Sum logarithms of raw matrices, log-Euclidean: the records are read where they are."""
         if not (self.is_flat and self._is_plain(records)):
             return None
         at = None if center is self.origin else logm(self._array(center))
-        sums = ExactSum(self.dim, radius if math.isfinite(radius) else LARGEST_LOGARITHM, groups)
         found = clipped_log_sums(records, at, radius, tolerance=POINT_TOLERANCE, sums=sums, group=group)
-        return RawSums(found.totals(), found.clipped, found.faulty)
+        return RawSums(found.clipped, found.faulty)
+
+    def addends(self, c: FloatArray) -> FloatArray:
+        """Return lower triangles, packed by rows."""
+        return pack_triangles(from_vecd(c))
+
+    def from_addends(self, total: FloatArray) -> FloatArray:
+        """Return triangles flattened by vecd."""
+        return vecd_of_triangles(total)
 
     def pack(self, points: Array) -> Array:
         """Return lower triangles, packed by rows."""
@@ -230,32 +237,46 @@ class SPD(Manifold):
         """Return whole matrices."""
         return unpack_triangles(stored)
 
-    def log_sums(
+    def log_words(
         self,
-        p: Array,
+        p: Any,
         stored: Array,
         bound: float,
         *,
         group: Array | None = None,
         rows: Array | None = None,
-        weights: FloatArray | None = None,
-    ) -> FloatArray:
-        """Exact sums of matrix logarithms, in one pass of the kernels where nothing is weighted."""
-        if weights is not None or self.is_flat:
-            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
-        if group is None:
-            inverse, power = affine_factor(p[0])
-            return gradient_sums(stored, inverse, power, bound, rows=rows)
-        inverses, powers = affine_factors(p)
-        return gradient_sums(stored, inverses, powers, bound, group=group, rows=rows)
+        sums: ExactSum | None = None,
+    ) -> ExactSum:
+        """Exact sums of matrix logarithms, in one pass of the kernels: of triangles, where the space is curved."""
+        if self.is_flat:
+            return super().log_words(p, stored, bound, group=group, rows=rows, sums=sums)
+        inverse, power = p if isinstance(p, tuple) else self.at(p)
+        if len(inverse) == 1:
+            inverse, power = inverse[0], int(power[0])
+        return gradient_sums(stored, inverse, power, bound, group=group, rows=rows, sums=sums)
 
-    def moved_records(self, records: Array, center: Array, radius: float, out: Array) -> RawPoints | None:
+    def at(self, p: Array) -> Any:
+        """Return inverse Cholesky factors, and the powers of two that were taken out of them."""
+        if self.is_flat:
+            return p
+        if len(p) == 1:
+            inverse, power = affine_factor(p[0])
+            return inverse[None], np.array([power])
+        return affine_factors(p)
+
+    def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
+        """Return triangles flattened by vecd; coordinates as they are, where the space is flat."""
+        return sums.total() if self.is_flat else vecd_of_triangles(sums.total())
+
+    def moved_records(
+        self, records: Array, center: Array, radius: float, out: Array, sums: ExactSum
+    ) -> RawPoints | None:
         """Whiten raw matrices, affine-invariant: the records are read where they are."""
         if self.is_flat or not self._is_plain(records):
             return None
         inverse, power = affine_factor(self._array(center))
-        _, found = whitened_triangles(records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out)
-        return RawPoints(found.totals()[0], (found.status != 0) & ~found.faulty, found.faulty)
+        _, found = whitened_triangles(records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out, sums=sums)
+        return RawPoints((found.status != 0) & ~found.faulty, found.faulty)
 
     def _is_plain(self, records: Array) -> bool:
         """Return whether the passes over raw records can read an array: of numbers, of this shape, without a mask."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
+from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.vector_sums import SPHERE, completed_sums
 from dpmanifold.manifolds.areas import Area, sphere_area
@@ -137,23 +138,22 @@ class Sphere(Manifold):
         angle = np.arctan2(length, moved[..., 0])
         return unit_direction(moved[..., 1:], length) * (angle * self._radius)[..., None]
 
-    def log_sums(
+    def log_words(
         self,
-        p: Array,
+        p: Any,
         stored: Array,
         bound: float,
         *,
         group: Array | None = None,
         rows: Array | None = None,
-        weights: FloatArray | None = None,
-    ) -> FloatArray:
-        """Exact sums of vectors of the space around, in one pass of the kernels; turned into the frame afterwards."""
-        total = None
-        if weights is None:
-            total = completed_sums(SPHERE, self._radius, p, stored, bound, self.log, group=group, rows=rows)
-        if total is None:
-            return super().log_sums(p, stored, bound, group=group, rows=rows, weights=weights)
-        return self.coords(p, total)
+        sums: ExactSum | None = None,
+    ) -> ExactSum:
+        """Exact sums of vectors of the space around, in one pass of the kernels."""
+        return completed_sums(SPHERE, self._radius, p, stored, bound, self.log, group=group, rows=rows, sums=sums)
+
+    def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
+        """Turn sums of vectors into the frame."""
+        return self.coords(p, sums.total() * self._radius)
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:
         """Follow the great circle."""

@@ -36,10 +36,12 @@ class Piece(ABC):
     ----------
     name : where it is, for messages to the curator: a file, row groups of it
     rows : how many records it has, where that is known before it is read
+    first : the index of its first record in what `name` names, for messages
     """
 
     name: str
     rows: int | None = None
+    first: int = 0
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

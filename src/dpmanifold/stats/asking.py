@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold.ball import Ball
@@ -13,7 +13,8 @@ from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Prepared, Statistic, refuse_unknown, statistic_named
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import fresh_bits
-from dpmanifold.stats.inputs import Told, checked_question, is_each_record, number_of_records, prepare, spend
+from dpmanifold.stats.inputs import Told, checked_question, is_each_record, prepare, spend
+from dpmanifold.stats.records import known_number_of_records
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,14 @@ class Terms:
 def ask(question: Callable[[Header], Prepared], X: object, ball: Ball, privacy: Promise, terms: Terms) -> Release:
     """Release what a question asks of records, or refuse before anything is spent."""
     checked_question(ball, privacy)
-    header = Header(ball, number_of_records(X), privacy, arithmetic=terms.arithmetic)
-    if is_each_record(terms.units) and header.n > 1:
+    n = known_number_of_records(X)
+    plan = None
+    if is_each_record(terms.units) and n is not None and n > 1:
         # What public numbers refuse is refused before the records are looked at.
-        plan = question(header)
-        points = prepare(X, ball, privacy, terms.units, terms.invalid, terms.told)
-    else:
-        points = prepare(X, ball, privacy, terms.units, terms.invalid, terms.told)
-        plan = question(replace(header, n=len(points), unit=points.unit))
+        plan = question(Header(ball, n, privacy, arithmetic=terms.arithmetic))
+    points = prepare(X, ball, privacy, terms.units, terms.invalid, terms.told)
+    if plan is None or n != len(points):
+        plan = question(Header(ball, len(points), privacy, points.unit, arithmetic=terms.arithmetic))
     bits = fresh_bits(terms.rng, ball, terms.arithmetic)
     spend(terms.budget, privacy, plan.label)
     return plan.release(points, bits)

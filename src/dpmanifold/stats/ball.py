@@ -147,9 +147,13 @@ class BallPlan:
         outer, search, private = self.outer, self.search, bits.private
         draw = draw_mean(outer, self.mechanism, self.calibration, points, bits)
         center = center_of(outer, draw.point)
-        away = sealed(lambda: points.each(lambda block: outer.frame.dist(center, block)), lambda: np.zeros(self.n))
-        radius = self._stretched(search.find(away, bits))
-        inside = search.count(away, radius, bits)
+        # Every radius that the search may end with is public: one pass counts the units within all of them.
+        stretched = np.array([self._stretched(index) for index in range(len(search.radii))])
+        asked = np.concatenate([search.radii, stretched])
+        counts = sealed(lambda: points.within(center, asked), lambda: np.full(len(asked), float(self.n)))
+        found = search.find_by(counts[: len(stretched)], bits)
+        radius = float(stretched[found])
+        inside = search.noisy_count(float(counts[len(stretched) + found]), bits)
         # Less twice the scale of its noise: a count must not speak against a ball by chance.
         enough = inside >= least * self.n - 2 * search.count_noise
         smaller = radius < outer.radius and enough

@@ -13,9 +13,11 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
+from dpmanifold.sources import as_source
 from dpmanifold.stats.curator import Curator, Tally, checked_curator
 from dpmanifold.stats.records import number_of_records as number_of_records
 from dpmanifold.stats.records import records_of
+from dpmanifold.stats.sources import read_source, units_in
 
 
 @final
@@ -60,7 +62,22 @@ def prepare(
     X: object, ball: Ball, privacy: Promise, units: object, invalid: str, told: Told, group: str = ""
 ) -> UnitPoints:
     """Return one point per unit in the ball's frame, or refuse: the one place where records are looked at."""
+    return prepare_units(X, ball, privacy, units, invalid, told, group)[0]
+
+
+def prepare_units(
+    X: object, ball: Ball, privacy: Promise, units: object, invalid: str, told: Told, group: str = ""
+) -> tuple[UnitPoints, UnitIds | None]:
+    """Return what :func:`prepare` does, and who the units are; None for EACH_RECORD."""
     checked_question(ball, privacy)
+    source = as_source(X)
+    if source is not None:
+        named = column_or_ids(units)
+        read = read_source(
+            source, ball, named, invalid, lambda counts: _enough(units_in(counts, named is not None)[0])
+        )
+        Tally(read.records, read.clipped, read.replaced).tell(told.curator, told.confirm, group)
+        return read.groups[0], read.ids
     if number_of_records(X) == 0:
         raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
     records = records_of(X, ball, invalid)
@@ -68,7 +85,13 @@ def prepare(
     checked_number(len(records) if ids is None else len(ids))
     made = frechet.made_from(records, ball, ids)
     Tally(len(records), made.clipped, made.replaced).tell(told.curator, told.confirm, group)
-    return made.points
+    return made.points, ids
+
+
+def _enough(n: int) -> None:
+    if n == 0:
+        raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
+    checked_number(n)
 
 
 def checked_number(n: int) -> int:
@@ -80,6 +103,12 @@ def checked_number(n: int) -> int:
 
 def checked_units(units: object, n: int) -> UnitIds | None:
     """Return who owns each record, or None for EACH_RECORD; refuse a missing or wrong argument."""
+    given = column_or_ids(units)
+    return None if given is None else unit_ids(given, n)
+
+
+def column_or_ids(units: object) -> object:
+    """Return what says who owns each record, the name of a column or the ids; None for EACH_RECORD."""
     if is_each_record(units):
         return None
     if units is None:
@@ -87,7 +116,7 @@ def checked_units(units: object, n: int) -> UnitIds | None:
             "units must say who owns each record: one id per record, or EACH_RECORD if nobody owns two. "
             "Protecting a single record of a person with many protects nobody."
         )
-    return unit_ids(units, n)
+    return units
 
 
 def divide(privacy: Promise, parts: int | Sequence[float]) -> list[Promise]:

@@ -15,8 +15,9 @@ import numpy as np
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet.streams import Records, is_stream
+from dpmanifold.frechet.records import Records, is_stream
 from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import as_source
 
 
 def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tuple[Array, int]:
@@ -31,14 +32,28 @@ def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tupl
         return _with_centers(X, ball)
 
 
-def records_of(X: object, ball: Ball, invalid: str) -> Records:
-    """Return records to be checked a block at a time where X is an array; what else it may be is checked at once."""
+def records_of(X: object, ball: Ball, invalid: str, first: int = 0) -> Records:
+    """Return records to be checked a block at a time where X is an array; what else it may be is checked at once.
+
+    `first` is the index of the first record, in messages.
+    """
+    checked_invalid(invalid)
+    if is_stream(X, ball.space):
+        return Records(X, ball.space, lambda block, index: checked_records(block, ball, invalid, index), first=first)
+    records, replaced = checked_records(X, ball, invalid, first)
+    return Records.valid(records, ball.space, replaced)
+
+
+def checked_invalid(invalid: object) -> None:
+    """Refuse what is neither "raise" nor "center"."""
     if invalid not in ("raise", "center"):
         raise InvalidArgumentError(f'invalid must be "raise" or "center", got {shown(invalid)}.')
-    if is_stream(X, ball.space):
-        return Records(X, ball.space, lambda block, first: checked_records(block, ball, invalid, first))
-    records, replaced = checked_records(X, ball, invalid)
-    return Records.valid(records, ball.space, replaced)
+
+
+def known_number_of_records(X: object) -> int | None:
+    """Return how many records there are, where that is known before they are read: of sources it need not be."""
+    source = as_source(X)
+    return number_of_records(X) if source is None else source.rows
 
 
 def number_of_records(X: object, name: str = "X") -> int:

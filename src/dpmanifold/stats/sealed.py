@@ -16,13 +16,18 @@ from typing import TypeVar
 
 import numpy as np
 
+from dpmanifold.errors import ClusterError, SourceChangedError
+
 T = TypeVar("T")
+
+_AFTERWARDS = " The budget was spent, and nothing was released."
 
 
 def sealed(compute: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Return what `compute` gives, or, if that raises or is not finite, what `otherwise` gives.
 
-    `otherwise` must know public numbers and random bits alone. Numpy's warnings are silenced: they tell, too.
+    `otherwise` must know public numbers and random bits alone. Numpy's warnings are silenced: they tell, too. Two errors
+    are let through: that a file was changed or removed since it was read and checked, and that a cluster was lost.
 
     Examples
     --------
@@ -36,6 +41,9 @@ def sealed(compute: Callable[[], T], otherwise: Callable[[], T]) -> T:
             result = compute()
             if _finite(result):
                 return result
+        except (SourceChangedError, ClusterError) as problem:
+            # No record can cause them, and what would be released instead is about nothing at all.
+            raise type(problem)(str(problem).removesuffix(_AFTERWARDS) + _AFTERWARDS) from None
         except Exception as problem:  # whatever it is, it must not be seen
             _swallow(problem)
         return otherwise()

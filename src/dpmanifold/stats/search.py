@@ -136,14 +136,15 @@ class RadiusSearch:
 
         Replacing one unit changes every number of units within a radius by at most one.
         """
-        counts = sealed(lambda: self._counts(away), lambda: np.full(len(self.radii), float(self.n)))
+        return self.find_by(sealed(lambda: self._counts(away), lambda: np.full(len(self.radii), float(self.n))), bits)
+
+    def find_by(self, counts: FloatArray, bits: Bits) -> int:
+        """Return the index of a radius, given how many units each of them holds. Never raises."""
+        counts = np.append(counts[:-1], float(self.n))  # the last stands for the outer ball, which holds all
         return self._choose(counts, bits) if self.pure else self._halve(counts, bits)
 
-    def count(self, away: FloatArray, radius: float, bits: Bits) -> float:
-        """Return how many units lie within a radius, with noise. Never raises."""
-        return self._noisy(sealed(lambda: float((away <= radius).sum()), lambda: float(self.n)), bits)
-
-    def _noisy(self, count: float, bits: Bits) -> float:
+    def noisy_count(self, count: float, bits: Bits) -> float:
+        """Return a number of units with noise. Never raises."""
         law = "laplace" if self.pure else "gaussian"
         return float(noisy(count, law, self.count_noise, self.n, bits).numbers[0])
 
@@ -171,7 +172,7 @@ class RadiusSearch:
         low, high = 0, len(counts) - 1
         for _ in range(self.halvings):
             middle = (low + high) // 2
-            if self._noisy(float(counts[middle]), bits) >= self.wanted:
+            if self.noisy_count(float(counts[middle]), bits) >= self.wanted:
                 high = middle
             else:
                 low = middle + 1

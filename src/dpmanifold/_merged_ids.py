@@ -1,0 +1,317 @@
+"""Who owns which record where records come in pieces: ids are numbered as they come, and pieces agree on who is who.
+
+What :mod:`dpmanifold._ids` refuses within one array is refused across pieces as well: ids of two kinds, and text that
+differs only in what nobody sees. Messages name a piece and an index in it, and never an id. Memory is for the distinct
+ids alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from itertools import count
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmanifold._check import Array
+from dpmanifold._ids import (
+    KINDS,
+    LOOK_ALIKE,
+    UnitIds,
+    are_text,
+    as_sequence,
+    decoded,
+    key_of,
+    numbers_of,
+    plain_of,
+    says_missing,
+    unit_ids,
+    whole_array,
+)
+from dpmanifold.errors import InvalidArgumentError, SourceChangedError
+
+# A range of whole numbers for which a table is small enough: this one, or so many times the ids there are.
+_SMALL_RANGE, _ROOMY = 4_194_304, 16
+
+IntArray = npt.NDArray[np.int64]
+
+
+class MergedIds:
+    """Distinct ids with a number each; those that come together are numbered in their order. NOT PRIVATE.
+
+    Examples
+    --------
+    >>> ids = MergedIds()
+    >>> ids.add(np.array([7, 5, 7]), "a.npy").tolist(), ids.add(np.array([9, 5]), "b.npy").tolist()
+    ([1, 0, 1], [2, 0])
+    >>> ids.sorted().names
+    [5, 7, 9]
+    """
+
+    def __init__(self, name: str = "units") -> None:
+        self.name = name
+        self._where = ""  # the piece that decided of which kind they are
+        self._store: _Numbers | _Texts | None = None
+
+    def __len__(self) -> int:
+        return 0 if self._store is None else len(self._store)
+
+    def __repr__(self) -> str:
+        return "MergedIds()"
+
+    def add(self, units: object, where: str = "", first: int = 0) -> IntArray:
+        """Return the number of each record's id, (m,); new ids get the next numbers.
+
+        Parameters
+        ----------
+        units : ids of records that come together
+        where : the piece they are in, for messages
+        first : the index there of the first one
+        """
+        if _is_encoded(units):
+            return self.add(units.dictionary, where, first)[units.indices.to_numpy()]  # type: ignore[attr-defined]
+        ids = self._read(units, where, first)
+        if isinstance(ids, np.ndarray) and ids.size == 0:
+            return np.empty(0, dtype=np.int64)
+        store = self._of_kind(isinstance(ids, list), where)
+        try:
+            return store.numbers(ids)  # type: ignore[arg-type]
+        except _AlikeError:
+            _located(lambda: unit_ids(ids, len(ids), self._of(where)), first)  # says where, if it is in these alone
+            raise InvalidArgumentError(
+                f"{self._of(where)} has an id that differs from one in another part of the records {LOOK_ALIKE}"
+            ) from None
+
+    def find(self, units: object, where: str = "", first: int = 0) -> IntArray:
+        """Return the number of each record's id, all of which are known: else the source has changed."""
+        if _is_encoded(units):
+            return self.find(units.dictionary, where, first)[units.indices.to_numpy()]  # type: ignore[attr-defined]
+        ids = self._read(units, where, first)
+        known = len(self)
+        try:
+            found = self._of_kind(isinstance(ids, list), where).numbers(ids) if len(ids) else np.empty(0, np.int64)  # type: ignore[arg-type]
+        except (InvalidArgumentError, _AlikeError):
+            found = np.array([known])
+        if found.size and int(found.max()) >= known:
+            raise SourceChangedError(f"{where} holds ids that it did not hold when it was read first.")
+        return found
+
+    def merge(self, other: MergedIds) -> IntArray:
+        """Take over another's ids; returns the number here of each of its numbers."""
+        theirs = other._store
+        if theirs is None:
+            return np.empty(0, dtype=np.int64)
+        if self._store is None:
+            self._store, self._where = theirs, other._where
+            return np.arange(len(theirs), dtype=np.int64)
+        store = self._of_kind(isinstance(theirs, _Texts), other._where)
+        try:
+            return store.numbers(theirs.distinct)  # type: ignore[arg-type]
+        except _AlikeError:
+            raise InvalidArgumentError(
+                f"{self._of(other._where)} has an id that differs from one in another part of the records {LOOK_ALIKE}"
+            ) from None
+
+    @property
+    def distinct(self) -> Array | list[str]:
+        """The ids as they are spelt, by number."""
+        return np.empty(0, dtype=np.int64) if self._store is None else self._store.distinct
+
+    def sorted(self) -> UnitIds:
+        """Return the distinct ids in their order: `group` is the place of each number."""
+        if self._store is None:
+            return UnitIds(np.empty(0, dtype=np.int64), [])
+        return self._store.sorted()
+
+    def _of(self, where: str) -> str:
+        return f"{self.name} of {where}" if where else self.name
+
+    def _of_kind(self, text: bool, where: str) -> _Numbers | _Texts:
+        if self._store is None:
+            self._store, self._where = _Texts() if text else _Numbers(), where
+        if text != isinstance(self._store, _Texts):
+            one, two = ("numbers", "text") if text else ("text", "numbers")
+            raise InvalidArgumentError(
+                f"{self.name} must be ids of one kind: {one} in {self._where or 'one part'}, {two} in "
+                f'{where or "another"}, and 7 and "07" may be one person or two. {KINDS}'
+            )
+        return self._store
+
+    def _read(self, units: object, where: str, first: int) -> list[str] | Array:
+        """Return ids as text in a list, or whole numbers in an array, or say what is wrong with them."""
+        name = self._of(where)
+
+        def read() -> list[str] | Array:
+            ids = as_sequence(units, name)
+            if isinstance(ids, np.ndarray):
+                if ids.ndim != 1:
+                    raise InvalidArgumentError(f"{name} must be one id per record, got shape {ids.shape}.")
+                if ids.dtype.kind in "iu":
+                    return ids
+                if ids.dtype.kind == "f":
+                    return whole_array(ids, name)
+                ids = ids.tolist()
+            if not ids:
+                return np.empty(0, dtype=np.int64)
+            if set(map(type, ids)) == {str}:
+                return ids
+            if are_text(ids, name):
+                return [decoded(entry, i, name) for i, entry in enumerate(ids)]
+            whole = numbers_of(ids, name)
+            if -(2**63) <= min(whole) and max(whole) < 2**63:
+                return np.array(whole, dtype=np.int64)
+            return np.array(whole, dtype=object)
+
+        return _located(read, first)
+
+
+def _is_encoded(units: object) -> bool:
+    """Return whether ids come as distinct ones and places among them, none missing, as readers of files have them."""
+    encoded = hasattr(units, "dictionary") and hasattr(units, "indices")
+    return encoded and units.null_count == 0 and units.dictionary.null_count == 0  # type: ignore[attr-defined]
+
+
+def _located(read: Any, first: int) -> Any:
+    """Return what a function that knows nothing of what came before reads; indices in its errors count that too."""
+    try:
+        return read()
+    except InvalidArgumentError as problem:
+        text = re.sub(r"at index (\d+)", lambda found: f"at index {int(found[1]) + first}", str(problem))
+        raise InvalidArgumentError(text) from None
+
+
+class _AlikeError(Exception):
+    """Two ids are spelt differently and look the same, or one says that there is none."""
+
+
+class _Texts:
+    """Text by a dictionary of the distinct spellings."""
+
+    def __init__(self) -> None:
+        self._number: defaultdict[str, int] = defaultdict(count().__next__)  # a new one gets the next number
+        self._keys: dict[str, int] = {}  # what two spellings of one id have in common
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _texts_again, (list(self._number),)  # a counter's next is no function that everybody can send
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+    @property
+    def distinct(self) -> list[str]:
+        """The spellings, by number."""
+        return list(self._number)
+
+    def numbers(self, ids: list[str]) -> IntArray:
+        """Return the number of each, after a look at those that are new."""
+        before = len(self._number)
+        found = np.fromiter(map(self._number.__getitem__, ids), dtype=np.int64, count=len(ids))
+        if len(self._number) > before:
+            for number, entry in enumerate(list(self._number)[before:] if before else self._number, start=before):
+                key = key_of(entry)
+                if says_missing(key) or self._keys.setdefault(key, number) != number:
+                    raise _AlikeError
+        return found
+
+    def sorted(self) -> UnitIds:
+        """Return the plain spellings in their order."""
+        plain = [plain_of(entry) for entry in self._number]
+        names = sorted(plain)
+        place = {entry: i for i, entry in enumerate(names)}
+        return UnitIds(np.fromiter(map(place.__getitem__, plain), dtype=np.int64, count=len(plain)), names)
+
+
+def _texts_again(distinct: list[str]) -> _Texts:
+    store = _Texts()
+    store.numbers(distinct)
+    return store
+
+
+class _Numbers:
+    """Whole numbers: by a table where their range is small, else by their place among the sorted ones."""
+
+    def __init__(self) -> None:
+        self._known = np.empty(0, dtype=np.int64)  # by number
+        self._low = 0
+        self._table: IntArray | None = np.empty(0, dtype=np.int64)  # the number of each from the lowest on, or -1
+        self._order = np.empty(0, dtype=np.int64)  # without a table: numbers in the order of the ids
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def distinct(self) -> Array:
+        """The ids, by number."""
+        return self._known
+
+    def numbers(self, ids: Array) -> IntArray:
+        """Return the number of each."""
+        if ids.dtype == np.uint64 and int(ids.max()) >= 2**63:
+            ids = ids.astype(object)  # whole numbers of Python's are of any size
+        elif ids.dtype.kind != "O":
+            ids = ids.astype(np.int64, copy=False)
+        if ids.dtype != self._known.dtype:
+            ids, self._known, self._table = ids.astype(object), self._known.astype(object), None
+            self._order = np.argsort(self._known, kind="stable")
+        if self._table is not None and self._fits(ids):
+            found = self._table[ids - self._low]
+            if found.min() >= 0:
+                return found
+            fresh = _distinct(ids[found < 0])
+            self._table[fresh - self._low] = np.arange(len(self._known), len(self._known) + len(fresh))
+            self._known = np.concatenate([self._known, fresh])
+            return np.asarray(self._table[ids - self._low])
+        if self._table is not None:
+            self._order, self._table = np.argsort(self._known, kind="stable"), None
+        found, group = np.unique(ids, return_inverse=True)
+        place = np.searchsorted(self._known, found, sorter=self._order)
+        inside = place < len(self._known)
+        known = np.zeros(len(found), dtype=bool)
+        known[inside] = self._known[self._order[place[inside]]] == found[inside]
+        number = np.empty(len(found), dtype=np.int64)
+        number[known] = self._order[place[known]]
+        fresh = found[~known]
+        number[~known] = np.arange(len(self._known), len(self._known) + len(fresh))
+        if fresh.size:
+            self._known = np.concatenate([self._known, fresh])
+            self._order = np.insert(self._order, place[~known], number[~known])
+        return np.asarray(number[group])
+
+    def _fits(self, ids: Array) -> bool:
+        """Return whether a table holds these, after making it larger if it is worth that."""
+        assert self._table is not None
+        low, high = int(ids.min()), int(ids.max())
+        bottom, top = self._low, self._low + len(self._table) - 1
+        if len(self._table) and bottom <= low and high <= top:
+            return True
+        if len(self._table):
+            low, high = min(low, bottom), max(high, top)
+        if high - low >= max(_SMALL_RANGE, _ROOMY * (len(self._known) + len(ids))):
+            return False
+        # Half as much again at the end that grew, so that growing costs little on the whole.
+        more = (high - low + 1) // 2 if len(self._table) else 0
+        grown_down, grown_up = len(self._table) and low < bottom, len(self._table) and high > top
+        start = max(low - (more if grown_down else 0), -(2**63))
+        end = min(high + (more if grown_up else 0), 2**63 - 1)
+        table = np.full(end - start + 1, -1, dtype=np.int64)
+        table[bottom - start : bottom - start + len(self._table)] = self._table
+        self._low, self._table = start, table
+        return True
+
+    def sorted(self) -> UnitIds:
+        """Return the ids in their order."""
+        order = np.argsort(self._known, kind="stable")
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        found = self._known[order]
+        return UnitIds(place, found.tolist() if found.dtype == object else found)
+
+
+def _distinct(ids: Array) -> Array:
+    """Return the distinct ones among a few."""
+    return np.unique(ids)
+
+
+__all__ = ["MergedIds"]

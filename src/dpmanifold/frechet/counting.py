@@ -1,0 +1,179 @@
+"""Passes over points that are trusted, wherever they lie: each finds something that adds up, and counts the points.
+
+Points come packed by their frame, in arrays of any size. Not private.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.errors import SourceChangedError
+from dpmanifold.frechet.passes import Part, Pass, run
+from dpmanifold.linalg.exact_sums import ExactSum, IntArray
+from dpmanifold.manifolds.base import Manifold
+
+# Numbers that a sum makes of a block at a time (2 MiB of doubles), and of how many points at first.
+_PIECE, _FEW = 262_144, 64
+
+# Numbers of points that are unpacked at a time (4 MiB of doubles).
+_BLOCK = 524_288
+
+S = TypeVar("S")
+
+
+class OverPoints(Pass["tuple[S | None, int]", "tuple[S | None, int]"], Generic[S]):
+    """A pass that makes something of each array of points, and counts them."""
+
+    @abstractmethod
+    def of(self, stored: Array) -> S | None:
+        """Return what packed points give; None where there are none."""
+
+    @abstractmethod
+    def together(self, a: S, b: S) -> S:
+        """Return two such results as one; either may be written to."""
+
+    def partial(self, item: Iterable[Array]) -> tuple[S | None, int]:
+        """Go through the arrays that an item opened as."""
+        total: tuple[S | None, int] = (None, 0)
+        for stored in item:
+            total = self.merge(total, (self.of(stored), len(stored)))
+        return total
+
+    def merge(self, a: tuple[S | None, int], b: tuple[S | None, int]) -> tuple[S | None, int]:
+        """Add counts and results."""
+        one, two = a[0], b[0]
+        found = (two if one is None else one) if one is None or two is None else self.together(one, two)
+        return found, a[1] + b[1]
+
+    def finish(self, total: tuple[S | None, int]) -> tuple[S | None, int]:
+        """Return both."""
+        return total
+
+
+def over(work: OverPoints[S], parts: Sequence[Part], n: int, what: str = "computing") -> S | None:
+    """Return what a pass over n points finds, or say that they are no longer what they were."""
+    found, seen = run(work, parts, what) or (None, 0)
+    if seen != n:
+        raise SourceChangedError(
+            "the records changed while they were read: not every pass found the same number of them. Leave files alone "
+            "until the call returns."
+        )
+    return found
+
+
+class LogWords(OverPoints[ExactSum]):
+    """Exact sums of logarithms at one base point, (1, *shape)."""
+
+    def __init__(self, space: Manifold, x: Array, bound: float) -> None:
+        self._space, self._x, self._bound = space, x, bound
+
+    def of(self, stored: Array) -> ExactSum | None:
+        """Add them up."""
+        return self._space.log_words(self._x, stored, self._bound) if len(stored) else None
+
+    def together(self, a: ExactSum, b: ExactSum) -> ExactSum:
+        """Merge integers."""
+        a.merge(b)
+        return a
+
+
+class SumOf(OverPoints[ExactSum]):
+    """Exact sums of what a function makes of points (b, *shape): vectors (b, m) with entries within a bound."""
+
+    def __init__(self, space: Manifold, f: Callable[[Array], FloatArray], bound: float) -> None:
+        self._space, self._f, self._bound = space, f, bound
+
+    def of(self, stored: Array) -> ExactSum | None:
+        """Add them up, in pieces that keep intermediate results small."""
+        sums: ExactSum | None = None
+        start = 0
+        while start < len(stored):
+            # How many numbers `f` makes of a point is seen on the first few; pieces are cut accordingly.
+            step = _FEW if sums is None else max(1, _PIECE // max(sums.size, stored[0].size))
+            values = self._f(self._space.unpack(stored[start : start + step]))
+            sums = ExactSum(values.shape[1], self._bound) if sums is None else sums
+            sums.add(values)
+            start += step
+        return sums
+
+    def together(self, a: ExactSum, b: ExactSum) -> ExactSum:
+        """Merge integers."""
+        a.merge(b)
+        return a
+
+
+class Within(OverPoints[IntArray]):
+    """How many points lie within each of some distances of a point."""
+
+    def __init__(self, space: Manifold, center: Array, distances: FloatArray) -> None:
+        self._space, self._center, self._distances = space, center, distances
+
+    def of(self, stored: Array) -> IntArray | None:
+        """Count them."""
+        order = np.argsort(self._distances, kind="stable")
+        counts = np.zeros(len(order) + 1, dtype=np.int64)
+        for some in unpacked(self._space, stored):
+            away = self._space.dist(self._center, some)
+            counts += np.bincount(np.searchsorted(self._distances[order], away, side="left"), minlength=len(counts))
+        within = np.empty(len(order), dtype=np.int64)
+        within[order] = np.cumsum(counts[:-1])
+        return within
+
+    def together(self, a: IntArray, b: IntArray) -> IntArray:
+        """Add counts."""
+        return a + b
+
+
+class Sample(NamedTuple):
+    """Some of many points, packed, and the hashes they were chosen by: the smallest ones."""
+
+    points: Array
+    hashes: npt.NDArray[np.uint64]
+
+    def below(self, share: float) -> Array:
+        """Return about a share of the points it was taken from."""
+        return self.points[self.hashes < np.uint64(min(share, 1.0) * 2.0**63) * np.uint64(2)]
+
+
+class Sampling(OverPoints[Sample]):
+    """The points with the smallest hashes, so many of them: which ones depends on the points' own bits alone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def of(self, stored: Array) -> Sample | None:
+        """Choose among them."""
+        return self._smallest(Sample(stored, _hashes(stored))) if len(stored) else None
+
+    def together(self, a: Sample, b: Sample) -> Sample:
+        """Choose among both."""
+        points, hashes = (np.concatenate(pair) for pair in zip(a, b, strict=True))
+        return self._smallest(Sample(points, hashes))
+
+    def _smallest(self, sample: Sample) -> Sample:
+        if len(sample.hashes) <= self._most:
+            return Sample(np.array(sample.points), sample.hashes)  # a copy: what it was taken from may be large
+        places = np.argpartition(sample.hashes, self._most - 1)[: self._most]
+        return Sample(sample.points[places], sample.hashes[places])
+
+
+def _hashes(stored: Array) -> npt.NDArray[np.uint64]:
+    """Return a hash of two of each point's numbers."""
+    numbers = np.ascontiguousarray(stored).reshape(len(stored), -1).view(np.float64)
+    with np.errstate(over="ignore"):
+        mixed = numbers[:, 0].copy().view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed += numbers[:, numbers.shape[1] // 2].copy().view(np.uint64)
+        mixed *= np.uint64(0xD6E8FEB86659FD93)
+    return np.asarray(mixed)
+
+
+def unpacked(space: Manifold, stored: Array) -> Iterable[Array]:
+    """Yield packed points as points, in blocks of bounded size."""
+    step = max(1, _BLOCK // max(space.dim, int(np.prod(space.shape))))
+    return (space.unpack(stored[start : start + step]) for start in range(0, len(stored), step))

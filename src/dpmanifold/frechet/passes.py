@@ -1,0 +1,83 @@
+"""Work on points or records that lie in many places: a partial result for each, merged as they come. Not private.
+
+A pass knows nothing of engines: it makes a partial result of one item, merges two of them, and turns the last one into
+what was asked for. Merging adds integers, so neither the places nor the order in which they are done leave a trace.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from dpmanifold.engines import Engine
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Pass(ABC, Generic[P, R]):
+    """What is done in one pass; can be pickled, with functions in it by those who pickle functions."""
+
+    @abstractmethod
+    def partial(self, item: Any) -> P:
+        """Return what one item gives."""
+
+    @abstractmethod
+    def merge(self, a: P, b: P) -> P:
+        """Return two of them together; either may be written to."""
+
+    @abstractmethod
+    def finish(self, total: P) -> R:
+        """Return what was asked for, of all of them together."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Items that are worked on in one place, and how to open one.
+
+    Attributes
+    ----------
+    items : pieces of a source, results that an engine holds, or arrays
+    opened : what a pass is given for an item: a function of it alone, to be called where the work is done
+    engine : who does the work; None does it here, one item after the other
+    """
+
+    items: Sequence[Any]
+    opened: Callable[[Any], Any]
+    engine: Engine | None = None
+
+    def results(self, partial: Callable[[Any], P], what: str) -> Iterator[P]:
+        """Yield a partial result of each item, in any order."""
+        opened = self.opened
+        if self.engine is None:
+            return (partial(opened(item)) for item in self.items)
+        return self.engine.map(lambda value: partial(opened(value)), self.items, what)
+
+    def then(self, more: Callable[[Any], Any]) -> Part:
+        """Return the same items with one more step in opening them."""
+        opened = self.opened
+        return Part(self.items, lambda value: more(opened(value)), self.engine)
+
+
+def run(work: Pass[P, R], parts: Sequence[Part], what: str = "reading") -> R | None:
+    """Return what a pass over all parts gives; None where there is nothing at all. Holds one partial result at a time.
+
+    Examples
+    --------
+    >>> class Total(Pass[int, int]):
+    ...     def partial(self, item): return item**2
+    ...     def merge(self, a, b): return a + b
+    ...     def finish(self, total): return total
+    >>> run(Total(), [Part([1, 2, 3], lambda item: item + 1)])
+    29
+    """
+    total: P | None = None
+    for part in parts:
+        for found in part.results(work.partial, what):
+            total = found if total is None else work.merge(total, found)
+    return None if total is None else work.finish(total)
+
+
+__all__ = ["Part", "Pass", "run"]

@@ -1,0 +1,191 @@
+"""From a source of records to one point per unit in a ball's frame, piece by piece, wherever pieces are read.
+
+Memory is for a block of records per worker, and for what has to be kept: sums of units; the points of a curved ball
+where the engine has room for them, else every pass reads them again. The bits are those of the same records in one
+array. Not private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold._ids import UnitIds
+from dpmanifold._merged_ids import MergedIds
+from dpmanifold.ball import Ball, require_ball
+from dpmanifold.engines import Engine
+from dpmanifold.errors import SourceChangedError
+from dpmanifold.frechet.passes import Part, run
+from dpmanifold.frechet.points import UnitPoints
+from dpmanifold.frechet.reading import FirstPass, Found, Kept, Reading, UnitWords, WhatWasFound
+from dpmanifold.frechet.records import bytes_of_a_point
+from dpmanifold.frechet.streams import averaged, of_averages, refuse_too_many
+from dpmanifold.frechet.summands import Summands
+from dpmanifold.sources import Piece
+
+# Beside a point: the number of its unit, and that of its class.
+_BESIDE = 12
+
+
+@dataclass(frozen=True)
+class MadeOf:
+    """What a source gave. All of it is data.
+
+    Attributes
+    ----------
+    groups : the points of each class; of all units, where there are no classes
+    records, clipped, replaced : how many records there are, lie outside the ball or on its edge, and were no points
+    ids : the units, sorted; None where every record is one
+    counts : how many records each unit has in each class, (units, classes), in the order of the sorted ids
+    """
+
+    groups: list[UnitPoints]
+    records: int
+    clipped: int
+    replaced: int
+    ids: UnitIds | None
+    counts: Array
+
+
+def made_of(
+    pieces: Sequence[Piece], reading: Reading, by_id: bool, engine: Engine, enough: Callable[[Array], None]
+) -> MadeOf:
+    """Read all pieces, refuse what is wrong with them, and return one point per unit.
+
+    Parameters
+    ----------
+    pieces : of a source that was bound to the ball's space
+    reading : how they are read
+    by_id : whether blocks say who owns their records; else every record is a unit
+    engine : who does the work
+    enough : refuses too few units, given how many records each has in each class, (units, classes)
+    """
+    ball = reading.ball
+    if by_id:
+        require_ball(ball)
+    first = FirstPass(reading, by_id)
+    holds = not ball.space.is_flat and _there_is_room(pieces, ball, engine)
+    if holds:
+        part = Part(engine.keep(first.kept, pieces, "reading"), _itself, engine)
+        found = run(WhatWasFound(reading, by_id), [part])
+        for one in part.items:
+            if isinstance(one.value, Kept):
+                one.value.found = None  # as large as its units, and no longer needed
+    else:
+        part = Part(pieces, _itself, engine)
+        found = run(first, [part])
+    if found is None:
+        found = Found(None, np.zeros(0 if by_id else reading.classes, dtype=np.int64), ids=MergedIds())
+    refuse_too_many(found.n)
+    ids = None if found.ids is None or not by_id else found.ids.sorted()
+    counts = found.counts.reshape(-1, reading.classes)
+    if ids is not None:
+        counts = counts[np.argsort(ids.group)]
+    enough(counts)
+    groups = _of_records(found, reading, part) if ids is None else _of_units(found, ids, reading, part)
+    return MadeOf(groups, found.n, found.clipped, found.replaced, ids, counts)
+
+
+def _there_is_room(pieces: Sequence[Piece], ball: Ball, engine: Engine) -> bool:
+    """Return whether the engine has room for all points: not where nobody knows how many they are."""
+    rows = [piece.rows for piece in pieces]
+    known = [number for number in rows if number is not None]
+    return len(known) == len(rows) and sum(known) * (bytes_of_a_point(ball) + _BESIDE) <= engine.room
+
+
+def _itself(item: object) -> object:
+    return item
+
+
+# -------------------------------------------------------------------- every record is a unit
+
+
+def _of_records(found: Found, reading: Reading, part: Part) -> list[UnitPoints]:
+    ball, groups = reading.ball, []
+    flat = ball.space.is_flat
+    totals = ball.space.from_addends(found.sums.total()) if flat and found.sums is not None else None
+    for number in range(reading.classes):
+        n = int(found.counts[number])
+        where = Part(part.items, _Opening(reading, number if reading.classes > 1 else None), part.engine)
+        mean = None if totals is None else totals[number] / n
+        first = None if flat or reading.classes > 1 else found.sums
+        sample = None if flat or reading.classes > 1 else found.sample
+        groups.append(UnitPoints(ball, "record", n, [where], mean, first, sample))
+    return groups
+
+
+class _Opening:
+    """Opens a piece, or what is held of it, as the points of one class; of all of them, if none is named."""
+
+    def __init__(self, reading: Reading, number: int | None) -> None:
+        self._reading, self._number = reading, number
+
+    def __call__(self, item: Piece | Kept) -> Iterator[Array]:
+        if isinstance(item, Kept):
+            labels = item.label if item.label else [None] * len(item.stored)
+            blocks = zip(item.stored, labels, strict=True)
+        else:
+            blocks = self._reading.points(item)
+        for stored, label in blocks:
+            yield stored if self._number is None or label is None else stored[label == self._number]
+
+
+# -------------------------------------------------------------------- units by id
+
+
+def _of_units(found: Found, ids: UnitIds, reading: Reading, part: Part) -> list[UnitPoints]:
+    ball, classes = reading.ball, reading.classes
+    with np.errstate(all="ignore"):
+        if ball.space.is_flat:
+            assert found.sums is not None
+            total = ball.space.from_addends(found.sums.total())
+            averages: Array = total / np.maximum(found.counts, 1)[:, None]
+        else:
+            averages = _solved(found, reading, part)
+    order = np.argsort(ids.group)
+    averages = averages.reshape(-1, classes, *ball.frame.shape)[order]
+    there = found.counts.reshape(-1, classes)[order] > 0
+    return [of_averages(averages[there[:, number], number], ball) for number in range(classes)]
+
+
+def _solved(found: Found, reading: Reading, part: Part) -> Array:
+    """Return the averages of units of a curved ball, in the order of their numbers."""
+    ball, count = reading.ball, len(found.counts)
+    frame = ball.frame
+    units = _Units(found, reading, part)
+    first = None
+    if found.sums is not None:
+        first = np.zeros((len(units.counts), frame.dim))
+        first[:count] = frame.from_log_words(np.broadcast_to(frame.origin, (count, *frame.shape)), found.sums)
+        found.sums = None  # as large as all units
+    return averaged(frame, ball, units, None, count, first)
+
+
+class _Units(Summands):
+    """Units whose records are in many pieces: a base point for each goes out, and integers come back."""
+
+    def __init__(self, found: Found, reading: Reading, part: Part) -> None:
+        assert found.ids is not None
+        self._reading, self._part, self._ids, self.n = reading, part, found.ids, found.n
+        # As many groups as the solver has, which is never one.
+        self.counts = np.zeros(max(2, len(found.counts)), dtype=np.int64)
+        self.counts[: len(found.counts)] = found.counts
+
+    def sums(self, x: Array, active: Array | None) -> FloatArray:
+        """Merge what the pieces give for the groups that are not done."""
+        frame = self._reading.ball.frame
+        wanted = np.flatnonzero(self.counts > 0 if active is None else active & (self.counts > 0))
+        totals = np.zeros((len(x), frame.dim))
+        if not wanted.size:
+            return totals
+        place = np.full(len(x), -1, dtype=np.int64)
+        place[wanted] = np.arange(len(wanted))
+        work = UnitWords(self._reading, self._ids, place, frame.at(x[wanted]))
+        words, seen = run(work, [self._part], "averaging") or (None, 0)
+        if seen != self.n or words is None:
+            raise SourceChangedError("the records changed while they were read: a later pass found another number.")
+        totals[wanted] = frame.from_log_words(x[wanted], words)
+        return totals

@@ -1,0 +1,329 @@
+"""Records of a source, piece by piece: what is done with a piece where it is read. Not private.
+
+Tasks depend on their piece alone and can be pickled. The first pass checks everything and refuses what it must, naming
+the piece; later ones find the same records, or the source has changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmanifold._check import Array
+from dpmanifold._merged_ids import MergedIds
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
+from dpmanifold.frechet.counting import Sample, Sampling
+from dpmanifold.frechet.passes import Pass
+from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, room_for
+from dpmanifold.frechet.summands import MOST_TRIED
+from dpmanifold.frechet.tolerances import reach
+from dpmanifold.linalg.exact_sums import ExactSum, IntArray
+from dpmanifold.sources import Piece
+
+Take = Callable[[Array, int], Records]
+"""Takes the records of a block and the index of the first; returns them with the way to check them."""
+
+Numbers = Callable[[Array], Array]
+"""Takes the labels of a block; returns the number of each one's class, or refuses it."""
+
+
+class Taken(NamedTuple):
+    """A block of records with who owns them and the numbers of their classes."""
+
+    records: Records
+    units: Array | None
+    label: IntArray | None
+    first: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a piece is read: as records of a ball's space, with the check and the classes that were asked for.
+
+    Attributes
+    ----------
+    ball : the ball
+    take : makes records of a block
+    numbers : makes class numbers of labels; None where there are no classes
+    classes : how many there are
+    """
+
+    ball: Ball
+    take: Take
+    numbers: Numbers | None = None
+    classes: int = 1
+
+    def blocks(self, piece: Piece, again: bool = False) -> Iterator[Taken]:
+        """Yield a piece's blocks. What goes wrong where it was read before shows that the source has changed."""
+        first = piece.first
+        with _named(piece, again):
+            for block in piece.blocks():
+                if len(block.records) == 0:
+                    continue
+                label = None
+                if self.numbers is not None:
+                    label = np.asarray(self.numbers(np.asarray(block.labels)), dtype=np.int64)
+                yield Taken(self.take(block.records, first), block.units, label, first)
+                first += len(block.records)
+
+    def points(self, piece: Piece) -> Iterator[tuple[Array, IntArray | None]]:
+        """Yield a piece's points in the frame once more, packed, and the numbers of their classes."""
+        for taken in self.blocks(piece, again=True):
+            with np.errstate(all="ignore"):
+                yield self.moved(taken.records)[0], taken.label
+
+    def moved(self, records: Records, first: ExactSum | None = None) -> tuple[Array, int, int]:
+        """Return a block's points, packed, and how many were clipped and replaced."""
+        if self.ball.space.is_flat:
+            found = [(self.ball.moved(block), bad) for _, block, bad in records.blocks()]
+            points = np.concatenate([moved for (moved, _), _ in found])
+            return points, sum(edge for (_, edge), _ in found), sum(bad for _, bad in found) + records.replaced
+        stored = room_for(self.ball, len(records))
+        clipped, replaced = move_clipped(records, self.ball, stored, first)
+        return stored, clipped, replaced + records.replaced
+
+
+@contextlib.contextmanager
+def _named(piece: Piece, again: bool) -> Iterator[None]:
+    """Say in which piece something is wrong with the data; or that it has changed, where it was read before."""
+    try:
+        yield
+    except SourceChangedError:
+        raise
+    except (InvalidDataError, InvalidArgumentError, OSError) as problem:
+        if again:
+            raise SourceChangedError(f"{piece.name} can no longer be read as it was before.") from None
+        if isinstance(problem, InvalidDataError) and piece.name not in str(problem):
+            raise InvalidDataError(f"{piece.name}: {problem}") from None
+        raise
+
+
+# -------------------------------------------------------------------- the first pass
+
+
+@dataclass
+class Found:
+    """What a first pass over some pieces found. Data.
+
+    Attributes
+    ----------
+    sums : exact sums, one for each group: unit by unit, and class by class within units; None where none are needed
+    counts : (groups,), how many records each group has
+    clipped, replaced : how many records lie outside the ball or on its edge, and were no points
+    ids : the ids, by the numbers of the units; None where every record is a unit
+    sample : some of the points of a curved ball's frame, by their own bits
+    """
+
+    sums: ExactSum | None
+    counts: IntArray
+    clipped: int = 0
+    replaced: int = 0
+    ids: MergedIds | None = None
+    sample: Sample | None = None
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return int(self.counts.sum())
+
+
+@dataclass
+class Kept:
+    """What a worker holds of a piece: points, who owns them and their classes.
+
+    Attributes
+    ----------
+    stored : blocks of packed points
+    unit : the number of each one's id among those of the piece
+    label : the number of each one's class
+    distinct : the ids of the piece, by number
+    found : what the first pass found, until it is asked for
+    """
+
+    stored: list[Array] = field(default_factory=list)
+    unit: list[Array] = field(default_factory=list)
+    label: list[IntArray] = field(default_factory=list)
+    distinct: Array | list[str] | None = None
+    found: Found | None = None
+
+
+class FirstPass(Pass[Found, Found]):
+    """Reads and checks everything, and adds up what can be added before anything is known.
+
+    Flat: clipped records. Curved: their logarithms at the frame's origin.
+
+    Parameters
+    ----------
+    reading : how pieces are read
+    by_id : whether blocks say who owns their records
+    """
+
+    def __init__(self, reading: Reading, by_id: bool) -> None:
+        self._reading, self._by_id = reading, by_id
+
+    def partial(self, item: Piece) -> Found:
+        """Read a piece."""
+        return self._read(item, None)
+
+    def kept(self, piece: Piece) -> Kept:
+        """Read a piece and keep its points."""
+        kept = Kept()
+        kept.found = found = self._read(piece, kept)
+        kept.distinct = None if found.ids is None else found.ids.distinct
+        return kept
+
+    def _read(self, piece: Piece, kept: Kept | None) -> Found:
+        reading, ball = self._reading, self._reading.ball
+        ids = MergedIds() if self._by_id else None
+        groups = 0 if self._by_id else reading.classes
+        found = Found(None, np.zeros(groups, dtype=np.int64), ids=ids)
+        found.sums = self._empty(max(1, groups))
+        for taken in reading.blocks(piece):
+            group, number = taken.label, None
+            if ids is not None:
+                number = ids.add(taken.units, piece.name, taken.first)
+                if len(number) != len(taken.records):
+                    raise InvalidDataError(f"it has {len(taken.records)} records in a block, and {len(number)} ids.")
+                group = number if group is None else number * reading.classes + group
+            groups = reading.classes * (1 if ids is None else len(ids))
+            found.counts = _longer(found.counts, groups)
+            found.counts += len(taken.records) if group is None else np.bincount(group, minlength=len(found.counts))
+            if found.sums is not None and groups > found.sums.groups:
+                found.sums = found.sums.grown(max(groups, 2 * found.sums.groups))
+            with np.errstate(all="ignore"):  # a warning would tell about a single record
+                clipped, replaced, stored = self._added(taken.records, found.sums, group)
+            found.clipped, found.replaced = found.clipped + clipped, found.replaced + replaced
+            if stored is None:
+                continue
+            if ids is None:
+                sampling = Sampling(MOST_TRIED + 1)
+                found.sample, _ = sampling.merge((found.sample, 0), (sampling.of(stored), 0))
+            if kept is not None:
+                kept.stored.append(stored)
+                kept.unit += [] if number is None else [number.astype(np.int32)]
+                kept.label += [] if taken.label is None else [taken.label]
+        if found.sums is not None and found.sums.groups > len(found.counts):
+            found.sums = found.sums.cut(len(found.counts))
+        return found
+
+    def _empty(self, groups: int) -> ExactSum | None:
+        ball = self._reading.ball
+        if ball.space.is_flat:
+            return flat_sum(ball, groups)
+        # Of classes, sums at the origin are made when they are asked for: no pass over raw records tells them apart.
+        return first_sum(ball) if self._by_id or self._reading.classes == 1 else None
+
+    def _added(self, records: Records, sums: ExactSum | None, group: Array | None) -> tuple[int, int, Array | None]:
+        """Add a block; returns how many were clipped and replaced, and the points where these are needed."""
+        reading, ball = self._reading, self._reading.ball
+        if ball.space.is_flat:
+            assert sums is not None
+            clipped, replaced = add_clipped(records, ball, sums, group)
+            return clipped, replaced + records.replaced, None
+        stored, clipped, replaced = reading.moved(records, None if self._by_id else sums)
+        if self._by_id and sums is not None:
+            # At the origin, as the solver adds them: what a pass over raw records adds is rounded differently.
+            ball.frame.log_words(ball.frame.origin[None], stored, reach(ball), group=group, sums=sums)
+        return clipped, replaced, stored
+
+    def merge(self, a: Found, b: Found) -> Found:
+        """Add integers, those of units by their ids."""
+        places = None
+        if a.ids is not None and b.ids is not None:
+            classes = self._reading.classes
+            unit = a.ids.merge(b.ids)
+            places = (unit[:, None] * classes + np.arange(classes)).ravel()
+            a.counts = _longer(a.counts, len(a.ids) * classes)
+        if places is None:
+            a.counts += b.counts
+        else:
+            a.counts[places] += b.counts
+        if a.sums is not None and b.sums is not None:
+            if len(a.counts) > a.sums.groups:
+                a.sums = a.sums.grown(max(len(a.counts), 2 * a.sums.groups))
+            a.sums.merge(b.sums, places)
+        a.clipped, a.replaced = a.clipped + b.clipped, a.replaced + b.replaced
+        a.sample, _ = Sampling(MOST_TRIED + 1).merge((a.sample, 0), (b.sample, 0))
+        return a
+
+    def finish(self, total: Found) -> Found:
+        """Cut sums to the groups there are."""
+        if total.sums is not None and total.sums.groups > len(total.counts):
+            total.sums = total.sums.cut(len(total.counts))
+        return total
+
+
+class WhatWasFound(FirstPass):
+    """The same, of pieces whose points are held."""
+
+    def partial(self, item: Kept) -> Found:  # type: ignore[override]
+        """Return what was found when it was read; a copy, which merging may write to."""
+        assert item.found is not None
+        return copy.deepcopy(item.found)
+
+
+def _longer(counts: IntArray, length: int) -> IntArray:
+    """Return counts with room for more groups, which have none."""
+    if len(counts) >= length:
+        return counts
+    return np.concatenate([counts, np.zeros(length - len(counts), dtype=np.int64)])
+
+
+# -------------------------------------------------------------------- passes over units of a curved ball
+
+
+class UnitWords(Pass["tuple[ExactSum, int]", "tuple[ExactSum, int]"]):
+    """Exact sums of logarithms for each of the active units, at a base point of its own; and how many records it saw.
+
+    Parameters
+    ----------
+    reading : how pieces are read
+    ids : all ids
+    active : (groups,), the place of each group among the active ones, or -1
+    at : what the frame makes of their base points
+    """
+
+    def __init__(self, reading: Reading, ids: MergedIds, active: IntArray, at: object) -> None:
+        self._reading, self._ids, self._active, self._at = reading, ids, active, at
+
+    def partial(self, item: Piece | Kept) -> tuple[ExactSum, int]:
+        """Go through a piece, or what is held of it."""
+        ball, classes = self._reading.ball, self._reading.classes
+        sums, n = None, 0
+        for stored, number, label in self._blocks(item):
+            n += len(stored)
+            group = self._active[number if label is None else number * classes + label]
+            rows = np.flatnonzero(group >= 0)
+            if len(rows) < len(group):
+                stored, group = stored[rows], group[rows]
+            sums = ball.frame.log_words(self._at, stored, reach(ball), group=group, sums=sums)
+        if sums is None:
+            nothing = np.empty(0, dtype=np.int64)
+            sums = ball.frame.log_words(self._at, room_for(ball, 0), reach(ball), group=nothing)
+        return sums, n
+
+    def _blocks(self, item: Piece | Kept) -> Iterator[tuple[Array, IntArray, IntArray | None]]:
+        if isinstance(item, Kept):
+            place = self._ids.find(item.distinct)
+            for i, stored in enumerate(item.stored):
+                yield stored, place[item.unit[i]], item.label[i] if item.label else None
+            return
+        for taken in self._reading.blocks(item, again=True):
+            number = self._ids.find(taken.units, item.name, taken.first)
+            with np.errstate(all="ignore"):
+                yield self._reading.moved(taken.records)[0], number, taken.label
+
+    def merge(self, a: tuple[ExactSum, int], b: tuple[ExactSum, int]) -> tuple[ExactSum, int]:
+        """Merge integers."""
+        a[0].merge(b[0])
+        return a[0], a[1] + b[1]
+
+    def finish(self, total: tuple[ExactSum, int]) -> tuple[ExactSum, int]:
+        """Return both."""
+        return total

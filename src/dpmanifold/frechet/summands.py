@@ -1,0 +1,129 @@
+"""What gradients are sums over: points in one array, or in many places. Sums are exact; nothing here is private."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.frechet.counting import LogWords, Sample, Sampling, over, unpacked
+from dpmanifold.frechet.passes import Part
+from dpmanifold.frechet.tolerances import reach
+from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.manifolds.base import Manifold
+
+# The bound of sums of points that all are at the origin.
+_SMALLEST_BOUND = 1e-200
+
+# The first step of a solver is tried on about so many points, and not if they come to more than four times as many.
+TRIAL = 256
+MOST_TRIED = 4 * TRIAL
+
+
+class Summands(ABC):
+    """Points in groups, to be added up as logarithms at one base point for each group.
+
+    Attributes
+    ----------
+    n : how many there are
+    counts : (groups,), how many points each group has
+    shares : whether sums are weighted by shares that add up to 1
+    """
+
+    n: int
+    counts: Array
+    shares: bool = False
+
+    @abstractmethod
+    def sums(self, x: Array, active: Array | None) -> FloatArray:
+        """Return sums of logarithms at x, (groups, dim); with `active`, a boolean each, for these groups alone."""
+
+    def some(self) -> Array:
+        """Return about TRIAL points of the only group, packed, chosen by their own bits; more than MOST_TRIED is any."""
+        raise NotImplementedError  # pragma: no cover - asked for one group alone
+
+
+class Stored(Summands):
+    """Points in one array, by groups or all in one, with weights that add up to 1 in each group or without.
+
+    Parameters are those of :func:`~dpmanifold.frechet.solver.solve_groups`.
+    """
+
+    def __init__(
+        self,
+        space: Manifold,
+        ball: Ball | None,
+        points: Array,
+        weights: FloatArray | None,
+        group: Array | None,
+        groups: int,
+    ) -> None:
+        self._space, self.n = space, len(points)
+        self._stored = np.ascontiguousarray(space.pack(points) if points.shape[1:] == space.shape else points)
+        self._group = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
+        self.counts = np.full(1, self.n) if self._group is None else np.bincount(self._group, minlength=groups)
+        equal = 1 / np.maximum(self.counts, 1)
+        if weights is not None and np.array_equal(weights, equal[np.zeros(self.n, int) if group is None else group]):
+            weights = None
+        self._weights, self.shares = weights, weights is not None
+        self._spread: float | None = None  # the farthest point's distance from the origin, where no ball bounds it
+        self._reach = None if ball is None else reach(ball)
+
+    def sums(self, x: Array, active: Array | None) -> FloatArray:
+        """Add them up in one pass."""
+        rows = None
+        if active is not None and self._group is not None and not active.all():
+            rows = np.flatnonzero(active[self._group])
+        return self._space.log_sums(
+            x, self._stored, self._bound(x), group=self._group, rows=rows, weights=self._weights
+        )
+
+    def _bound(self, x: Array) -> float:
+        """Return what no logarithm of a point at x exceeds: public with a ball."""
+        space = self._space
+        if self._reach is not None:
+            return self._reach
+        if self._spread is None:
+            self._spread = max(
+                float(space.dist(space.origin, part).max()) for part in unpacked(space, self._stored)
+            )
+        # Nothing is private here, and a maximum does not depend on the order either; 1 % for rounding.
+        return max(1.01 * (self._spread + float(space.dist(space.origin, x).max())), _SMALLEST_BOUND)
+
+    def some(self) -> Array:
+        """Choose them."""
+        sample = Sampling(MOST_TRIED + 1).of(self._stored)
+        return self._stored[:0] if sample is None else sample.below(TRIAL / self.n)
+
+
+class Spread(Summands):
+    """The points of one group, in parts that open as packed points of a ball's frame, in arrays of any size.
+
+    Parameters
+    ----------
+    ball : in whose frame the points are
+    parts : where they are
+    n : how many there are
+    sample : some of them, by a pass of :class:`Sampling`, where one was made already
+    """
+
+    def __init__(self, ball: Ball, parts: Sequence[Part], n: int, sample: Sample | None = None) -> None:
+        self._ball, self._parts, self.n, self._sample = ball, parts, n, sample
+        self._bound = reach(ball)
+        self.counts = np.full(1, n)
+
+    def sums(self, x: Array, active: Array | None) -> FloatArray:
+        """Broadcast the base point and merge the integers that come back."""
+        frame = self._ball.frame
+        words = over(LogWords(frame, x, self._bound), self._parts, self.n)
+        return frame.from_log_words(x, ExactSum(frame.dim, self._bound) if words is None else words)
+
+    def some(self) -> Array:
+        """Choose within every part, and then among those."""
+        if self._sample is None:
+            self._sample = over(Sampling(MOST_TRIED + 1), self._parts, self.n)
+        assert self._sample is not None  # there are points
+        return self._sample.below(TRIAL / self.n)
