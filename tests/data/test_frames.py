@@ -232,7 +232,7 @@ def test_refusals_name_columns_before_any_record_is_read(kind, case):
 
 def test_columns_that_are_no_numbers():
     frame = pandas.DataFrame({"x": [1.0, 2.0], "y": np.array([1.0, SECRET + "!"], dtype=object)})
-    with pytest.raises(InvalidDataError, match=r"'y' hold no numbers.*to_numeric") as refused:
+    with pytest.raises(InvalidDataError, match=r"no numbers are in 'y'.*to_numeric") as refused:
         gathered(frame, Euclidean(2))
     assert SECRET not in str(refused.value)
     with pytest.raises(InvalidDataError, match="column 'y' of the DataFrame is not numbers") as refused:

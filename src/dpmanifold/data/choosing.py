@@ -130,7 +130,7 @@ def _try_out(reading: Reading, chosen: Sequence[Column], columns: Sequence[Colum
     except InvalidDataError as problem:
         left = [column.name for column in columns if column.kind not in (*NUMBERS, "complex")]
         which = f" Taken from {where} were the columns {listed(column.name for column in chosen)}"
-        aside = f"; {listed(left)} hold no numbers. If they should: {_AS_NUMBERS}." if left else "."
+        aside = f"; no numbers are in {listed(left)}. If there should be: {_AS_NUMBERS}." if left else "."
         raise InvalidDataError(f"{problem}{which}{aside}") from None
 
 
