@@ -231,12 +231,12 @@ def test_refusals_name_columns_before_any_record_is_read(kind, case):
 
 
 def test_columns_that_are_no_numbers():
-    frame = pandas.DataFrame({"x": [1.0, 2.0], "y": np.array([1.0, SECRET + "!"], dtype=object)})
-    with pytest.raises(InvalidDataError, match=r"no numbers are in 'y'.*to_numeric") as refused:
-        gathered(frame, Euclidean(2))
+    frame = pandas.DataFrame({"x": [1.0, 2.0], "y": ["1", SECRET]}, dtype="string")
+    with pytest.raises(InvalidDataError, match=r"column 'y' of the DataFrame is not numbers.*to_numeric") as refused:
+        gathered(data.from_frame(frame.assign(x=[1.0, 2.0]), ["x", "y"]), Euclidean(2))
     assert SECRET not in str(refused.value)
-    with pytest.raises(InvalidDataError, match="column 'y' of the DataFrame is not numbers") as refused:
-        gathered(data.from_frame(frame, ["x", "y"]), Euclidean(2))
+    with pytest.raises(InvalidDataError, match=r"no numbers are in 'y'.*to_numeric") as refused:
+        gathered(frame.assign(x=[1.0, 2.0]), Euclidean(2))
     assert SECRET not in str(refused.value)
     for empty in (pandas.DataFrame({"a": ["x"]}), polars.DataFrame({"a": ["x"]}), pyarrow.table({"a": ["x"]})):
         with pytest.raises(InvalidDataError, match=r"no columns of numbers.*'a'"):
@@ -244,6 +244,16 @@ def test_columns_that_are_no_numbers():
     flags = pandas.DataFrame({"x": [1.0, 2.0], "flag": [True, False]})
     assert gathered(flags, Euclidean(1))[0].tolist() == [[1.0], [2.0]]
     assert gathered(data.from_frame(flags, "*"), Euclidean(2))[0].tolist() == [[1.0, 1.0], [2.0, 0.0]]
+
+
+def test_one_text_in_a_column_costs_its_own_record_alone():
+    """A column that holds one text is one of objects: the others are read all the same, as they are in an array."""
+    column = np.array([1, 2.5, SECRET + "!", None, decimal.Decimal("0.5"), "7", [1], 10**400], dtype=object)
+    frame = pandas.DataFrame({"x": np.zeros(8), "y": column, "p": [f"person {i}" for i in range(8)]})
+    wanted = [1.0, 2.5, np.nan, np.nan, 0.5, 7.0, np.nan, np.nan]
+    for source in (frame, data.from_frame(frame, ["x", "y"])):
+        np.testing.assert_array_equal(gathered(source, Euclidean(2), units="p")[0][:, 1], wanted)
+    assert gathered(frame, Euclidean(1), units="p")[0].tolist() == [[0.0]] * 8  # not needed, and left out
 
 
 def test_names_that_mean_two_columns():

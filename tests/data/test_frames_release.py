@@ -72,6 +72,18 @@ def test_gaps_count_as_the_center_where_that_was_asked_for():
         assert same(mean(made, ball, "person", invalid="center"), wanted)
 
 
+def test_one_text_among_the_numbers_counts_as_the_center():
+    """As it does in an array of objects: one record does not stop a release."""
+    directions = np.random.default_rng(2).normal(size=(50, 2))
+    frame = pandas.DataFrame(directions).astype({1: object})
+    frame.iloc[7, 1] = "not a number"
+    ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0, source="simulated", simulated=True)
+    wanted = mean(np.asarray(frame), ball, dpm.EACH_RECORD, invalid="center")
+    assert same(mean(frame, ball, dpm.EACH_RECORD, invalid="center"), wanted)
+    with pytest.raises(DPManifoldError, match="index 7"):
+        mean(frame, ball, dpm.EACH_RECORD)
+
+
 def test_nothing_is_spent_on_what_is_refused():
     ball, budget = ball_of("riemann"), dpm.Budget(PRIVACY)
     frame = pandas_frame()
