@@ -2,10 +2,17 @@
 
 import pytest
 
-from dpmanifold.engines import DaskEngine
+from dpmanifold.engines import DaskEngine, ThreadEngine
+from engines.tasks import PIECES, merged, partial
 
 
 @pytest.fixture(scope="session")
 def cluster():
     with DaskEngine.local(2) as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def here():
+    """The exact sum of the pieces' logarithms, from a serial run."""
+    return merged(ThreadEngine(1).map(partial, PIECES))

@@ -48,6 +48,10 @@ def shifted(points, by):
     return sums
 
 
+def norms(piece):
+    return sum(float(np.linalg.norm(block.records, axis=1).sum()) for block in piece.blocks())
+
+
 def merged(parts):
     total = next(parts)
     for part in parts:
@@ -141,3 +145,18 @@ def read(folder, piece):
 
 def badly_made(folder, one, seed):
     raise LookupError("no such partition")
+
+
+PIECES = [Tensors(seed) for seed in range(12)]
+
+
+def client_of(engine):
+    return engine._client
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found

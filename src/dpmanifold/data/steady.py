@@ -22,13 +22,17 @@ class SteadyPiece(RowsPiece):
 
     Later passes must give the same ones, or the statistic is none of any data. The sum is of the numbers' bits, modulo
     2^64, and does not depend on the order; it tells by all odds where records were changed, and is no proof.
+
+    Attributes
+    ----------
+    seen : that count and sum; an engine brings it back from a worker that read a copy of the piece
     """
 
     def __init__(
         self, name: str, places: Places, beside: Beside, start: int | None = 0, rows: int | None = None
     ) -> None:
         super().__init__(name, places, beside, start, rows)
-        self._seen: tuple[int, int] | None = None
+        self.seen: tuple[int, int] | None = None
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -44,7 +48,7 @@ class SteadyPiece(RowsPiece):
             count, total = count + len(block.records), (total + _sum_of_bits(block.records)) % 2**64
             yield block
         with self._lock:
-            before, self._seen = self._seen, (count, total)
+            before, self.seen = self.seen, (count, total)
         if before not in (None, (count, total)):
             raise SourceChangedError(
                 f"{self.name} gave other records than when it was read before. Take a copy of what it reads, or make "

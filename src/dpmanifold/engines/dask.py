@@ -28,7 +28,7 @@ from dpmanifold._version import __version__
 from dpmanifold.engines.base import Engine, Held
 from dpmanifold.engines.remote import checked, run, unsealed
 from dpmanifold.engines.sameness import Sameness
-from dpmanifold.engines.sealed import Sealed
+from dpmanifold.engines.sealed import Outcome, Sealed
 from dpmanifold.errors import ClusterError, InvalidArgumentError
 from dpmanifold.progress import bar
 
@@ -79,8 +79,9 @@ class DaskEngine(Engine):
 
     Examples
     --------
-    >>> with DaskEngine.local(1) as engine:
-    ...     sorted(engine.map(lambda item: item**2, [1, 2, 3]))
+    >>> from distributed import Client
+    >>> with Client(processes=False, dashboard_address="127.0.0.1:0") as client:
+    ...     sorted(DaskEngine(client).map(lambda item: item**2, [1, 2, 3]))
     [1, 4, 9]
     """
 
@@ -168,24 +169,24 @@ class DaskEngine(Engine):
         """Yield results as they come; whatever else was submitted is let go where the iteration ends."""
         with bar(what, len(items)) as advance:
             work = self._pass(task)
-            for outcome in self._finished(work.started(items)):
+            for item, outcome in self._finished(work.started(items)):
                 advance(1)
-                yield outcome.result()
+                yield _result(item, outcome)
 
     def keep(self, task: Callable[[Any], Any], items: Sequence[Any], what: str = "reading") -> list[Held]:
         """Run a task on each item and leave the results on the workers: what is held is their futures."""
         held: list[Held] = []
 
-        def kept() -> Iterator[Any]:
-            for future in work.started(items):
+        def kept() -> Iterator[tuple[Any, Any]]:
+            for item, future in work.started(items):
                 held.append(Held(future))
-                yield work.submitted(checked, future)
+                yield item, work.submitted(checked, future)
 
         with bar(what, len(items)) as advance:
             work = self._pass(task)
-            for outcome in self._finished(kept()):
+            for item, outcome in self._finished(kept()):
                 advance(1)
-                outcome.result()
+                _result(item, outcome)
         return held
 
     def _pass(self, task: Callable[[Any], Any]) -> _Pass:
@@ -194,15 +195,15 @@ class DaskEngine(Engine):
             # Asked without anything of ours: a worker that cannot read a task breaks down.
             asked = _Calls(self._client)
             there = asked.submitted(bool, asked.submitted(importlib.util.find_spec, "dpmanifold"))
-            if not next(self._finished(iter([there]))):
+            if not next(self._finished(iter([(None, there)])))[1]:
                 raise _absent()
             _ABLE.add(self._client)
         return _Pass(self._client, task)
 
-    def _finished(self, futures: Iterator[Any]) -> Iterator[Any]:
-        """Yield the results of tasks in the order in which they end; a task is submitted by taking it."""
+    def _finished(self, futures: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """Yield items and results of their tasks in the order in which they end; a task is submitted by taking it."""
         ended: queue.SimpleQueue[_End] = queue.SimpleQueue()
-        running: set[Any] = set()
+        running: dict[Any, Any] = {}
 
         async def fetch(future: Any) -> None:
             try:
@@ -212,8 +213,8 @@ class DaskEngine(Engine):
 
         def start() -> None:
             try:
-                for future in itertools.islice(futures, max(0, _AHEAD * self.workers - len(running))):
-                    running.add(future)
+                for item, future in itertools.islice(futures, max(0, _AHEAD * self.workers - len(running))):
+                    running[future] = item
                     self._client.loop.add_callback(fetch, future)
             except Exception:
                 self._look()  # where the client was closed meanwhile, that is what happened
@@ -223,12 +224,12 @@ class DaskEngine(Engine):
             start()
             while running:
                 end = self._next(ended)
-                running.remove(end.future)
+                item = running.pop(end.future)
                 end.future.release()
                 if end.error is not None:
                     raise _understood(end.error) from None
-                yield end.outcome
                 start()
+                yield item, end.outcome
         finally:
             for future in running:
                 future.release()
@@ -276,11 +277,13 @@ class _Calls:
     def __init__(self, client: Any) -> None:
         self._client, self._word, self._numbers = client, secrets.token_hex(16), itertools.count()
 
-    def submitted(self, function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+    def submitted(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Send one call; return its future."""
-        name = f"dpmanifold-{self._word}-{next(self._numbers)}"
         with _large_graphs():
-            return self._client.submit(function, *arguments, key=name, pure=False, **settings)
+            return self._client.submit(function, *arguments, key=self._name(), pure=False)
+
+    def _name(self) -> str:
+        return f"dpmanifold-{self._word}-{next(self._numbers)}"
 
 
 class _Pass(_Calls):
@@ -294,22 +297,24 @@ class _Pass(_Calls):
         large = len(sealed.content) > _LARGE
         self._task = self.submitted(unsealed, self._same, sealed) if large else sealed
 
-    def started(self, items: Sequence[Any]) -> Iterator[Any]:
-        """Yield the futures of items, in their order; each is submitted when it is taken."""
+    def started(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield items and the futures of what becomes of them, in order; each is submitted when it is taken."""
         if not any(hasattr(item, "delayed") for item in items):
-            yield from (self.submitted(run, self._same, self._task, self._sent(item)) for item in items)
+            for item in items:
+                yield item, self.submitted(run, self._same, self._task, self._sent(item))
             return
-        # Partitions of a collection may share what they are made of: one graph of all of them makes it once. A task
-        # goes before further partitions, which are let go as soon as it has read them.
+        # Partitions of a collection may share what they are made of: one graph of all of them makes it once, and a
+        # partition is let go when its task has read it.
+        dask = optional_module("dask", "dask", "work on a cluster")
+        call = dask.delayed(run, pure=False)
+        calls = [
+            call(self._same, self._task, Sealed.of(item.without_graph()), item.delayed(), dask_key_name=self._name())
+            for item in items
+        ]
         with _large_graphs():
-            partitions = self._client.compute([item.delayed() for item in items])
-        futures = deque(
-            self.submitted(run, self._same, self._task, Sealed.of(item.without_graph()), partition, priority=1)
-            for item, partition in zip(items, partitions, strict=True)
-        )
-        del partitions
-        while futures:
-            yield futures.popleft()
+            futures = deque(self._client.compute(calls))
+        for item in items:
+            yield item, futures.popleft()
 
     @staticmethod
     def _sent(item: Any) -> Any:
@@ -317,6 +322,13 @@ class _Pass(_Calls):
         if isinstance(item, Held):
             return item.value if isinstance(item.value, _distributed().Future) else Sealed.of(item.value)
         return Sealed.of(item)
+
+
+def _result(item: Any, outcome: Outcome) -> Any:
+    """Return the result of a task; the item remembers what the copy of it that was sent has seen."""
+    if outcome.seen is not None and not isinstance(item, Held):
+        item.seen = outcome.seen
+    return outcome.result()
 
 
 def _workers_of(client: Any) -> list[dict[str, Any]]:

@@ -56,7 +56,8 @@ def run(same: Sameness, task: Sealed | Outcome, item: Sealed | Outcome, *partiti
         same.demand()
         with one_thread_each(), backend(same.level), np.errstate(all="ignore"), quietly():
             function, thing = _content(task), _content(item)
-            return Outcome(function(Computed(thing, *partition) if partition else thing))
+            value = function(Computed(thing, *partition) if partition else thing)
+            return Outcome(value, seen=getattr(thing, "seen", None))
     except BaseException as error:
         return Outcome.of(error)
 
@@ -72,7 +73,7 @@ def unsealed(same: Sameness, task: Sealed) -> Outcome:
 
 def checked(kept: Outcome) -> Outcome:
     """Say whether a result that stays on the worker is there: the failure without the result."""
-    return Outcome(failure=kept.failure)
+    return Outcome(failure=kept.failure, seen=kept.seen)
 
 
 def _content(thing: Sealed | Outcome) -> Any:

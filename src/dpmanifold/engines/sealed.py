@@ -72,12 +72,13 @@ class Outcome:
     ----------
     value : the result
     failure : the exception, and the lines of the program where it was raised
+    seen : what a piece remembers of having been read, where it is one that does (see `SteadyPiece`)
     """
 
-    __slots__ = ("_size", "failure", "value")
+    __slots__ = ("_size", "failure", "seen", "value")
 
-    def __init__(self, value: Any = None, failure: Sealed | None = None) -> None:
-        self.value, self.failure = value, failure
+    def __init__(self, value: Any = None, failure: Sealed | None = None, seen: Any = None) -> None:
+        self.value, self.failure, self.seen = value, failure, seen
         self._size: int | None = None
 
     @classmethod
@@ -110,7 +111,7 @@ class Outcome:
         raise error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Outcome, (self.value, self.failure)
+        return Outcome, (self.value, self.failure, self.seen)
 
     def __sizeof__(self) -> int:
         # The engine places and counts results by their size, and does not look into objects that it does not know.
