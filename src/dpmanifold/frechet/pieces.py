@@ -18,12 +18,13 @@ from dpmanifold._merged_ids import MergedIds
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.engines import Engine
 from dpmanifold.errors import SourceChangedError
-from dpmanifold.frechet.passes import Part, run
+from dpmanifold.frechet.passes import Part, run, solving
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.reading import FirstPass, Found, Kept, Reading, UnitWords, WhatWasFound
 from dpmanifold.frechet.records import bytes_of_a_point
 from dpmanifold.frechet.streams import averaged, of_averages, refuse_too_many
 from dpmanifold.frechet.summands import Summands
+from dpmanifold.progress import quietly
 from dpmanifold.sources import Piece
 
 # Beside a point: the number of its unit, and that of its class.
@@ -161,7 +162,8 @@ def _solved(found: Found, reading: Reading, part: Part) -> Array:
         first = np.zeros((len(units.counts), frame.dim))
         first[:count] = frame.from_log_words(np.broadcast_to(frame.origin, (count, *frame.shape)), found.sums)
         found.sums = None  # as large as all units
-    return averaged(frame, ball, units, None, count, first)
+    with solving([part]):
+        return averaged(frame, ball, units, None, count, first)
 
 
 class _Units(Summands):
@@ -184,7 +186,8 @@ class _Units(Summands):
         place = np.full(len(x), -1, dtype=np.int64)
         place[wanted] = np.arange(len(wanted))
         work = UnitWords(self._reading, self._ids, place, frame.at(x[wanted]))
-        words, seen = run(work, [self._part], "averaging") or (None, 0)
+        with quietly():  # how many passes there are is data
+            words, seen = run(work, [self._part]) or (None, 0)
         if seen != self.n or words is None:
             raise SourceChangedError("the records changed while they were read: a later pass found another number.")
         totals[wanted] = frame.from_log_words(x[wanted], words)

@@ -9,7 +9,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet.counting import Sample, SumOf, Within, over, unpacked
-from dpmanifold.frechet.passes import Part
+from dpmanifold.frechet.passes import Part, solving
 from dpmanifold.frechet.records import bytes_of_a_point
 from dpmanifold.frechet.solver import Solved, solve_groups
 from dpmanifold.frechet.summands import Spread
@@ -132,7 +132,8 @@ class UnitPoints:
             return Solved(mean[None], np.zeros(1), 0)
         first = None if self._first is None else frame.from_log_words(frame.origin[None], self._first)
         points = Spread(ball, self._parts, self._n, self._sample)
-        return solve_groups(frame, ball.in_frame, points, None, None, 1, tol, 200, first=first)
+        with solving(self._parts):
+            return solve_groups(frame, ball.in_frame, points, None, None, 1, tol, 200, first=first)
 
     # ---------------------------------------------------------------- other units, other balls
 
