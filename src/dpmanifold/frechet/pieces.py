@@ -105,16 +105,12 @@ def _itself(item: object) -> object:
 
 
 def _of_records(found: Found, reading: Reading, part: Part) -> list[UnitPoints]:
-    ball, groups = reading.ball, []
-    flat = ball.space.is_flat
-    totals = ball.space.from_addends(found.sums.total()) if flat and found.sums is not None else None
+    groups = []
     for number in range(reading.classes):
-        n = int(found.counts[number])
-        where = Part(part.items, _Opening(reading, number if reading.classes > 1 else None), part.engine)
-        mean = None if totals is None else totals[number] / n
-        first = None if flat or reading.classes > 1 else found.sums
-        sample = None if flat or reading.classes > 1 else found.sample
-        groups.append(UnitPoints(ball, "record", n, [where], mean, first, sample))
+        n, several = int(found.counts[number]), reading.classes > 1
+        where = Part(part.items, _Opening(reading, number if several else None), part.engine)
+        first = None if found.sums is None else found.sums.cut(1, number)
+        groups.append(UnitPoints(reading.ball, "record", n, [where], first, None if several else found.sample))
     return groups
 
 
