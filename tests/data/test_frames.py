@@ -243,7 +243,8 @@ def test_columns_that_are_no_numbers():
             gathered(empty, Euclidean(1))
     flags = pandas.DataFrame({"x": [1.0, 2.0], "flag": [True, False]})
     assert gathered(flags, Euclidean(1))[0].tolist() == [[1.0], [2.0]]
-    assert gathered(data.from_frame(flags, "*"), Euclidean(2))[0].tolist() == [[1.0, 1.0], [2.0, 0.0]]
+    for made in (flags, polars.from_pandas(flags), pyarrow.Table.from_pandas(flags), flags.convert_dtypes()):
+        assert gathered(data.from_frame(made, "*"), Euclidean(2))[0].tolist() == [[1.0, 1.0], [2.0, 0.0]]
 
 
 def test_one_text_in_a_column_costs_its_own_record_alone():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 
 import adbc_driver_sqlite.dbapi
 import numpy as np
@@ -230,6 +231,18 @@ print(peak() - before)
 """
 
 
+def test_memory_is_that_of_a_few_blocks():
+    block = np.tile(np.eye(3), (20_000, 1, 1))
+    source = data.from_blocks(lambda: ((block + i, np.arange(len(block))) for i in range(40)))
+    [piece] = source.bound(SPD(3), "units")
+    tracemalloc.start()
+    assert sum(len(each.records) for each in piece.blocks()) == 800_000
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * block.nbytes < 800_000 * 72 / 9
+
+
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_blocks():
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 20  # MB

@@ -128,7 +128,7 @@ class LazyPiece(SteadyPiece):
         return self.cut(self._parts())
 
     def _parts(self) -> Iterator[Rows]:
-        """Yield the batches in their order; polars of before 1.34 computes all of it at once."""
+        """Yield the batches in their order; a polars that cannot do that computes all of it at once."""
         try:
             if not hasattr(self._frame, "collect_batches"):
                 yield PolarsRows(self._frame.collect())
