@@ -9,6 +9,7 @@ import tracemalloc
 import adbc_driver_sqlite.dbapi
 import numpy as np
 import pyarrow
+import pyarrow.dataset
 import pytest
 
 from data.kinds import CLASSES, NAMES, PEOPLE, TENSORS, N, arrow_table, batches, gathered
@@ -193,6 +194,16 @@ def test_a_database_gives_the_records_of_the_array(database):
     assert records.tobytes() == TENSORS[order].tobytes()
     assert ids.tolist() == NAMES[order].tolist()
     read(chosen, units="name")
+
+
+def test_a_dataset_of_pyarrow_is_a_function_that_makes_batches(tmp_path):
+    pyarrow.dataset.write_dataset(
+        arrow_table(), tmp_path, format="parquet", max_rows_per_file=500, max_rows_per_group=500
+    )
+    stored = pyarrow.dataset.dataset(tmp_path)
+    names = [*NINE.column_names, "person"]
+    source = data.from_blocks(lambda: stored.to_batches(columns=names))
+    assert gathered(source, units="person")[0].tobytes() == TENSORS.tobytes()
 
 
 def test_gaps_in_a_database(tmp_path):
