@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 
 import numpy as np
@@ -47,7 +48,7 @@ CSV_FASTER = 8.0
 
 
 def table_of(title: str, *headings: str) -> Table:
-    table = Table(title=f"{title} [{linalg.level()}, {os.cpu_count()} cores]")
+    table = Table(title=f"{title} ({linalg.level()}, {os.cpu_count()} cores)")
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="right" if place else "left")
     return table
@@ -241,11 +242,11 @@ def main() -> None:
     parser.add_argument("--folder", help="where files are made (12 GB for 1e8 tensors); a temporary folder if left out")
     parser.add_argument("--keep", action="store_true", help="leave the files there")
     parser.add_argument("--old", help="a checkout of an earlier version, its kernels built, to compare CSV with")
-    parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--case", action="store_true", help=argparse.SUPPRESS)  # one, on stdin
     asked = parser.parse_args()
     asked.calls = [(metric, units == "people") for metric in asked.metric for units in asked.units]
     if asked.case:
-        print(json.dumps(measured(json.loads(asked.case))))
+        print(json.dumps(measured(json.load(sys.stdin))))
         return
     if unknown := set(asked.tables) - set(TABLES):
         parser.error(f"no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")

@@ -30,8 +30,12 @@ def in_fresh_process(case: Case, threads: int = 1, source: str | None = None) ->
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
     if source is not None:
         environment["PYTHONPATH"] = source
-    command = [sys.executable, str(SCRIPT), "--case", json.dumps(case)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    command = [sys.executable, str(SCRIPT), "--case"]
+    done = subprocess.run(
+        command, input=json.dumps(case), stdout=subprocess.PIPE, text=True, check=False, env=environment
+    )
+    if done.returncode:
+        raise SystemExit(f"The call failed: {case['what']} with {case.get('engine', 'threads')}.")
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -8,7 +8,7 @@
 'wrapped-gaussian'
 """
 
-from dpmanifold import data, frechet, linalg, mechanisms, noise, plots, privacy, report, sensitivity
+from dpmanifold import data, frechet, linalg, mechanisms, noise, plots, privacy, progress, report, sensitivity
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import (
@@ -107,6 +107,7 @@ __all__ = [
     "private_statistic",
     "private_test",
     "private_variance",
+    "progress",
     "report",
     "sensitivity",
     "verify",

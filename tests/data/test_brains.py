@@ -462,6 +462,9 @@ def test_caminos_own_files(tmp_path, small):
     in_file = np.moveaxis(form, (0, 1, 2), (2, 1, 0)).reshape(-1, 3, 3)
     got = data.load_array(path)
     np.testing.assert_allclose(got, in_file, rtol=1e-12, atol=1e-18)
+    np.testing.assert_array_equal(data.load_array(path, order="camino"), got)
+    with pytest.raises(InvalidArgumentError, match='order must be "camino" for'):
+        data.load_array(path, order="fsl")
     inside = np.random.default_rng(0).uniform(size=small.shape) < 0.5
     mask = save(tmp_path / "m.nii.gz", inside)
     np.testing.assert_array_equal(data.load_array(path, mask=mask), got[inside.ravel(order="F")])

@@ -11,7 +11,6 @@ from scale.made import METRICS, ball, cuts, dataset, hidden, tensors, write
 
 PEOPLE, FILES = 20, 5
 METRIC = pytest.mark.parametrize("metric", METRICS)
-KIND = pytest.mark.parametrize("kind", ["parquet", "csv"])
 
 
 def spread(metric, side):
@@ -52,8 +51,7 @@ def moved(folder, kind, metric, change=lambda parts: parts):
 
 
 @METRIC
-@KIND
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("kind", "workers"), [("parquet", 1), ("csv", 2)])
 def test_one_person_in_many_files_moves_a_mean_by_the_sensitivity_at_most(tmp_path, metric, kind, workers):
     allowed = sensitivity.of_mean(ball(metric), PEOPLE).value
     with using(ThreadEngine(workers)):
@@ -63,15 +61,15 @@ def test_one_person_in_many_files_moves_a_mean_by_the_sensitivity_at_most(tmp_pa
     assert wrong > 2 * allowed  # grouped file by file, one person would count for five
 
 
+@pytest.mark.slow
 @METRIC
 def test_so_it_is_on_a_cluster(client, tmp_path, metric):
     assert moved(tmp_path, "parquet", metric) <= sensitivity.of_mean(ball(metric), PEOPLE).value
 
 
 @METRIC
-@KIND
-def test_people_are_counted_once(tmp_path, metric, kind):
-    paths = written(tmp_path, kind, spread(metric, 1))
+def test_people_are_counted_once(tmp_path, metric):
+    paths = written(tmp_path, "parquet", spread(metric, 1))
     assert private_mean(dataset(paths), ball(metric), GDP(1.0), units=PERSON, rng=1).n == PEOPLE
 
 

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dpmanifold.cli.outputs import require_plots
-from dpmanifold.cli.speech import say, somebody_watches
+from dpmanifold.cli.speech import say
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import same_file
+from dpmanifold.progress import on_a_terminal, quietly
 from dpmanifold_papers.framework import Experiment
 from dpmanifold_papers.pages import write_pages
 from dpmanifold_papers.registry import EXPERIMENTS
@@ -70,8 +71,8 @@ def _run(
     """Run one experiment with a bar for whoever watches."""
     with Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
-        TimeRemainingColumn(), console=Console(stderr=True), disable=not somebody_watches(), transient=True,
-    ) as progress:  # fmt: skip
+        TimeRemainingColumn(), console=Console(stderr=True), disable=not on_a_terminal(), transient=True,
+    ) as progress, quietly():  # fmt: skip
         bar = progress.add_task(experiment.name, total=1.0)
         run_experiment(
             experiment, out, quick=quick, data=data, processes=processes,

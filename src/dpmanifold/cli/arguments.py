@@ -1,8 +1,7 @@
-"""From words on the command line to spaces, balls, promises, records and units."""
+"""From words on the command line to spaces, balls, promises and classes."""
 
 from __future__ import annotations
 
-import pathlib
 import re
 from typing import Any
 
@@ -11,26 +10,24 @@ import numpy as np
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.data.landmarks import column_of_specimens
-from dpmanifold.data.readers import read_for
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold, space_from_text
 from dpmanifold.manifolds.registry import spelled
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.records import ball_from_dict, read_record
 from dpmanifold.release import Release
-from dpmanifold.stats import EACH_RECORD
 
 WHOLE_SPACE = "whole-space"
 EACH = "each-record"
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
-# Where a message of the library begins with an argument, the command line has an option of that name.
-_OPTION = re.compile(r"^(?=(?:key|columns|mask|order) )")
 _MOST_CLASSES = 10_000
 
 
-def space_of(name: str, size: str | None, records: Array | None = None) -> Manifold:
-    """Return a space by name and size, or by its text in full; without a size, that of records (n, ...)."""
+def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None, numbers: str = "f") -> Manifold:
+    """Return a space by name and size, or by its text in full; without a size, that of records of a shape.
+
+    `numbers` is the letter of their dtype's kind.
+    """
     if "(" in name:
         if size is not None:
             raise InvalidArgumentError(f"--space {name} brings its size with it: leave out --size.")
@@ -38,14 +35,14 @@ def space_of(name: str, size: str | None, records: Array | None = None) -> Manif
     kind, keywords = _spelled(name)
     sizes = _sizes(size)
     if size is None:
-        if records is None:
+        if shape is None:
             raise InvalidArgumentError(
                 "--size must be given: the dimension d, landmarks k or matrix size k; several as in 5,2."
             )
-        sizes = kind.sizes_of(records.shape[1:], records.dtype.kind)
+        sizes = kind.sizes_of(shape, numbers)
         if sizes is None:
             raise InvalidArgumentError(
-                f"--size must be given: records of shape {records.shape[1:]} do not tell which {name} they are of. Or "
+                f"--size must be given: records of shape {shape} do not tell which {name} they are of. Or "
                 f"give the space in full, such as --space {kind(*kind.example, **keywords)!r}."
             )
     try:
@@ -158,85 +155,6 @@ def read_ball(path: str) -> Ball:
     return release.value
 
 
-def records_of(
-    file: data.DataFile,
-    name: str,
-    size: str | None,
-    columns: str | None = None,
-    normalize: bool = False,
-    order: str | None = None,
-    coordinates: str | None = None,
-    **options: str | None,
-) -> tuple[Array, Manifold]:
-    """Return records of an opened file in the shape of their space, and the space. Arrays on disk stay there.
-
-    Landmarks of a table are paired by the names of their columns, and directions in degrees are known by theirs. With
-    `normalize` nearly valid records are moved onto the space, each by itself. `options` are the format's own.
-    """
-    wanted = None if columns is None else [part.strip() for part in columns.split(",")]
-    kind = kind_of(name)
-    if coordinates is not None and coordinates not in kind.coordinates:
-        raise InvalidArgumentError(f"--coordinates {coordinates} means nothing for --space {name}. Leave it out.")
-    if "order" in file.options:
-        options, order = {**options, "order": order}, None
-    try:
-        array = read_for(kind, file, wanted, coordinates, **options)
-        if array.ndim < 2:
-            raise InvalidDataError(f"it must hold one record per row, got an array with {array.ndim} axes.")
-        space = space_of(name, size, array)
-        records = data.as_records(array, space, order)
-    except InvalidDataError as problem:
-        words = _as_options(str(problem))
-        raise InvalidDataError(words if words.startswith(file.path.name) else f"{file.path}: {words}") from None
-    except InvalidArgumentError as problem:
-        raise InvalidArgumentError(_as_options(str(problem))) from None
-    return (np.asarray(space.project(records)) if normalize else records), space
-
-
-def _as_options(words: str) -> str:
-    """Return a message of the library in the words of the command line."""
-    return _OPTION.sub("--", words.replace("columns=", "--columns").replace("order=", "--order "))
-
-
-def units_of(text: str, file: data.DataFile | None, n: int) -> Any:
-    """Return who owns each record: everybody one, a column or key of the data file, or a file (FILE or FILE:COLUMN)."""
-    return EACH_RECORD if text == EACH else column_of(text, file, n, "--units")
-
-
-def column_of(text: str, opened: data.DataFile | None, n: int, option: str) -> Array:
-    """Return one value per record: a column or key of the data file, or of another one (FILE or FILE:COLUMN).
-
-    Of a table with a row per landmark, one value per specimen.
-    """
-    file, _, column = text.rpartition(":")
-    labels = option == "--labels"
-    if opened is not None and opened.names:
-        try:
-            found = opened.column(text, labels=labels)
-            if len(found) != n and isinstance(opened, data.Table):
-                by_specimen = column_of_specimens(opened, text, labels)
-                found = found if by_specimen is None else by_specimen
-            return _one_each(found, text, n, option)
-        except InvalidArgumentError:
-            # No such column: then it must be a file, or the message says which columns there are.
-            if not (pathlib.Path(text).is_file() or (file and pathlib.Path(file).is_file())):
-                raise
-    if file and pathlib.Path(file).is_file():
-        return _one_each(data.open_file(file).column(column, labels=labels), text, n, option)
-    if pathlib.Path(text).is_file():
-        return _one_each(data.load_column(text, labels=labels), text, n, option)
-    raise InvalidArgumentError(
-        f"{option} {text}: there is no such file, and {'the data' if opened is None else opened.path} has no columns. "
-        f"Give a file with one id per record, or {EACH} for units of one record each."
-    )
-
-
-def _one_each(found: Array, text: str, n: int, option: str) -> Array:
-    if found.shape != (n,):
-        raise InvalidDataError(f"{option} {text} holds {found.shape[0]} values for {n} records. Give one per record.")
-    return found
-
-
 def class_words(text: str) -> list[str]:
     """Return a public list of classes as words: "a,b,c", or "0..9" for whole numbers. They become names of files."""
     first, dots, last = text.partition("..")
@@ -250,9 +168,9 @@ def class_words(text: str) -> list[str]:
     return words
 
 
-def classes_of(words: list[str], labels: Array) -> list[Any]:
+def classes_of(words: list[str], whole: bool) -> list[Any]:
     """Return classes of the kind the labels have: whole numbers or text."""
-    if labels.dtype.kind not in "iu":
+    if not whole:
         return list(words)
     wrong = [word for word in words if not _WHOLE.fullmatch(word)]
     if wrong:

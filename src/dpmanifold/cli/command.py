@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import EACH
+from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.question import Question
+from dpmanifold.cli.records import How, in_words_of_options
 from dpmanifold.cli.work import working
 from dpmanifold.privacy import Promise
 from dpmanifold.result import Result
+from dpmanifold.sources import Source
 from dpmanifold.stats.curator import Curator
 
 _VIEWS = ("npy", "picture")
@@ -52,6 +55,8 @@ def _shared(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
+    workers: options.Workers = None,
+    dask: options.Dask = None,
     arithmetic: options.Arithmetic = "auto",
     invalid: options.Invalid = "raise",
     confirm: options.Confirm = False,
@@ -76,7 +81,7 @@ class Asked:
     curator: Curator | None
 
     @property
-    def about(self) -> tuple[Array, Ball, Promise]:
+    def about(self) -> tuple[Array | Source, Ball, Promise]:
         """Records, ball and promise."""
         return self.question.records, self.question.ball, self.question.privacy
 
@@ -99,16 +104,21 @@ class Asked:
 
     def second_group(self, path: str, key: str | None) -> Question:
         """Read another file in the same way."""
-        return question_of({**self.words, "path": path, "key": key or self.words["key"]})
+        return question_of({**self.words, "path": [path], "key": key or self.words["key"]})
 
 
 def question_of(words: dict[str, Any]) -> Question:
     """Read and check the records, the ball, the promise and the units."""
-    data = {name: words[name] for name in ("path", "key", "columns", "space", "size", "units", "normalize")}
-    data |= {name: words[name] for name in ("order", "coordinates", "mask")}
     ball = (words["radius"], words["center"], words["source"], words.get("ball"))
     promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
-    return Question.read(**data, ball=ball, promise=promise, labels=words.get("labels"))
+    return Question.read(
+        words["path"], words["space"], words["size"], words["units"], ball, promise, how_of(words), words.get("labels")
+    )
+
+
+def how_of(words: dict[str, Any]) -> How:
+    """Return how files become records."""
+    return How(**{field.name: words[field.name] for field in fields(How)})
 
 
 def shared_options(
@@ -150,7 +160,7 @@ def shared_options(
 
 
 def private_command(
-    *views: str, leading: tuple[str, ...] = ()
+    *views: str, leading: tuple[str, ...] = (), refuse: Callable[[dict[str, Any]], None] | None = None
 ) -> Callable[[Callable[..., Result]], Callable[..., None]]:
     """Make a command of a function from what was asked, and options of its own, to a result.
 
@@ -158,6 +168,7 @@ def private_command(
     ----------
     views : which of "npy" and "picture" the result can be written as
     leading : arguments of its own that come before the data
+    refuse : raises where the options alone cannot be, before anything is read
     """
 
     def decorate(release: Callable[..., Result]) -> Callable[..., None]:
@@ -165,13 +176,15 @@ def private_command(
             outputs = Outputs(words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
             marked = words["seed"] is not None or mine.get("reveal", False)
             outputs.check(inputs_of(words | mine), mine.get("mechanism", "auto"), marked)
-            # Before anything is read, for it may refuse; before the spinner, behind which stderr is no terminal.
+            if refuse is not None:
+                refuse(words | mine)
             curator = teller(words["notice"], words["quiet"])
-            asked = Asked(question_of(words), words, curator)
-            outputs.refuse_unmarked(asked.question.ball.simulated)
-            with working("clipping and solving", quiet=words["quiet"]):
-                result = release(asked, **mine)
-            outputs.write(result, words["as_json"])
+            with at_work(words):
+                asked = Asked(question_of(words), words, curator)
+                outputs.refuse_unmarked(asked.question.ball.simulated)
+                with in_words_of_options(), working("clipping and solving", quiet=words["quiet"]):
+                    result = release(asked, **mine)
+                outputs.write(result, words["as_json"])
 
         run.__signature__ = inspect.signature(release, eval_str=True)  # type: ignore[attr-defined]
         run.__name__, run.__doc__ = release.__name__, release.__doc__

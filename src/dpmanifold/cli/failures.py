@@ -18,7 +18,14 @@ import typer
 
 from dpmanifold.cli.endings import Terminated, code_of, held_back
 from dpmanifold.cli.speech import CannotPrintError, complain, say_json
-from dpmanifold.errors import BudgetError, DPManifoldError, InvalidDataError, PromiseError
+from dpmanifold.errors import (
+    BudgetError,
+    ClusterError,
+    DPManifoldError,
+    InvalidDataError,
+    PromiseError,
+    SourceChangedError,
+)
 
 FAULT, BAD_ARGUMENTS, DATA_REFUSED, PROMISE_IMPOSSIBLE = 1, 2, 3, 4
 
@@ -44,8 +51,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 command(*args, **options)
         except (typer.Exit, typer.Abort):
             raise
-        except InvalidDataError as problem:
+        except (InvalidDataError, SourceChangedError) as problem:
             fail(str(problem), DATA_REFUSED)
+        except ClusterError as problem:
+            fail(str(problem), FAULT)
         except (PromiseError, BudgetError) as problem:
             fail(str(problem), PROMISE_IMPOSSIBLE)
         except DPManifoldError as problem:

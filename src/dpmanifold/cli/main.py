@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from dpmanifold import __version__, linalg
-from dpmanifold.cli import attack, demo, private, public, reproduce, results
+from dpmanifold.cli import attack, checking, demo, private, public, reproduce, results
 from dpmanifold.cli.endings import Terminated, unwinding
 from dpmanifold.cli.failures import FAULT
 from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, say, use_plain_letters
@@ -72,6 +72,7 @@ for name, command, panel in (
     ("statistics", public.statistics, _FIRST),
     ("sensitivity", public.sensitivity_command, _FIRST),
     ("audit", attack.audit, _FIRST),
+    ("check", checking.check, _DATA),
     ("descriptors", private.descriptors, _DATA),
     ("ball", private.ball, _PRIVATE),
     ("mean", private.mean, _PRIVATE),

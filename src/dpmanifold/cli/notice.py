@@ -6,8 +6,9 @@ It is data about the data. It goes to a terminal, where somebody sits, and into 
 
 from __future__ import annotations
 
-from dpmanifold.cli.speech import complain, somebody_watches
+from dpmanifold.cli.speech import complain
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.progress import on_a_terminal
 from dpmanifold.stats.curator import Curator, Notice
 
 
@@ -15,7 +16,7 @@ def teller(wanted: bool, quiet: bool) -> Curator | None:
     """Return the function that is told, or None where nobody should be."""
     if wanted and quiet:
         raise InvalidArgumentError("--notice and --quiet contradict each other. Give one.")
-    return _tell if wanted or (not quiet and somebody_watches()) else None
+    return _tell if wanted or (not quiet and on_a_terminal()) else None
 
 
 def _tell(notice: Notice) -> None:

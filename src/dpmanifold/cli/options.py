@@ -10,12 +10,15 @@ import typer
 from dpmanifold.manifolds import SPACES
 
 _BALL, _PROMISE, _OUT = "The public ball", "The promise (one kind)", "What to write"
+_WORK = "Who does the work (the release is the same)"
 
 Data = Annotated[
-    str,
+    list[str],
     typer.Argument(
-        help="Records: .npy, .npz (with --key), tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, with --columns), "
-        "landmarks (.tps) or tensors (.nii, .nii.gz, with --mask)."
+        metavar="PATH",
+        help="Records: .npy, .npz (with --key), tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, with --columns), a "
+        "folder of them or a pattern in quotes ('parts/*.parquet'); landmarks (.tps); tensors (.nii, .nii.gz, with "
+        "--mask).",
     ),
 ]
 Key = Annotated[str | None, typer.Option(help="Array inside an .npz file.")]
@@ -126,6 +129,19 @@ ShowNotice = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors: no notice, no progress.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="As many worker processes on this machine, by Dask.", rich_help_panel=_WORK),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A Dask cluster that runs: the address of its scheduler, such as tcp://10.0.0.1:8786. Its workers read "
+        "the files, by the same paths.",
+        rich_help_panel=_WORK,
+    ),
+]
 Normalize = Annotated[
     bool,
     typer.Option(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
+import glob
+import itertools
 import os
 import pathlib
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -15,6 +18,7 @@ import numpy as np
 
 from dpmanifold._extras import optional_module
 from dpmanifold.cli.failures import FAULT, fail, kept, wants_traceback
+from dpmanifold.cli.records import is_pattern
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import same_file, whole_file
@@ -23,8 +27,9 @@ from dpmanifold.records import write_record
 from dpmanifold.result import Result
 
 PICTURES = (".png", ".svg", ".pdf")
-Inputs = Mapping[str, str | os.PathLike[str] | None]
-"""What a command reads, by the word that names it: files, folders, or texts that may name one."""
+Input = str | os.PathLike[str] | Sequence[str] | None
+Inputs = Mapping[str, Input]
+"""What a command reads, by the word that names it: files, folders, patterns, or texts that may name one."""
 
 
 UNMARKED = "--npy holds numbers alone and could not be marked NOT PRIVATE. Leave it out."
@@ -121,9 +126,12 @@ def check_targets(targets: Mapping[str, pathlib.Path], force: bool, inputs: Inpu
 
 
 def _refuse_input(option: str, path: pathlib.Path, inputs: Inputs) -> None:
-    """Refuse a target that is read, by whatever name, or lies in a folder that is read."""
-    for word, text in inputs.items():
-        for source in _files_named(text):
+    """Refuse a target that is read, by whatever name, lies in a folder that is read, or is what a pattern means."""
+    for word, given in inputs.items():
+        texts = [] if given is None else [given] if isinstance(given, (str, os.PathLike)) else given
+        if any(_matches(path, os.fspath(text)) for text in texts):
+            raise InvalidArgumentError(f"{option} {path} is one of the files that {word} means. Give another folder.")
+        for source in itertools.chain.from_iterable(_files_named(os.fspath(text)) for text in texts):
             if same_file(path, source):
                 raise InvalidArgumentError(
                     f"{option} {path} is the file that {word} reads, and would be lost. Give another name; --force "
@@ -135,12 +143,31 @@ def _refuse_input(option: str, path: pathlib.Path, inputs: Inputs) -> None:
                 )
 
 
-def _files_named(text: str | os.PathLike[str] | None) -> Iterator[pathlib.Path]:
-    """Give what there is under a name: FILE, or the FILE of FILE:COLUMN. Columns and numbers name nothing."""
-    if text is not None:
-        for name in (os.fspath(text), os.fspath(text).rpartition(":")[0]):
-            if name and os.path.lexists(name):
-                yield pathlib.Path(name)
+def _files_named(text: str) -> Iterator[pathlib.Path]:
+    """Give what there is under a name: FILE, the FILE of FILE:COLUMN, a folder and all in it, what a pattern means.
+
+    Columns and numbers name nothing.
+    """
+    found = [name for name in (text, text.rpartition(":")[0]) if name and os.path.lexists(name)]
+    for path in map(pathlib.Path, [*found, *(glob.iglob(text, recursive=True) if is_pattern(text) else [])]):
+        yield path
+        if path.is_dir():
+            yield from path.rglob("*")
+
+
+def _matches(path: pathlib.Path, text: str) -> bool:
+    """Return whether a pattern means a file, were it there: the next command would read it."""
+    if not is_pattern(text):
+        return False
+    names, wanted = pathlib.Path(os.path.abspath(path)).parts, pathlib.Path(os.path.abspath(text)).parts
+    if "**" in wanted:
+        first = wanted.index("**")
+        return _all_match(names, wanted[:first]) and fnmatch.fnmatchcase(names[-1], wanted[-1])
+    return len(names) == len(wanted) and _all_match(names, wanted)
+
+
+def _all_match(names: Sequence[str], wanted: Sequence[str]) -> bool:
+    return len(names) >= len(wanted) and all(map(fnmatch.fnmatchcase, names, wanted))
 
 
 def check_target(option: str, path: pathlib.Path, force: bool) -> None:

@@ -8,28 +8,29 @@ from __future__ import annotations
 import os
 import pathlib
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words, classes_of, records_of
-from dpmanifold.cli.command import Asked, inputs_of, private_command, question_of, shared_options
+from dpmanifold.cli.arguments import class_words, classes_of
+from dpmanifold.cli.command import Asked, how_of, inputs_of, private_command, question_of, shared_options
+from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded, kept
 from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs, check_targets, save_array
 from dpmanifold.cli.question import Question, describe_images, image_question
+from dpmanifold.cli.records import gathered, in_words_of_options, is_pattern, read
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.cli.work import working
-from dpmanifold.data import open_file
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.records import ball_to_dict, write_record
 from dpmanifold.release import Release
-from dpmanifold.statistic import Kind, statistic_named
+from dpmanifold.statistic import STATISTICS, Kind, statistic_named
 from dpmanifold.stats import (
     compare,
     private_ball,
@@ -43,7 +44,12 @@ from dpmanifold.stats import (
 )
 
 
-@private_command("npy", "picture")
+def _refuse_reveal(words: dict[str, Any]) -> None:
+    if words["reveal"] and words["invalid"] != "raise":
+        raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
+
+
+@private_command("npy", "picture", refuse=_refuse_reveal)
 def mean(
     asked: Asked,
     estimand: options.Estimand = None,
@@ -53,8 +59,6 @@ def mean(
     reveal: options.Reveal = False,
 ) -> Release:
     """Release a private mean: the Fréchet mean, or another by name."""
-    if reveal and asked.terms["invalid"] != "raise":
-        raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
     release = private_mean(
         *asked.about, estimand=estimand, mechanism=mechanism, refine=refine, shrink="auto" if shrink else None,
         **asked.terms,
@@ -64,7 +68,8 @@ def mean(
 
 def revealed(release: Release, asked: Question) -> Release:
     """Compare a release with its data and mark it: from now on it is not private."""
-    found = compare(release, np.asarray(asked.records), units=asked.units, public=True)
+    records, units = gathered(asked.given, asked.units)
+    found = compare(release, records, units=units, public=True)
     details = {**release.details, "revealed error": found.error, "revealed share clipped": found.clipped}
     return replace(release, private=False, details=details)
 
@@ -102,24 +107,37 @@ def means(
     targets = {f"--out, class {word}": target_of(out, word) for word in listed} if out.is_dir() else {}
     check_targets(targets, words["force"], inputs_of({**words, "labels": labels}))
     curator = teller(words["notice"], words["quiet"])
-    if images:
-        promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
-        described = (words["path"], words["key"], eta, words["units"], words["ball"])
-        question = image_question(*described, promise, words["quiet"], labels)
-    else:
-        question = question_of({**words, "space": space, "labels": labels})
-    asked = Asked(question, words, curator)
-    which = question.labels
-    records, ball, privacy = asked.about
-    with working("clipping and solving", quiet=words["quiet"]):
-        releases = private_means(
-            records, which, ball, privacy, classes=classes_of(listed, which), estimand=estimand, mechanism=mechanism,
-            refine=refine, shrink="auto" if shrink else None, **asked.terms,
-        )  # fmt: skip
+    with at_work(words):
+        if images:
+            promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
+            described = (_one_path(words["path"]), words["key"], eta, words["units"], words["ball"])
+            question = image_question(*described, promise, words["quiet"], labels)
+        else:
+            question = question_of({**words, "space": space, "labels": labels})
+        asked = Asked(question, words, curator)
+        records, ball, privacy = asked.about
+        with in_words_of_options(), working("clipping and solving", quiet=words["quiet"]):
+            names = classes_of(listed, question.given.is_whole(question.labels))
+            releases = private_means(
+                records, question.labels, ball, privacy, classes=names, estimand=estimand, mechanism=mechanism,
+                refine=refine, shrink="auto" if shrink else None, **asked.terms,
+            )  # fmt: skip
+        _write_all(releases, out, words["as_json"])
+
+
+def _one_path(paths: Sequence[str]) -> str:
+    """Return the one file or folder of images."""
+    if len(paths) != 1 or is_pattern(paths[0]):
+        raise InvalidArgumentError("--images takes one file or one folder. Give the folder that holds them.")
+    return paths[0]
+
+
+def _write_all(releases: dict[Any, Release], out: pathlib.Path, as_json: bool) -> None:
+    """Write and print the releases of all classes."""
     record = {str(name): release.to_dict() for name, release in releases.items()}
     where = f"the {len(releases)} releases ARE written to {out}"
     with kept(lambda: write_releases(record, out), where, record):
-        if words["as_json"]:
+        if as_json:
             say_json(record)
             return
         say("\n".join([*(in_a_line(*item) for item in releases.items()), f"written {len(releases)} releases to {out}"]))
@@ -191,7 +209,15 @@ def interval(asked: Asked, level: options.Level = 0.95, refine: options.Refine =
     return private_interval(*asked.about, level=level, refine=refine, **asked.terms)
 
 
-@private_command("picture")
+def _refuse_several(words: dict[str, Any]) -> None:
+    if len(words["path"]) != 1:
+        raise InvalidArgumentError(
+            f"dpm test takes two groups, and got {len(words['path']) + 1} paths: where each group has several files, "
+            "give its folder, or its pattern in quotes: dpm test 'a/*.parquet' 'b/*.parquet'."
+        )
+
+
+@private_command("picture", refuse=_refuse_several)
 def two_sample(
     asked: Asked,
     other: Annotated[str, typer.Argument(help="Records of the second group, in the same form.")],
@@ -206,17 +232,24 @@ def two_sample(
     return private_test(records, second.records, ball, privacy, level=level, refine=refine, **terms)
 
 
-@private_command("npy", "picture", leading=("name",))
+def _refuse_statistic(words: dict[str, Any]) -> None:
+    try:
+        statistic = statistic_named(words["name"])
+    except InvalidArgumentError:
+        known = ", ".join(name.replace(" ", "-") for name in STATISTICS.names())
+        raise InvalidArgumentError(f"there is no statistic {words['name']!r}. Give one of {known}.") from None
+    if words["npy"] is not None and statistic.kind is Kind.BALL:
+        raise InvalidArgumentError(f"--npy holds numbers, and a {statistic.name} is none. Leave it out.")
+
+
+@private_command("npy", "picture", leading=("name",), refuse=_refuse_statistic)
 def release(
     asked: Asked,
     name: Annotated[str, typer.Argument(help="The statistic: a name from dpm statistics.")],
     mechanism: options.Mechanism = "auto",
 ) -> Release:
     """Release any statistic by name: those of dpm statistics, others' included."""
-    statistic = statistic_named(name)
-    if asked.words["npy"] is not None and statistic.kind is Kind.BALL:
-        raise InvalidArgumentError(f"--npy holds numbers, and a {statistic.name} is none. Leave it out.")
-    return private_statistic(*asked.about, statistic=statistic, mechanism=mechanism, **asked.terms)
+    return private_statistic(*asked.about, statistic=name, mechanism=mechanism, **asked.terms)
 
 
 @shared_options("npy", "picture", "html", "ball")
@@ -234,9 +267,8 @@ def ball(
         private = [words[name] for name in ("radius", "epsilon", "delta", "mu", "rho", "seed")]
         if units is not None or any(value is not None for value in private):
             raise InvalidArgumentError("--public needs no units, radius, promise or seed: leave them out.")
-        how = {name: words[name] for name in ("columns", "normalize", "order", "coordinates", "key", "mask")}
-        records, where = records_of(open_file(words["path"]), words["space"], words["size"], **how)
-        found = Ball.from_public(where, np.asarray(records), coverage)
+        given = read(words["path"], words["space"], words["size"], how_of(words))
+        found = Ball.from_public(given.space, gathered(given)[0], coverage)
         write_record(out, ball_to_dict(found))
         if words["as_json"]:
             say_json(ball_to_dict(found))
@@ -246,7 +278,8 @@ def ball(
     if units is None:
         raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")
     words = {**words, "units": units}
-    asked = Asked(question_of(words), words, curator)
-    with working("searching", quiet=words["quiet"]):
-        result = private_ball(*asked.about, coverage=coverage, **asked.terms)
-    outputs.write(result, words["as_json"])
+    with at_work(words):
+        asked = Asked(question_of(words), words, curator)
+        with in_words_of_options(), working("searching", quiet=words["quiet"]):
+            result = private_ball(*asked.about, coverage=coverage, **asked.terms)
+        outputs.write(result, words["as_json"])

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.cli.arguments import ball_of, column_of, promise_of, records_of, units_of
+from dpmanifold.cli.arguments import ball_of, promise_of
+from dpmanifold.cli.records import Given, How, read
 from dpmanifold.cli.work import working
 from dpmanifold.data.formats import loader_of
 from dpmanifold.privacy import Promise
+from dpmanifold.sources import Source
 
 PromiseWords = tuple[float | None, float | None, float | None, float | None]
 
@@ -21,39 +24,36 @@ PromiseWords = tuple[float | None, float | None, float | None, float | None]
 class Question:
     """Records, ball, promise and units, as every private function takes them."""
 
-    records: Array
+    given: Given
     ball: Ball
     privacy: Promise
     units: Any
     labels: Any = None
 
+    @property
+    def records(self) -> Array | Source:
+        """What every private function takes first."""
+        return self.given.records
+
     @staticmethod
     def read(
-        path: str,
-        key: str | None,
-        columns: str | None,
+        paths: Sequence[str],
         space: str,
         size: str | None,
         units: str,
         ball: tuple[float | None, str | None, str, str | None],
         promise: PromiseWords,
-        normalize: bool = False,
+        how: How,
         labels: str | None = None,
-        **how: str | None,
     ) -> Question:
-        """Read and check everything that was said on the command line; `how` is what else `records_of` takes.
+        """Check everything that was said on the command line, and read what cannot be streamed.
 
-        The file is opened once: ids that stand in it are read along with its records.
+        Files are opened once: ids that stand in them are read along with the records.
         """
         privacy = promise_of(*promise)
-        file = data.open_file(path)
-        for name in (units, labels):
-            if name is not None:
-                file.keep(name)
-        records, where = records_of(file, space, size, columns, normalize, key=key, **how)
-        n = len(records)
-        which = None if labels is None else column_of(labels, file, n, "--labels")
-        return Question(records, ball_of(where, *ball), privacy, units_of(units, file, n), which)
+        given = read(paths, space, size, how, (units, labels))
+        which = None if labels is None else given.column(labels, "--labels")
+        return Question(given, ball_of(given.space, *ball), privacy, given.units(units), which)
 
 
 def image_question(
@@ -72,8 +72,9 @@ def image_question(
     where = public if ball is None else ball_of(public.space, None, None, "", ball)
     # A folder, and the formats that hold nothing but images, have no columns.
     file = data.open_file(path) if loader_of(path) is not None and pathlib.Path(path).is_file() else None
-    which = None if labels is None else column_of(labels, file, len(records), "--labels")
-    return Question(records, where, privacy, units_of(units, file, len(records)), which)
+    given = Given(records, public.space, () if file is None else file.names, file)
+    which = None if labels is None else given.column(labels, "--labels")
+    return Question(given, where, privacy, given.units(units), which)
 
 
 def describe_images(path: str, key: str | None, eta: float, quiet: bool = False) -> tuple[Array, Ball]:

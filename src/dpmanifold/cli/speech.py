@@ -81,11 +81,6 @@ def complain(text: str) -> None:
         print(f"dpm: {text}", file=sys.stderr, flush=True)
 
 
-def somebody_watches() -> bool:
-    """Return whether stderr is a terminal; a daemon may have none at all."""
-    return sys.stderr is not None and sys.stderr.isatty()
-
-
 def finish() -> None:
     """Write out what stdout still holds, so that nothing fails after the command has ended."""
     try:

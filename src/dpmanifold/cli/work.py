@@ -1,28 +1,25 @@
-"""Progress on stderr: work done, never anything about the data."""
+"""Progress of the commands: the library's bars, silent with `--quiet`."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
-from dpmanifold.cli.speech import somebody_watches
+from dpmanifold.progress import bar, quietly
 
 
 @contextlib.contextmanager
 def working(what: str, total: int | None = None, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """Show a spinner, or with a total a bar; gives a function that takes how much is done. Silent without a terminal.
+    """Show a spinner, or with a total a bar; gives a function that takes how much is done so far.
 
-    How long the spinner turns is the running time, which docs/limitations.md says is not covered.
+    With `quiet` no bar of what is called inside is shown either.
     """
-    if quiet or not somebody_watches():
-        yield lambda done: None
-        return
-    columns = [SpinnerColumn(), TextColumn("{task.description}")]
-    if total is not None:
-        columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done: progress.update(task, completed=done)
+    so_far = 0
+    with quietly(quiet), bar(what, total) as advance:
+
+        def tell(done: int) -> None:
+            nonlocal so_far
+            advance(done - so_far)
+            so_far = done
+
+        yield tell

@@ -8,9 +8,11 @@ from dpmanifold.data.dataset import Dataset
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
+from dpmanifold.data.epochs_source import EpochsSource, from_epochs_files
 from dpmanifold.data.formats import LOADERS, open_file
 from dpmanifold.data.frames import from_frame
 from dpmanifold.data.images import load_images, load_labels
+from dpmanifold.data.inspection import FileFound, Inspection, inspect_files
 from dpmanifold.data.iterators import from_blocks
 from dpmanifold.data.landmarks import load_landmarks, specimen_column
 from dpmanifold.data.links import landmark_links
@@ -29,6 +31,9 @@ __all__ = [
     "READERS",
     "DataFile",
     "Dataset",
+    "EpochsSource",
+    "FileFound",
+    "Inspection",
     "Table",
     "as_records",
     "correlation_ball",
@@ -43,10 +48,12 @@ __all__ = [
     "from_connectivity",
     "from_coordinates",
     "from_epochs",
+    "from_epochs_files",
     "from_frame",
     "from_nifti",
     "from_tensorfit",
     "from_zarr",
+    "inspect_files",
     "is_bids",
     "iter_blocks",
     "landmark_links",

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import FloatArray
+from dpmanifold.data.entries import Entries
 from dpmanifold.data.rows import Column, Rows
 from dpmanifold.data.tables_in_memory import TableInMemory
 from dpmanifold.errors import InvalidArgumentError
@@ -58,9 +59,10 @@ class ArrowRows(Rows):
             start += width
         return values
 
-    def entries(self, place: int) -> Array:
-        """Return the column's values; of a dictionary, what its rows mean."""
-        return np.asarray(self.table.column(place).to_numpy())
+    def entries(self, place: int) -> Entries:
+        """Return whole numbers as they are, and text by the words that occur."""
+        column = self.table.column(place)
+        return words_of(column) if self.columns[place].kind == "text" else np.asarray(_decoded(column).to_numpy())
 
     def missing(self, place: int) -> int | None:
         """Count gaps, and look for the first if there are any."""
@@ -69,12 +71,47 @@ class ArrowRows(Rows):
         return int(np.argmax(gaps)) if gaps.any() else None
 
 
+def words_of(column: Any) -> Any:
+    """Return text as a `pyarrow.DictionaryArray`, whose words all occur: nobody is counted who has no record.
+
+    Parameters
+    ----------
+    column : a pyarrow array of text, by a dictionary or not
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> words_of(pyarrow.array(["b", "a", "b"])[:1]).dictionary.to_pylist()
+    ['b']
+    """
+    import pyarrow
+
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    if not pyarrow.types.is_dictionary(column.type):
+        return column.dictionary_encode()
+    codes, words = column.indices.to_numpy(zero_copy_only=False), column.dictionary
+    used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
+    if len(used) == len(words):
+        return column
+    rank = np.empty(len(words), dtype=np.int32)
+    rank[used] = np.arange(len(used))
+    return pyarrow.DictionaryArray.from_arrays(rank[codes], words.take(used))
+
+
+def _decoded(column: Any) -> Any:
+    """Return the entries themselves, where they come by a dictionary."""
+    from pyarrow import types
+
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+
+
 def _numbers(column: Any, width: int) -> FloatArray:
     """Return a column (m, width), gaps as NaN."""
     import pyarrow
 
     if width == 1:
-        return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), dtype=np.float64)[:, None]
+        return np.asarray(_decoded(column).cast(pyarrow.float64(), safe=False).to_numpy(), dtype=np.float64)[:, None]
     lists = column.combine_chunks()
     lists = lists.chunk(0) if isinstance(lists, pyarrow.ChunkedArray) else lists
     kind = pyarrow.list_(pyarrow.float64(), width)
@@ -97,7 +134,7 @@ def _column(name: str, kind: Any) -> Column:
     if types.is_fixed_size_list(kind) and _kind(kind.value_type) in ("whole", "number"):
         return Column(name, "number", kind.list_size)
     if types.is_dictionary(kind):
-        return Column(name, "object")
+        return Column(name, "text" if _kind(kind.value_type) == "text" else "object")
     return Column(name, _kind(kind))
 
 
@@ -124,4 +161,4 @@ def arrow_source(X: object) -> TableInMemory | None:
     return TableInMemory(ArrowRows(X), "the Table") if is_a(X, "pyarrow", "Table", "RecordBatch") else None
 
 
-__all__ = ["ArrowRows", "arrow_columns", "arrow_source"]
+__all__ = ["ArrowRows", "arrow_columns", "arrow_source", "words_of"]

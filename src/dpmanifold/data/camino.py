@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import FloatArray, shown
 from dpmanifold.data._files import PathLike, bad_file
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.voxels import Mask
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import SPD
 from dpmanifold.manifolds.triangles import from_triangles
 
@@ -27,7 +28,7 @@ class CaminoFile(DataFile):
     """A file of tensors without a header, a voxel each."""
 
     suffixes = (".bdouble",)
-    options = ("mask",)
+    options = ("mask", "order")
 
     def __init__(self, path: pathlib.Path) -> None:
         super().__init__(path)
@@ -39,13 +40,16 @@ class CaminoFile(DataFile):
                 "and of dtfit or modelfit with one tensor?",
             )
 
-    def array(self, *, mask: PathLike | None = None, **options: Any) -> FloatArray:
+    def array(self, *, mask: PathLike | None = None, order: str | None = None, **options: Any) -> FloatArray:
         """Return the tensors (n, 3, 3) in the order of the file.
 
         Parameters
         ----------
         mask : an image of as many voxels: those above 0 are taken
+        order : "camino", or nothing
         """
+        if order not in (None, "camino"):
+            raise InvalidArgumentError(f'order must be "camino" for {self.path.name!r}, got {shown(order)}.')
         stored = np.fromfile(self.path, dtype=">f8").reshape(-1, _NUMBERS)  # a map whose file is cut ends the process
         codes = stored[:, 0]
         if not ((codes == np.round(codes)) & (codes >= _LOWEST_CODE) & (codes <= _HIGHEST_CODE)).all():

@@ -8,16 +8,20 @@ not agree with it everywhere. So a chunk is looked at first, and whatever the tw
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data.entries import text_entries
 from dpmanifold.data.tables import TableRows
+from dpmanifold.linalg.native.limits import limited, thread_limit
 
 _CHUNK = 2**20
 # Python's reader takes no longer entries, so lines of this length leave no doubt.
@@ -57,28 +61,57 @@ def fast_rows(
     >>> rows.numbers.tolist(), rows.entries[0].to_pylist()
     ([[1.5], [nan]], ['ann', 'bob'])
     """
-    wanted = sorted({*numbers, *beside}) or [0]
-    text = set(beside)
-    if text & set(numbers):
+    if set(beside) & set(numbers):
         raise Doubt  # one column as both
-    kinds = {str(place): pa.dictionary(pa.int32(), pa.string()) if place in text else pa.float64() for place in wanted}
-    if not (numbers or beside):
-        kinds = {"0": pa.string()}
+    text, number = pa.dictionary(pa.int32(), pa.string()), pa.float64()
+    kinds = {str(place): number for place in numbers} | {str(place): text for place in beside}
+    kinds = kinds or {"0": text}
+    read = pa.csv.ReadOptions(
+        use_threads=False, block_size=_CHUNK + 2 * _LONGEST_LINE, column_names=[str(place) for place in range(width)]
+    )
     convert = pa.csv.ConvertOptions(
         column_types=kinds, include_columns=list(kinds), null_values=_NULLS, strings_can_be_null=False, check_utf8=False
     )
-    names = [str(place) for place in range(width)]
-    for chunk in _sound_chunks(stream, delimiter):
+
+    def parsed(chunk: bytes) -> TableRows:
+        parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=_QUOTE in chunk, ignore_empty_lines=False)
         try:
-            table = pa.csv.read_csv(
-                pa.BufferReader(chunk),
-                pa.csv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=names),
-                pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=_QUOTE in chunk, ignore_empty_lines=False),
-                convert,
-            ).combine_chunks()
+            table = pa.csv.read_csv(pa.BufferReader(chunk), read, parse, convert).combine_chunks()
         except pa.ArrowException:
             raise Doubt from None
-        yield _rows(table, numbers, beside)
+        if all(map(_has_gap, table.columns)) and _has_blank_lines(chunk):
+            raise Doubt
+        return _rows(table, numbers, beside)
+
+    return _side_by_side(parsed, _sound_chunks(stream, delimiter), limited(thread_limit()))
+
+
+def _side_by_side(parsed: Callable[[bytes], TableRows], chunks: Iterator[bytes], workers: int) -> Iterator[TableRows]:
+    """Yield what chunks hold, in their order, after parsing several at a time where threads are to be had."""
+    if workers == 1:
+        yield from map(parsed, chunks)
+        return
+    waiting: deque[Future[TableRows]] = deque()
+    doubt = False
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            while True:
+                try:
+                    chunk = next(chunks, None)
+                except Doubt:
+                    chunk, doubt = None, True
+                if chunk is None:
+                    break
+                waiting.append(pool.submit(parsed, chunk))
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+    if doubt:
+        raise Doubt
 
 
 def _rows(table: pa.Table, numbers: Sequence[int], beside: Sequence[int]) -> TableRows:
@@ -111,12 +144,12 @@ def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[bytes]:
         chunk, rest = rest[:cut], rest[cut:]
         if first and chunk:
             names = chunk[: chunk.find(b"\n") + 1]
-            if not names or _alone(names):
+            if not names or _has_lone_returns(names):
                 raise Doubt
             chunk, first = chunk[len(names) :], False
         filled = chunk.rstrip(b"\r\n")
         if filled:
-            if ended or not _is_sound(chunk, filled, delimiter):
+            if ended or not _is_sound(chunk, delimiter):
                 raise Doubt
             yield filled
         ended = ended or chunk[len(filled) :] not in (b"", b"\n", b"\r\n")
@@ -125,21 +158,35 @@ def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[bytes]:
             return
 
 
-def _is_sound(chunk: bytes, filled: bytes, delimiter: str) -> bool:
-    """Return whether whole lines are read alike by everybody: no blank lines, UTF-8, quotes around whole entries."""
-    if filled[0] in (_NEWLINE, _RETURN) or b"\n\n" in filled or b"\n\r\n" in filled or _alone(chunk):
-        return False
+def _is_sound(chunk: bytes, delimiter: str) -> bool:
+    """Return whether whole lines are read alike by everybody: UTF-8, ends of lines, quotes around whole entries."""
     if not chunk.isascii():
         try:
             chunk.decode("utf-8")
         except UnicodeDecodeError:
             return False
-    return _has_short_lines(chunk) and (_QUOTE not in chunk or _quotes_match(chunk, delimiter))
+    matching = _QUOTE not in chunk or _quotes_match(chunk, delimiter)
+    return matching and not _has_lone_returns(chunk) and _has_short_lines(chunk)
 
 
-def _alone(chunk: bytes) -> bool:
+def _has_lone_returns(chunk: bytes) -> bool:
     """Return whether a carriage return stands without a newline: an end of a line to some, part of it to others."""
-    return chunk.count(b"\r") != chunk.count(b"\r\n")
+    if _RETURN not in chunk:
+        return False
+    marks = np.frombuffer(chunk + b"\r", dtype=np.uint8)
+    return bool((marks[np.flatnonzero(marks[:-1] == _RETURN) + 1] != _NEWLINE).any())
+
+
+def _has_gap(column: pa.ChunkedArray) -> bool:
+    """Return whether an entry is missing, as all of a blank line are."""
+    if pa.types.is_dictionary(column.type):
+        return bool(pc.any(pc.equal(column.chunk(0).dictionary, "")).as_py())
+    return bool(column.null_count)
+
+
+def _has_blank_lines(filled: bytes) -> bool:
+    """Return whether a line holds nothing, which pyarrow takes for a row of gaps."""
+    return filled[0] in (_NEWLINE, _RETURN) or b"\n\n" in filled or b"\n\r\n" in filled
 
 
 def _has_short_lines(chunk: bytes) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifold._extras import optional_module
 from dpmanifold.data.choosing import places_of
 from dpmanifold.data.pandas_frames import PandasRows, pandas_columns
 from dpmanifold.data.pieces import Beside, asked_for
@@ -81,13 +82,18 @@ class DaskPiece(SteadyPiece):
         if self._columns is None:
             return ArrayRows(np.asarray(part))
         rows = PandasRows(part)
-        known, found = ([column.name for column in columns] for columns in (self._columns, rows.columns))
-        if known != found or any(rows.columns[place].kind in ("text", "object") for place in self.places.numbers):
+        # Whole numbers may have become floats where there were gaps.
+        known, found = ([_alike(column) for column in columns] for columns in (self._columns, rows.columns))
+        if known != found:
             raise InvalidDataError(
                 f"a partition of {self.name} has other columns, or of other types, than the collection says. Give "
                 "`meta` where it was made."
             )
         return rows
+
+
+def _alike(column: Column) -> tuple[str, str]:
+    return column.name, "number" if column.kind == "whole" else column.kind
 
 
 class DaskArraySource(Source):
@@ -110,7 +116,7 @@ class DaskArraySource(Source):
         """Return a piece per chunk of the first axis."""
         array = self._array
         places = Places(self._wanted.reading(space))
-        places.reading.records(np.empty((0, *array.shape[1:]), dtype=array.dtype))
+        places.reading.try_out(array.shape[1:], array.dtype)
         sizes = array.chunks[0]
         given = [_ids(ids, sizes, what, _ARRAY) for ids, what in ((units, "units"), (labels, "labels"))]
         return _pieces(_ARRAY, _partitions(array), sizes, places, given)
@@ -134,13 +140,13 @@ class DaskTable(TableSource):
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return a piece per partition."""
         names = [given if isinstance(given, str) and not is_each_record(given) else None for given in (units, labels)]
-        columns = pandas_columns(self._frame)
-        places = places_of(self._wanted.reading(space, *names), columns, _FRAME)
         sizes = (math.nan,) * self._frame.npartitions
         given = [
             (None, None) if name is not None else _ids(ids, sizes, what, _FRAME)
             for name, ids, what in zip(names, (units, labels), ("units", "labels"), strict=True)
         ]
+        columns = pandas_columns(self._frame)
+        places = places_of(self._wanted.reading(space, *names), columns, _FRAME)
         return _pieces(_FRAME, _partitions(self._frame), sizes, places, given, columns)
 
 
@@ -194,15 +200,20 @@ def _ids(given: Any, sizes: Sequence[float], what: str, where: str) -> tuple[Any
 
 
 def _partitions(collection: Any) -> list[Any]:
-    """Return the partitions as Delayed, in their order."""
-    return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
+    """Return the partitions as Delayed, in their order, each with what it needs of the graph alone.
+
+    With the graph of all of them, each would be looked through for every one that is computed.
+    """
+    graphs, later = (optional_module(f"dask.{name}", "dask", _ARRAY) for name in ("optimization", "delayed"))
+    parts = np.ravel(np.asarray(collection.to_delayed(), dtype=object)).tolist()
+    graph = dict(parts[0].__dask_graph__()) if parts else {}
+    return [later.Delayed(part.key, graphs.cull(graph, [part.key])[0]) for part in parts]
 
 
 def _together(delayed: tuple[Any, Any, Any]) -> Any:
     """Return one Delayed of several."""
-    from dask.delayed import delayed as later
-
-    return later(_as_they_are, pure=True)(*delayed)
+    later = optional_module("dask.delayed", "dask", _ARRAY)
+    return later.delayed(_as_they_are, pure=True)(*delayed)
 
 
 def _as_they_are(*values: Any) -> tuple[Any, ...]:

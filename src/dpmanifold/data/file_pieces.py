@@ -66,6 +66,7 @@ class FilePiece(Piece):
     rows : how many records it has, where that is known
     look : whether to ask of its first block if it is written in another way than was said
     units, labels : of its records, where they stand in an array of their own
+    first : the row of the file that is the first of the piece
     """
 
     stamp: Stamp
@@ -75,6 +76,7 @@ class FilePiece(Piece):
     look: bool = False
     units: Array | None = None
     labels: Array | None = None
+    first: int = 0
 
     @property
     def path(self) -> pathlib.Path:
@@ -125,11 +127,9 @@ class TablePiece(FilePiece):
     Parameters
     ----------
     groups : which of the row groups; None for a file without
-    first : the row of the file that is the first of the piece
     """
 
     groups: tuple[int, ...] | None = None
-    first: int = 0
 
     def _rows(self) -> Iterator[tuple[Array, list[Entries]]]:
         names, beside = self.binding.names, self.binding.beside
@@ -155,17 +155,14 @@ class ArrayPiece(FilePiece):
     Parameters
     ----------
     key : of the array, in an archive
-    start, stop : the rows
     """
 
     key: str | None = None
-    start: int = 0
-    stop: int = 0
 
     def _rows(self) -> Iterator[tuple[Array, list[Entries]]]:
-        rows = slice(self.start, self.stop)
+        rows = slice(self.first, self.first + (self.rows or 0))
         keys = [self.key, *self.binding.beside]
-        done = self.start
+        done = self.first
         for values, *beside in array_blocks(self.path, keys, rows, _BLOCK_NUMBERS):
             entries = [_entries(column) for column in beside]
             for name, column in zip(self.binding.beside, entries, strict=True):

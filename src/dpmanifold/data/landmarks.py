@@ -203,7 +203,7 @@ def specimen_column(path: PathLike, column: str, labels: bool = False) -> Array 
 def column_of_specimens(table: Table, column: str, labels: bool = False) -> Array | None:
     """Do what :func:`specimen_column` does with a table that was opened."""
     owner = _named(table.names, _ID_NAMES)
-    if owner is None or not all(_named(table.names, names) for names in (_MARK_NAMES, ("x",), ("y",))):
+    if owner is None or not is_long(table):
         return None
     if column not in table.names:
         raise InvalidArgumentError(
@@ -220,6 +220,11 @@ def column_of_specimens(table: Table, column: str, labels: bool = False) -> Arra
             f"{column!r}. A specimen belongs to one of them: repair it.",
         )
     return np.asarray(values[np.sort(first_row)])
+
+
+def is_long(table: Table) -> bool:
+    """Return whether a table has a row per landmark: all of it is read before the first specimen is known."""
+    return all(_named(table.names, names) for names in (_MARK_NAMES, ("x",), ("y",)))
 
 
 def _from_long(table: Table, owner: str, mark: str, axes: list[str]) -> tuple[FloatArray, Array]:

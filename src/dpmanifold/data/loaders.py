@@ -29,7 +29,7 @@ def load_array(
       first line of names, commas, semicolons or tabs between entries (tabs in .tsv), a decimal point, and is UTF-8;
       it may be gzipped (.csv.gz, .tsv.gz).
     - .tps: landmarks (n, k, 2), see :func:`load_landmarks`; .nii and .nii.gz: tensors (n, 3, 3), see
-      :func:`load_tensors`.
+      :func:`load_tensors`; .Bdouble: tensors (n, 3, 3) as Camino's dtfit writes them, 8 numbers per voxel.
     - What other distributions add (`data.LOADERS`).
 
     Parameters
@@ -112,9 +112,10 @@ def as_records(array: object, space: Manifold, order: str | None = None) -> Arra
     array : the columns, or records
     space : the space they are to be points of
     order : which entries the columns of a triangle are, for matrices of size 3: "row" xx, xy, xz, yy, yz, zz, the upper
-        triangle row by row, and "fsl" (`dtifit --save_tensor`) is the same; "dipy" xx, xy, yy, xz, yz, zz, the lower
-        triangle row by row; "mrtrix" xx, yy, zz, xy, xz, yz (`dwi2tensor`). If left out it is "row", refused where
-        most matrices would be positive definite in another order only
+        triangle row by row, and "fsl" (`dtifit --save_tensor`) and "camino" (`dtfit`, without its first two numbers)
+        are the same; "dipy" xx, xy, yy, xz, yz, zz, the lower triangle row by row; "mrtrix" xx, yy, zz, xy, xz, yz
+        (`dwi2tensor`). If left out it is "row", refused where most matrices would be positive definite in another order
+        only
 
     Examples
     --------

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dpmanifold._check import Array
+from dpmanifold.data.arrow_tables import words_of
+from dpmanifold.data.entries import Entries
 from dpmanifold.data.rows import Column, Rows
 from dpmanifold.data.tables_in_memory import TableInMemory
-from dpmanifold.sources import is_a
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import Piece, is_a
+from dpmanifold.stats.inputs import is_each_record
 
 _KINDS = {"i": "whole", "u": "whole", "f": "number", "c": "complex", "b": "truth", "O": "object"}
 
@@ -40,18 +46,34 @@ class PandasRows(Rows):
         values = np.empty((len(self), len(places)), dtype=kind)
         for i, place in enumerate(places):
             column = self.frame.iloc[:, place]
-            plain = isinstance(column.dtype, np.dtype)
-            values[:, i] = column.to_numpy() if plain else column.to_numpy(dtype=np.float64, na_value=np.nan)
+            if self.columns[place].kind == "object":
+                values[:, i] = [_number(entry) for entry in np.asarray(column).tolist()]
+            else:
+                plain = isinstance(column.dtype, np.dtype)
+                values[:, i] = column.to_numpy() if plain else column.to_numpy(dtype=np.float64, na_value=np.nan)
         return values
 
-    def entries(self, place: int) -> Array:
-        """Return the column's values; of a categorical one, the categories of its rows."""
-        return np.asarray(self.frame.iloc[:, place])
+    def entries(self, place: int) -> Entries:
+        """Return text by the words that occur, and everything else as it is."""
+        column = self.frame.iloc[:, place]
+        if self.columns[place].kind != "text":
+            return np.asarray(column)
+        import pyarrow
+
+        return words_of(pyarrow.array(column, from_pandas=True))
 
     def missing(self, place: int) -> int | None:
         """Ask pandas."""
         gaps = self.frame.iloc[:, place].isna().to_numpy()
         return int(np.argmax(gaps)) if gaps.any() else None
+
+
+def _number(entry: object) -> float:
+    """Return an entry of a column of objects as a number, NaN where it is none."""
+    try:
+        return float(entry) if isinstance(entry, (int, float, str, bytes, decimal.Decimal)) else np.nan
+    except (ValueError, OverflowError):
+        return np.nan
 
 
 def pandas_columns(frame: Any) -> list[Column]:
@@ -64,7 +86,7 @@ def _kind(dtype: Any) -> str:
     if isinstance(dtype, np.dtype):
         return _KINDS.get(dtype.kind, "something else")
     if hasattr(dtype, "categories"):
-        return "object"
+        return "text" if _kind(dtype.categories.dtype) == "text" else "object"
     arrow = str(getattr(dtype, "pyarrow_dtype", ""))
     if arrow.startswith("decimal"):
         return "number"
@@ -73,9 +95,25 @@ def _kind(dtype: Any) -> str:
     return "text" if dtype.type is str else _KINDS.get(dtype.kind.replace("O", ""), "something else")
 
 
+class PandasTable(TableInMemory):
+    """A frame."""
+
+    def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
+        """Return its pieces; names of several levels can be left alone, but not asked for."""
+        named = self._wanted.columns is not None or any(
+            isinstance(given, str) and not is_each_record(given) for given in (units, labels)
+        )
+        if named and isinstance(self._table, PandasRows) and self._table.frame.columns.nlevels > 1:
+            raise InvalidArgumentError(
+                "columns of the DataFrame have names of several levels. Join them: "
+                "frame.columns = ['_'.join(map(str, name)) for name in frame.columns]."
+            )
+        return super().bound(space, units, labels)
+
+
 def pandas_source(X: object) -> TableInMemory | None:
     """Return a frame of pandas as a source, and None of everything else."""
-    return TableInMemory(PandasRows(X), "the DataFrame") if is_a(X, "pandas", "DataFrame") else None
+    return PandasTable(PandasRows(X), "the DataFrame") if is_a(X, "pandas", "DataFrame") else None
 
 
 __all__ = ["PandasRows", "pandas_columns", "pandas_source"]

@@ -23,7 +23,7 @@ _BATCH_NUMBERS = 2**20
 # What is read of a column at once: without it, whole row groups are held, and they may be of any size.
 _BUFFER = 2**20
 # For each column and row group a footer says where it is; a file that says more than this is no table of records.
-_LONGEST_FOOTER = 2**28
+_LONGEST_FOOTER = 2**26
 
 
 class ParquetTable(StreamedTable):
@@ -106,11 +106,11 @@ class ParquetTable(StreamedTable):
         """Refuse a footer that would take minutes and gigabytes to unpack."""
         try:
             with self.path.open("rb") as stream:
-                stream.seek(-8, 2)
-                length = int.from_bytes(stream.read(4), "little")
+                size = stream.seek(-8, 2)
+                length, mark = int.from_bytes(stream.read(4), "little"), stream.read(4)
         except OSError:
             return  # too short; what reads it says so
-        if length > _LONGEST_FOOTER:
+        if length > _LONGEST_FOOTER and mark == b"PAR1" and length <= size:
             raise bad_file(
                 self.path,
                 f"what it says of its own columns and row groups takes {length} bytes: it has far more than "

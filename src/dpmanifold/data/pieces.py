@@ -89,6 +89,7 @@ class RowsPiece(Piece):
         self, name: str, places: Places, beside: Beside, start: int | None = 0, rows: int | None = None
     ) -> None:
         self.name, self.places, self.beside, self.start, self.rows = name, places, beside, start, rows
+        self.first = start or 0
 
     def cut(self, parts: Iterable[Rows], beside: Beside | None = None) -> Iterator[Block]:
         """Yield blocks of bounded size of what is read; `beside` are ids and classes that were read with it."""

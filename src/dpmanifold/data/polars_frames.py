@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import FloatArray
+from dpmanifold.data.arrow_tables import words_of
 from dpmanifold.data.choosing import places_of
+from dpmanifold.data.entries import Entries
 from dpmanifold.data.pieces import Beside, asked_for, rows_of_block
 from dpmanifold.data.rows import Column, Places, Rows
 from dpmanifold.data.steady import SteadyPiece
@@ -52,9 +54,12 @@ class PolarsRows(Rows):
             start += width
         return values
 
-    def entries(self, place: int) -> Array:
-        """Return the column's values."""
-        return np.asarray(self.frame.to_series(place).to_numpy())
+    def entries(self, place: int) -> Entries:
+        """Return whole numbers as they are, and text by the words that occur."""
+        column = self.frame.to_series(place)
+        if self.columns[place].kind != "text":
+            return np.asarray(column.to_numpy())
+        return words_of(column.cast(sys.modules["polars"].String).to_arrow())
 
     def missing(self, place: int) -> int | None:
         """Count gaps, and look for the first if there are any."""
@@ -73,7 +78,7 @@ def _column(name: str, kind: Any) -> Column:
         return Column(name, "number", kind.shape[0])
     if kind.is_numeric():
         return Column(name, "whole" if kind.is_integer() else "number")
-    kinds = {"Boolean": "truth", "String": "text", "Categorical": "text", "Enum": "text", "Object": "object"}
+    kinds = {"Boolean": "truth", "String": "text", "Categorical": "text", "Enum": "text"}
     return Column(name, kinds.get(word, "something else"))
 
 

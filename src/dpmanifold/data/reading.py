@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 from dpmanifold._check import Array
 from dpmanifold.data.coordinates import from_coordinates
 from dpmanifold.data.readers import rows_for
 from dpmanifold.data.tables import Table
+from dpmanifold.errors import InvalidDataError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import records_from
 
@@ -55,6 +59,13 @@ class Reading:
         if coordinates is not None:
             values = from_coordinates(values, coordinates, look=look)
         return records_from(self.space, values, self.order, look)
+
+    def try_out(self, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> None:
+        """Refuse rows of that shape and type that are no records of the space, before any are read."""
+        try:
+            self.records(np.empty((0, *shape), dtype=dtype))
+        except InvalidDataError as problem:
+            raise InvalidDataError(str(problem).replace("got shape (0,", "got shape (n,")) from None
 
 
 __all__ = ["Reading"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dpmanifold._check import Array
+from dpmanifold.data.entries import Entries
 from dpmanifold.data.reading import Reading
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.sources import Block
@@ -50,7 +51,7 @@ class Rows(ABC):
         """Return the columns at these places, (m, numbers in them), gaps as NaN; of an array all there is."""
 
     @abstractmethod
-    def entries(self, place: int) -> Array:
+    def entries(self, place: int) -> Entries:
         """Return one column (m,) of ids or labels."""
 
     @abstractmethod

@@ -55,7 +55,7 @@ class TableInMemory(TableSource):
 
     def wanting(self, wanted: Wanted) -> TableInMemory:
         """Return the same table with a choice of columns."""
-        return TableInMemory(self._table, self._where, wanted)
+        return type(self)(self._table, self._where, wanted)
 
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return pieces of about 4 million numbers."""

@@ -93,7 +93,7 @@ class ZarrSource(Source):
         array = self._array
         beside = Beside(self._ids(units, "units"), self._ids(labels, "labels"))
         places = Places(self._wanted.reading(space))
-        places.reading.records(np.empty((0, *array.shape[1:]), dtype=array.dtype))
+        places.reading.try_out(array.shape[1:], array.dtype)
         whole = int((getattr(array, "shards", None) or array.chunks)[0])
         return [
             ZarrPiece(array, span, whole, places, Beside(_part(beside.units, span), _part(beside.labels, span)))

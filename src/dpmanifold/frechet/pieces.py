@@ -7,7 +7,7 @@ array. Not private.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,9 +126,9 @@ class _Opening:
     def __call__(self, item: Piece | Kept) -> Iterator[Array]:
         if isinstance(item, Kept):
             labels = item.label if item.label else [None] * len(item.stored)
-            blocks = zip(item.stored, labels, strict=True)
+            blocks: Iterable[tuple[Array, Array | None]] = zip(item.stored, labels, strict=True)
         else:
-            blocks = self._reading.points(item)
+            blocks = ((stored, taken.label) for stored, taken in self._reading.points(item))
         for stored, label in blocks:
             yield stored if self._number is None or label is None else stored[label == self._number]
 

@@ -10,6 +10,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet.counting import Sample, SumOf, Within, over, unpacked
 from dpmanifold.frechet.passes import Part
+from dpmanifold.frechet.records import bytes_of_a_point
 from dpmanifold.frechet.solver import Solved, solve_groups
 from dpmanifold.frechet.summands import Spread
 from dpmanifold.frechet.tolerances import default_tol
@@ -139,7 +140,8 @@ class UnitPoints:
         """Return the points in the frame of another ball of the same space, clipped to it."""
         if inner is self.ball:
             return self
-        parts = [_kept(part.then(_Moving(self.ball, inner))) for part in self._parts]
+        share = self._n * bytes_of_a_point(inner)
+        parts = [_kept(part.then(_Moving(self.ball, inner)), share) for part in self._parts]
         return UnitPoints(inner, self.unit, self._n, parts)
 
     def where(self, chosen: Array, total: FloatArray | None = None) -> UnitPoints:
@@ -162,11 +164,15 @@ class UnitPoints:
         return UnitPoints(self.ball, self.unit, n, [*self._parts, *other._parts], first=first)
 
 
-def _kept(part: Part) -> Part:
-    """Return points that lie here as they are once opened, so that no further pass opens them again."""
-    if part.engine is not None:
+def _kept(part: Part, size: int) -> Part:
+    """Return points as they are once opened, where there is room for them: then no further pass opens them again."""
+    if part.engine is None:
+        return Part([list(part.opened(item)) for item in part.items], iter)
+    # Half the room: what they are made from may be held as well.
+    if 2 * size > part.engine.room:
         return part
-    return Part([list(part.opened(item)) for item in part.items], iter)
+    opened = part.opened
+    return Part(part.engine.keep(lambda value: list(opened(value)), part.items, "moving"), iter, part.engine)
 
 
 def _alone(stored: Array) -> Iterable[Array]:

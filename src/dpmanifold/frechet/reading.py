@@ -59,24 +59,28 @@ class Reading:
     numbers: Numbers | None = None
     classes: int = 1
 
-    def blocks(self, piece: Piece, again: bool = False) -> Iterator[Taken]:
-        """Yield a piece's blocks. What goes wrong where it was read before shows that the source has changed."""
+    def blocks(self, piece: Piece) -> Iterator[Taken]:
+        """Yield a piece's blocks."""
         first = piece.first
-        with _named(piece, again):
-            for block in piece.blocks():
-                if len(block.records) == 0:
-                    continue
-                label = None
-                if self.numbers is not None:
-                    label = np.asarray(self.numbers(np.asarray(block.labels)), dtype=np.int64)
-                yield Taken(self.take(block.records, first), block.units, label, first)
-                first += len(block.records)
+        for block in piece.blocks():
+            if len(block.records) == 0:
+                continue
+            label = None
+            if self.numbers is not None:
+                label = np.asarray(self.numbers(np.asarray(block.labels)), dtype=np.int64)
+            yield Taken(self.take(block.records, first), block.units, label, first)
+            first += len(block.records)
 
-    def points(self, piece: Piece) -> Iterator[tuple[Array, IntArray | None]]:
-        """Yield a piece's points in the frame once more, packed, and the numbers of their classes."""
-        for taken in self.blocks(piece, again=True):
-            with np.errstate(all="ignore"):
-                yield self.moved(taken.records)[0], taken.label
+    def points(self, piece: Piece) -> Iterator[tuple[Array, Taken]]:
+        """Yield a piece's points in the frame once more, packed, with the blocks they are from.
+
+        What goes wrong with records that were read before shows that the source has changed.
+        """
+        with _named(piece, again=True):
+            for taken in self.blocks(piece):
+                with np.errstate(all="ignore"):
+                    stored = self.moved(taken.records)[0]
+                yield stored, taken
 
     def moved(self, records: Records, first: ExactSum | None = None) -> tuple[Array, int, int]:
         """Return a block's points, packed, and how many were clipped and replaced."""
@@ -90,7 +94,7 @@ class Reading:
 
 
 @contextlib.contextmanager
-def _named(piece: Piece, again: bool) -> Iterator[None]:
+def _named(piece: Piece, again: bool = False) -> Iterator[None]:
     """Say in which piece something is wrong with the data; or that it has changed, where it was read before."""
     try:
         yield
@@ -169,12 +173,14 @@ class FirstPass(Pass[Found, Found]):
 
     def partial(self, item: Piece) -> Found:
         """Read a piece."""
-        return self._read(item, None)
+        with _named(item):
+            return self._read(item, None)
 
     def kept(self, piece: Piece) -> Kept:
         """Read a piece and keep its points."""
         kept = Kept()
-        kept.found = found = self._read(piece, kept)
+        with _named(piece):
+            kept.found = found = self._read(piece, kept)
         kept.distinct = None if found.ids is None else found.ids.distinct
         return kept
 
@@ -314,10 +320,11 @@ class UnitWords(Pass["tuple[ExactSum, int]", "tuple[ExactSum, int]"]):
             for i, stored in enumerate(item.stored):
                 yield stored, place[item.unit[i]], item.label[i] if item.label else None
             return
-        for taken in self._reading.blocks(item, again=True):
+        for stored, taken in self._reading.points(item):
             number = self._ids.find(taken.units, item.name, taken.first)
-            with np.errstate(all="ignore"):
-                yield self._reading.moved(taken.records)[0], number, taken.label
+            if len(number) != len(stored):
+                raise SourceChangedError(f"{item.name} does not hold as many ids as records any more.")
+            yield stored, number, taken.label
 
     def merge(self, a: tuple[ExactSum, int], b: tuple[ExactSum, int]) -> tuple[ExactSum, int]:
         """Merge integers."""

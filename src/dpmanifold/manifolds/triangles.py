@@ -58,10 +58,9 @@ def from_triangles(values: FloatArray, space: SPD, order: str | None) -> FloatAr
 
 def _filled(values: FloatArray, size: int, order: str) -> FloatArray:
     rows, columns = ORDERS[order](size)
-    result = np.empty((len(values), size, size))
-    result[:, rows, columns] = values
-    result[:, columns, rows] = values
-    return result
+    place = np.empty((size, size), dtype=np.intp)
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+    return np.asarray(np.take(values, place, axis=1), dtype=np.float64)
 
 
 def _refuse_wrong_order(values: FloatArray, space: SPD) -> None:

@@ -2,5 +2,6 @@
 
 from dpmanifold.sources.adapters import ADAPTERS, Adapter, as_source, is_a
 from dpmanifold.sources.base import Block, Piece, Source
+from dpmanifold.sources.projected import Projected
 
-__all__ = ["ADAPTERS", "Adapter", "Block", "Piece", "Source", "as_source", "is_a"]
+__all__ = ["ADAPTERS", "Adapter", "Block", "Piece", "Projected", "Source", "as_source", "is_a"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,15 +18,25 @@ from dpmanifold.mechanisms import Mechanism
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
+from dpmanifold.sources import Source, as_source
 from dpmanifold.statistic import Header
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator, Tally
 from dpmanifold.stats.draws import fresh_bits
-from dpmanifold.stats.inputs import Told, checked_number, checked_question, checked_units, divide, spend
+from dpmanifold.stats.inputs import (
+    Told,
+    checked_number,
+    checked_question,
+    checked_units,
+    column_or_ids,
+    divide,
+    spend,
+)
 from dpmanifold.stats.mean import MEAN, MeanPlan
 from dpmanifold.stats.recipes import TOUCHED
 from dpmanifold.stats.records import records_of
 from dpmanifold.stats.refine import Wanted
+from dpmanifold.stats.sources import read_source, units_in
 
 
 def private_mean(
@@ -50,10 +61,12 @@ def private_mean(
 
     Parameters
     ----------
-    X : records, shape (n, *space.shape)
+    X : records, shape (n, *space.shape); or a source of them that is read piece by piece, such as a `data.Dataset` of
+        files, a data frame or a Dask collection: the bits of the result are those of the same records in an array
     ball : public knowledge about where they lie
     privacy : PureDP, ApproxDP, ZCDP or GDP
-    units : one id per record, all whole numbers or all text, or EACH_RECORD ("each-record"); required
+    units : one id per record, all whole numbers or all text, or EACH_RECORD ("each-record"); or the name of a column,
+        where X has columns; required
     estimand : which mean: "frechet" (also if left out); "tangent", the average logarithm at the ball's centre, with
         less noise on spheres and shapes; "extrinsic", the mean direction or the full Procrustes mean, which needs no
         ball (:meth:`Ball.whole`). How far they are apart: theory, estimands
@@ -128,7 +141,7 @@ def private_means(
     ----------
     X, ball, privacy, units, estimand, mechanism, invalid, curator, confirm, project, refine, shrink, arithmetic,
         budget, rng : as in :func:`private_mean`
-    labels : one class per record
+    labels : one class per record; or the name of a column, where X has columns
     classes : the public list of classes; a label outside it is an error
     labels_public : must be True; private labels need a mechanism of their own
 
@@ -155,12 +168,16 @@ def private_means(
         )
     checked_question(ball, privacy)
     told = Terms(units, invalid, curator, confirm).told
-    records = records_of(X, ball, invalid)
-    ids = checked_units(units, len(records))
     names = list(classes)
-    which = _class_numbers(labels, names, len(records))
-    groups = _points_by_class(records, ball, ids, which, names, told)
-    spans = 1 if ids is None else _most_classes(ids, which, len(names))
+    source = as_source(X)
+    if source is not None:
+        groups, spans = _read_by_class(source, labels, ball, units, invalid, names, told)
+    else:
+        records = records_of(X, ball, invalid)
+        ids = checked_units(units, len(records))
+        which = _class_numbers(labels, names, len(records))
+        groups = _points_by_class(records, ball, ids, which, names, told)
+        spans = 1 if ids is None else _most_classes(ids, which, len(names))
     share = privacy if spans == 1 else divide(privacy, spans)[0]
     details = {"classes": float(len(names)), TOUCHED: float(spans)}
     wanted = Wanted(mechanism, estimand)
@@ -169,6 +186,23 @@ def private_means(
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "means by class")
     return {name: plan.release(points, bits) for name, points, plan in zip(names, groups, plans, strict=True)}
+
+
+def _read_by_class(
+    source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
+) -> tuple[list[UnitPoints], int]:
+    """Return the points of each class of a source, and in how many classes a unit has records, at most."""
+    _refuse_names(names)
+    given = column_or_ids(units)
+    by_id = given is not None
+
+    def enough(counts: Array) -> None:
+        _refuse_few(units_in(counts, by_id), names)
+
+    numbers = functools.partial(_numbers_of_labels, names=names)
+    made = read_source(source, ball, given, invalid, enough, labels, numbers, len(names))
+    Tally(made.records, made.clipped, made.replaced).tell(told.curator, told.confirm)
+    return made.groups, int(np.count_nonzero(made.counts, axis=1).max(initial=1)) if by_id else 1
 
 
 def _points_by_class(
@@ -197,8 +231,11 @@ def _most_classes(ids: UnitIds, which: Array, classes: int) -> int:
 
 
 def _refuse_small(label: Array, names: list[Any]) -> None:
-    for number, name in enumerate(names):
-        found = int(np.count_nonzero(label == number))
+    _refuse_few(np.bincount(label, minlength=len(names)), names)
+
+
+def _refuse_few(counts: Array, names: list[Any]) -> None:
+    for found, name in zip(counts.tolist(), names, strict=True):
         if found == 0:
             raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
         try:
@@ -211,8 +248,16 @@ def _class_numbers(labels: object, names: list[Any], n: int) -> Array:
     given = np.asarray(labels)
     if given.shape != (n,):
         raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got {given.shape}.")
+    _refuse_names(names)
+    return _numbers_of_labels(given, names)
+
+
+def _refuse_names(names: list[Any]) -> None:
     if not names or len(set(names)) != len(names):
         raise InvalidArgumentError(f"classes must be a list of distinct names, got {shown(names)}.")
+
+
+def _numbers_of_labels(given: Array, names: list[Any]) -> Array:
     number = {name: i for i, name in enumerate(names)}
     try:
         return np.array([number[label] for label in given.tolist()], dtype=np.intp)

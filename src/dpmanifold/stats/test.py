@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dpmanifold._check import open_fraction
-from dpmanifold._ids import unit_ids
+from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.sources import as_source
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Step
 from dpmanifold.stats.asking import Terms
 from dpmanifold.stats.chain import Chain, gaussian, mean_name
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, fresh_bits, refuse_inexact
-from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare, spend
+from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare_units, spend
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 
@@ -46,7 +47,8 @@ def private_test(
     X, Y : records of the two groups, shapes (n, *space.shape) and (m, *space.shape)
     ball, privacy, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or
         GDP
-    units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y
+    units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y; the names of columns, where X and Y
+        have columns, or one name for both
     level : the confidence of the interval for the distance between the means, in (0, 1)
     refine : spend a fifth of the promise on one smaller ball for both groups first, found from all units together
 
@@ -62,11 +64,16 @@ def private_test(
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
-    owners = _paired_units(units, X, Y)
-    first, second = (
-        prepare(records, ball, privacy, ids, invalid, terms.told, f"{name} group")
+    owners = _paired_units(units)
+    sources = any(as_source(records) is not None for records in (X, Y))
+    if not sources:
+        owners = _told_apart(owners, X, Y)
+    (first, one), (second, two) = (
+        prepare_units(records, ball, privacy, ids, invalid, terms.told, f"{name} group")
         for records, ids, name in zip((X, Y), owners, ("first", "second"), strict=True)
     )
+    if sources:  # which are read before anybody knows who is in them
+        _refuse_overlap(one, two)
     header = Header(ball, len(first) + len(second), privacy, first.unit, NEIGHBOURS_BY_CLASS, arithmetic)
     plan = TestPlan(header, (len(first), len(second)), refine=refine)
     bits = fresh_bits(rng, ball, arithmetic)
@@ -118,23 +125,36 @@ class TestPlan:
         return TwoSampleTest(first, second, level)
 
 
-def _paired_units(units: object, X: object, Y: object) -> tuple[object, object]:
-    """Return the units of each group; a unit in both would not be protected by each group's promise alone."""
-    if is_each_record(units) or units is None:
+def _paired_units(units: object) -> tuple[object, object]:
+    """Return the units of each group as they were given."""
+    if is_each_record(units) or units is None or isinstance(units, str):
         return units, units
     if not (isinstance(units, (tuple, list)) and len(units) == 2):
         raise InvalidArgumentError(
-            "units must be EACH_RECORD or a pair: one id per record of X, one id per record of Y."
+            "units must be EACH_RECORD or a pair: one id per record of X, one id per record of Y; or the name of a "
+            "column that both have."
         )
     if any(is_each_record(part) or part is None for part in units):
         raise InvalidArgumentError(
             "units must be ids for both groups, or EACH_RECORD alone: one kind of unit for both."
         )
-    first = unit_ids(units[0], number_of_records(X), "units of X")
-    second = unit_ids(units[1], number_of_records(Y), "units of Y")
-    if first.shares_a_unit(second):
+    return units[0], units[1]
+
+
+def _told_apart(owners: tuple[object, object], X: object, Y: object) -> tuple[object, object]:
+    """Return who owns each record by number, after a look at the ids before any at the records."""
+    if is_each_record(owners[0]) or owners[0] is None:
+        return owners
+    first = unit_ids(owners[0], number_of_records(X), "units of X")
+    second = unit_ids(owners[1], number_of_records(Y), "units of Y")
+    _refuse_overlap(first, second)
+    return first.group, second.group
+
+
+def _refuse_overlap(first: UnitIds | None, second: UnitIds | None) -> None:
+    """Refuse a unit in both groups, which would not be protected by each group's promise alone."""
+    if first is not None and second is not None and first.shares_a_unit(second):
         raise InvalidArgumentError(
             "units of X and Y overlap: a unit in both groups would be counted once where it is touched twice. "
             "Leave such units out of one group."
         )
-    return first.group, second.group

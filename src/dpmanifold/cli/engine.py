@@ -1,0 +1,37 @@
+"""Who does the work of a command: this process, worker processes that are started for it, or a cluster that runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpmanifold._extras import optional_module
+from dpmanifold.cli.work import working
+from dpmanifold.engines import using
+from dpmanifold.errors import InvalidArgumentError
+
+
+@contextlib.contextmanager
+def at_work(words: Mapping[str, Any]) -> Iterator[None]:
+    """Have the work inside the block done by the workers that were asked for, and end those that were started.
+
+    They read and add up; what is spent, drawn and written is by this process alone.
+    """
+    workers, address = words["workers"], words["dask"]
+    if workers is None and address is None:
+        yield
+        return
+    if workers is not None and address is not None:
+        raise InvalidArgumentError("--workers starts processes here, and --dask uses a cluster that runs. Give one.")
+    optional_module("distributed", "dask", "--dask" if workers is None else "--workers")
+    from dpmanifold.engines import DaskEngine
+
+    with working("starting workers" if address is None else "connecting", quiet=words["quiet"]):
+        engine = DaskEngine.local(workers) if address is None else DaskEngine.connect(address)
+    try:
+        with using(engine):
+            yield
+    finally:
+        with contextlib.suppress(Exception):  # what was released is released, whatever becomes of the workers
+            engine.close()

@@ -1,0 +1,243 @@
+"""From PATH on the command line to records: tables and arrays are streamed, from any number of files; the rest is read.
+
+Ids and labels that stand in the same files are named, and read along with the records; others come from their own file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifold import data
+from dpmanifold._check import Array
+from dpmanifold.cli.arguments import EACH, kind_of, space_of
+from dpmanifold.data._files import listed
+from dpmanifold.data.archives import NpyFile, NpzFile
+from dpmanifold.data.formats import loader_of
+from dpmanifold.data.landmarks import column_of_specimens, is_long
+from dpmanifold.data.parquet_table import ParquetTable
+from dpmanifold.data.readers import read_for
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds import Manifold
+from dpmanifold.sources import Projected, Source
+from dpmanifold.stats import EACH_RECORD
+
+# Where a message of the library begins with an argument, the command line has an option of that name.
+_OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates) )")
+
+
+@dataclass(frozen=True)
+class How:
+    """How files become records: the options that say so, None where they were not given."""
+
+    columns: str | None = None
+    key: str | None = None
+    order: str | None = None
+    coordinates: str | None = None
+    mask: str | None = None
+    normalize: bool = False
+
+    @property
+    def names(self) -> list[str] | None:
+        """The columns that were named, or patterns of them."""
+        return None if self.columns is None else [part.strip() for part in self.columns.split(",")]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Records, the space they are of, and what else their files hold.
+
+    Attributes
+    ----------
+    records : in the shape of the space, or a source of them
+    space : which they are of
+    names : columns or keys that can be asked for
+    file : the file that was read, or the files that are to be
+    """
+
+    records: Array | Source
+    space: Manifold
+    names: Sequence[str] = ()
+    file: data.DataFile | data.Dataset | None = None
+
+    @property
+    def rows(self) -> int | None:
+        """How many records there are, where that is known."""
+        return self.records.rows if isinstance(self.records, Source) else len(self.records)
+
+    def units(self, text: str) -> Any:
+        """Return who owns each record: everybody one, a column or key of the data, or a file (FILE or FILE:COLUMN)."""
+        return EACH_RECORD if text == EACH else self.column(text, "--units")
+
+    def column(self, text: str, option: str) -> Any:
+        """Return one value per record, or the name of a column that is read along with the records."""
+        if isinstance(self.file, data.DataFile):
+            return _column(text, self.file, self.rows, option)
+        return text if text in self.names else column_elsewhere(text, self.names, self.rows, option)
+
+    def is_whole(self, column: Any) -> bool:
+        """Return whether what :meth:`column` gave are whole numbers."""
+        if isinstance(self.file, data.Dataset) and isinstance(column, str):
+            return self.file.whole(column)
+        return bool(np.asarray(column).dtype.kind in "iu")
+
+
+def read(paths: Sequence[str], name: str, size: str | None, how: How, along: Sequence[str | None] = ()) -> Given:
+    """Return the records of files, folders and patterns, as a space of that name and size takes them.
+
+    Landmarks of a table are paired by the names of their columns, and directions in degrees are known by theirs. With
+    `normalize` nearly valid records are moved onto the space, each by itself. `along` are names that may be columns.
+    """
+    kind = kind_of(name)
+    if how.coordinates is not None and how.coordinates not in kind.coordinates:
+        raise InvalidArgumentError(f"--coordinates {how.coordinates} means nothing for --space {name}. Leave it out.")
+    with in_words_of_options():
+        if len(paths) == 1 and data.is_bids(paths[0]):
+            return _brains(paths[0], name, size, how)
+        file = opened_whole(paths, kind, how, along)
+        if file is None:
+            return _streamed(paths, name, size, how, along)
+        return _at_once(file, name, size, how, along)
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a path is a pattern such as parts/*.parquet, and not the name of a file that is there."""
+    return any(mark in text for mark in "*?[") and not os.path.lexists(text)
+
+
+def gathered(given: Given, units: Any = EACH_RECORD) -> tuple[Array, Any]:
+    """Return all records at once, and their units: of data that may be shown."""
+    if not isinstance(given.records, Source):
+        return np.asarray(given.records), units
+    named = isinstance(units, str)
+    blocks = [block for piece in given.records.bound(given.space, units if named else None) for block in piece.blocks()]
+    records = np.concatenate([np.empty((0, *given.space.shape)), *(block.records for block in blocks)])
+    return records, [entry for block in blocks for entry in np.asarray(block.units).tolist()] if named else units
+
+
+@contextlib.contextmanager
+def in_words_of_options() -> Iterator[None]:
+    """Say what the library says about its arguments in the words of the command line."""
+    try:
+        yield
+    except (InvalidDataError, InvalidArgumentError) as problem:
+        words = as_options(str(problem))
+        if words == str(problem):
+            raise
+        raise type(problem)(words) from None
+
+
+def as_options(words: str) -> str:
+    """Return a message of the library in the words of the command line."""
+    return _OPTION.sub("--", words.replace("columns=", "--columns").replace("data.as_records, order=", "--order")
+                       .replace("order=", "--order "))  # fmt: skip
+
+
+def opened_whole(
+    paths: Sequence[str], kind: type[Manifold], how: How, along: Sequence[str | None]
+) -> data.DataFile | None:
+    """Return the one file that was named, opened, where its records cannot be streamed."""
+    if len(paths) != 1 or os.path.isdir(paths[0]) or is_pattern(paths[0]):
+        return None
+    format_ = loader_of(paths[0])
+    if format_ is None or how.mask is not None or not issubclass(format_, (data.Table, NpyFile, NpzFile)):
+        return data.open_file(paths[0])
+    if not issubclass(format_, data.Table):
+        return None
+    table = data.open_file(paths[0])
+    assert isinstance(table, data.Table)
+    if how.columns is None and kind.table_reader == "landmarks" and is_long(table):
+        return table
+    # How many lines a table of text has is not known before it is read, and ids of another file are one per line.
+    elsewhere = any(name is not None and name not in (EACH, *table.names) for name in along)
+    return table if elsewhere and not isinstance(table, ParquetTable) else None
+
+
+def _streamed(paths: Sequence[str], name: str, size: str | None, how: How, along: Sequence[str | None]) -> Given:
+    """Return records that are read a block at a time, by whoever takes them."""
+    if how.mask is not None:
+        raise InvalidArgumentError("--mask goes with one image, .nii or .nii.gz. Leave it out.")
+    source = data.Dataset(paths, columns=how.names, key=how.key, order=how.order, coordinates=how.coordinates)
+    columns = [column if column in source.names else None for column in along]
+    shape = source.record_shape(kind_of(name), *columns) if size is None and "(" not in name else ()
+    space = space_of(name, size, *shape)
+    source.bound(space, *columns)  # refuses records of another shape
+    return Given(Projected(source) if how.normalize else source, space, source.names, source)
+
+
+def _brains(folder: str, name: str, size: str | None, how: How) -> Given:
+    """Return the tensors of a folder in the form of BIDS, whose people are those of its participants.tsv."""
+    for option, given in (("--columns", how.columns), ("--key", how.key), ("--coordinates", how.coordinates)):
+        if given is not None:
+            raise InvalidArgumentError(f"{option} means nothing for {folder}, a folder of images. Leave it out.")
+    source = data.from_bids(folder, order=how.order, mask=True if how.mask is None else how.mask)
+    space = space_of(name, size, (3, 3))
+    return Given(Projected(source) if how.normalize else source, space, source.columns)
+
+
+def _at_once(file: data.DataFile, name: str, size: str | None, how: How, along: Sequence[str | None]) -> Given:
+    """Return the records of a file that is read whole; those of a memory map stay on the disk."""
+    for column in along:
+        if column is not None:
+            file.keep(column)
+    # Where the format itself knows orders (images of tensors), it applies them.
+    own: dict[str, Any] = {"order": how.order} if "order" in file.options else {}
+    try:
+        array = read_for(kind_of(name), file, how.names, how.coordinates, key=how.key, mask=how.mask, **own)
+        if array.ndim < 2:
+            raise InvalidDataError(f"it must hold one record per row, got an array with {array.ndim} axes.")
+        space = space_of(name, size, array.shape[1:], array.dtype.kind)
+        records = data.as_records(array, space, None if own else how.order)
+    except InvalidDataError as problem:
+        words = str(problem)
+        raise InvalidDataError(words if words.startswith(file.path.name) else f"{file.path}: {words}") from None
+    return Given(np.asarray(space.project(records)) if how.normalize else records, space, file.names, file)
+
+
+def _column(text: str, opened: data.DataFile | None, n: int | None, option: str) -> Array:
+    """Return one value per record: a column or key of the file that was read, or of another one.
+
+    Of a table with a row per landmark, one value per specimen.
+    """
+    labels = option == "--labels"
+    if opened is None or not opened.names:
+        return column_elsewhere(text, (), n, option)
+    try:
+        found = opened.column(text, labels=labels)
+    except InvalidArgumentError:
+        # No such column: then it must be a file, or the message says which columns there are.
+        if not any(pathlib.Path(name).is_file() for name in (text, text.rpartition(":")[0]) if name):
+            raise
+        return column_elsewhere(text, opened.names, n, option)
+    if len(found) != n and isinstance(opened, data.Table):
+        by_specimen = column_of_specimens(opened, text, labels)
+        found = found if by_specimen is None else by_specimen
+    return _one_each(found, text, n, option)
+
+
+def column_elsewhere(text: str, names: Sequence[str], n: int | None, option: str) -> Array:
+    """Return one value per record from a file (FILE or FILE:COLUMN); `names` are the columns of the data."""
+    file, _, column = text.rpartition(":")
+    labels = option == "--labels"
+    if file and pathlib.Path(file).is_file():
+        return _one_each(data.open_file(file).column(column, labels=labels), text, n, option)
+    if pathlib.Path(text).is_file():
+        return _one_each(data.load_column(text, labels=labels), text, n, option)
+    has = f"the data have the columns {listed(names)}" if names else "the data have no columns"
+    one, else_ = ("class", "or a column") if labels else ("id", f"or {EACH} for units of one record each")
+    raise InvalidArgumentError(
+        f"{option} {text}: there is no such file, and {has}. Give a file with one {one} per record, {else_}."
+    )
+
+
+def _one_each(found: Array, text: str, n: int | None, option: str) -> Array:
+    if n is not None and found.shape != (n,):
+        raise InvalidDataError(f"{option} {text} holds {found.shape[0]} values for {n} records. Give one per record.")
+    return found

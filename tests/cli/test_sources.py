@@ -1,0 +1,304 @@
+"""Records from one file, many, a folder or a pattern, by one process or several: the release is the same."""
+
+import json
+import os
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpmanifold as dpm
+from cli.shared import MEAN, tensors
+
+REST = MEAN[2:]
+WHERE = ["--space", "spd", "--center", "0.7", "--radius", "2.5", "--mu", "1"]
+TRIANGLE = ["xx", "xy", "xz", "yy", "yz", "zz"]
+COLUMNS = ["--columns", ",".join(TRIANGLE)]
+PLACES = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
+
+
+def table_of(X, people):
+    """Return the upper triangles of matrices, with who they are of and in which class."""
+    columns = {name: np.ascontiguousarray(X[:, i, j]) for name, (i, j) in zip(TRIANGLE, PLACES, strict=True)}
+    return pa.table({"person": people, "kind": np.arange(len(X)) % 2, **columns})
+
+
+def write_csv(table, path):
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    lines = [",".join(table.column_names), *(",".join(map(repr, row)).replace("'", "") for row in rows)]
+    pathlib.Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def stored(folder):
+    """Write the same 200 tensors in every way: parts are of different lengths, and people are in several of them."""
+    X = tensors()
+    people = np.random.default_rng(3).permutation(np.arange(200) % 50)
+    whole = table_of(X, people)
+    cuts = [slice(0, 3), slice(3, 120), slice(120, 200)]
+    for name in ("parquet", "csv", "npy", "second"):
+        os.mkdir(name)
+    pq.write_table(whole, "all.parquet")
+    write_csv(whole, "all.csv")
+    np.savez("all.npz", X=X, person=people)
+    np.save("people.npy", people)
+    for number, cut in enumerate(cuts):
+        part = whole.slice(cut.start, cut.stop - cut.start)
+        pq.write_table(part, f"parquet/{number}.parquet", row_group_size=50)
+        write_csv(part, f"csv/{number}.csv")
+        np.save(f"npy/{number}.npy", X[cut])
+    pq.write_table(table_of(tensors(seed=1), people + 100), "second/only.parquet")
+    return X, people
+
+
+WAYS = {
+    "npy": ["a.npy"],
+    "npz": ["all.npz", "--key", "X"],
+    "csv": ["all.csv", *COLUMNS],
+    "parquet": ["all.parquet", *COLUMNS],
+    "folder of parquet": ["parquet", *COLUMNS],
+    "folder of csv": ["csv", *COLUMNS],
+    "folder of npy": ["npy"],
+    "pattern": ["parquet/*.parquet", *COLUMNS],
+    "pattern of folders": ["*/[0-9].csv", *COLUMNS],
+    "several": ["csv/0.csv", "csv/1.csv", "csv/2.csv", *COLUMNS],
+    "range of columns": ["csv", "--columns", "xx..zz"],
+}
+
+
+def released(path="out.json"):
+    return json.loads(pathlib.Path(path).read_text())
+
+
+@pytest.mark.parametrize("space", ["spd", pytest.param("spd-riemann", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_mean_is_the_same_from_everywhere(stored, invoke, way, space):
+    words = [*WAYS[way], *WHERE, "--space", space, "--units", "each-record", "--seed", "7", "--out", "out.json"]
+    invoke("mean", *words)
+    X, _ = stored
+    ball = dpm.Ball(dpm.SPD(3) if space == "spd" else dpm.SPD(3, metric="riemann"), 0.7 * np.eye(3), 2.5)
+    expected = dpm.private_mean(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, rng=7)
+    assert released() == json.loads(json.dumps(expected.to_dict()))
+
+
+@pytest.mark.parametrize("way", ["csv", "parquet", "folder of parquet", "folder of csv", "npz", "several"])
+def test_people_whose_records_are_in_several_files_are_one(stored, invoke, way):
+    X, people = stored
+    invoke("mean", *WAYS[way], *WHERE, "--units", "person", "--seed", "7", "--out", "out.json")
+    ball = dpm.Ball(dpm.SPD(3), 0.7 * np.eye(3), 2.5)
+    expected = dpm.private_mean(X, ball, dpm.GDP(1.0), units=people, rng=7)
+    assert released()["n"] == 50
+    assert released()["value"] == json.loads(json.dumps(expected.to_dict()))["value"]
+
+
+@pytest.mark.parametrize("units", ["people.npy", "all.csv:person", "all.npz:person"])
+def test_ids_of_a_folder_may_stand_in_a_file_of_their_own(stored, invoke, units):
+    invoke("mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--out", "in.json")
+    invoke("mean", "parquet", *COLUMNS, *WHERE, "--units", units, "--seed", "7", "--out", "beside.json")
+    assert released("in.json") == released("beside.json")
+
+
+def test_ids_that_are_too_few_or_nowhere_are_refused(stored, invoke):
+    np.save("few.npy", np.arange(7))
+    words = ["mean", "parquet", *COLUMNS, *WHERE, "--out", "out.json"]
+    assert "7 values for 200 records" in invoke(*words, "--units", "few.npy", code=3).stderr
+    refused = invoke(*words, "--units", "persons", code=2).stderr
+    assert "there is no such file" in refused
+    assert "'person'" in refused
+    assert not pathlib.Path("out.json").exists()
+
+
+COMMANDS = {
+    "variance": ["variance"],
+    "region": ["region"],
+    "interval": ["interval"],
+    "ball": ["ball"],
+    "release": ["release", "second-moment"],
+    "mean --refine": ["mean", "--refine"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_a_folder(stored, invoke, command):
+    name, *own = COMMANDS[command]
+    words = [*WHERE, "--units", "person", "--seed", "7", "--out"]
+    leading = own[:1] if name == "release" else []
+    rest = own[1:] if name == "release" else own
+    invoke(name, *leading, "all.npz", "--key", "X", *words, "one.json", *rest)
+    invoke(name, *leading, "parquet", *COLUMNS, *words, "many.json", *rest, "--force")
+    assert released("one.json") == released("many.json")
+
+
+def test_means_by_class_take_a_folder(stored, invoke):
+    words = [*COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--labels", "kind", "--classes", "0,1"]
+    for way in ("all.parquet", "parquet", "csv", "csv/*.csv"):
+        name = way.replace("/", "-").replace("*", "")
+        invoke("means", way, *words, "--out", f"means-{name}")
+        for number in (0, 1):
+            one, two = (released(f"{place}/mean-{number}.json") for place in ("means-all.parquet", f"means-{name}"))
+            assert one == two
+
+
+def test_a_test_takes_two_folders_and_no_more(stored, invoke):
+    words = [*COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--out"]
+    invoke("test", "all.parquet", "second/only.parquet", *words, "one.json")
+    invoke("test", "parquet", "second", *words, "two.json")
+    assert released("one.json") == released("two.json")
+    told = invoke("test", "parquet/0.parquet", "parquet/1.parquet", "second", *words, "x.json", code=2).stderr
+    assert "in quotes" in told
+    assert not pathlib.Path("x.json").exists()
+
+
+def test_public_balls_take_folders(stored, invoke):
+    invoke("ball", "a.npy", "--public", "--space", "spd", "--out", "one.json")
+    invoke("ball", "parquet", *COLUMNS, "--public", "--space", "spd", "--out", "many.json")
+    assert released("one.json") == released("many.json")
+
+
+def test_what_is_revealed_of_a_folder_is_what_is_revealed_of_a_file(stored, invoke):
+    words = [*WHERE, "--units", "person", "--seed", "7", "--reveal", "--out"]
+    invoke("mean", "all.npz", "--key", "X", *words, "one.json")
+    invoke("mean", "parquet", *COLUMNS, *words, "many.json")
+    assert released("one.json") == released("many.json")
+    assert released("one.json")["details"]["revealed error"] > 0
+
+
+def test_nearly_valid_records_are_moved_block_by_block(stored, invoke):
+    X = tensors()
+    X[:, 0, 1] += 1e-6
+    os.mkdir("askew")
+    np.save("askew.npy", X)
+    for number, cut in enumerate([slice(0, 90), slice(90, 200)]):
+        np.save(f"askew/{number}.npy", X[cut])
+    words = [*WHERE, "--units", "each-record", "--seed", "7", "--out", "out.json", "--force"]
+    invoke("mean", "askew", *words, code=3)
+    invoke("mean", "askew", "--normalize", *words)
+    ball = dpm.Ball(dpm.SPD(3), 0.7 * np.eye(3), 2.5)
+    expected = dpm.private_mean(dpm.SPD(3).project(X), ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, rng=7)
+    assert released() == json.loads(json.dumps(expected.to_dict()))
+
+
+def test_directions_in_degrees_are_known_by_their_columns_in_a_folder(folder, invoke):
+    rng = np.random.default_rng(0)
+    os.mkdir("sites")
+    rows = [f"{lon:.6f},{lat:.6f}" for lon, lat in zip(rng.normal(10, 5, 90), rng.normal(50, 5, 90), strict=True)]
+    for number in range(3):
+        pathlib.Path(f"sites/{number}.csv").write_text("\n".join(["lon,lat", *rows[30 * number : 30 * number + 30]]))
+    pathlib.Path("all.csv").write_text("\n".join(["lon,lat", *rows]))
+    words = [
+        "--space",
+        "sphere",
+        "--center",
+        "0.63,0.11,0.77",
+        "--radius",
+        "0.5",
+        "--mu",
+        "1",
+        "--units",
+        "each-record",
+    ]
+    for way in ("all.csv", "sites"):
+        invoke("mean", way, *words, "--units", "each-record", "--normalize", "--seed", "1", "--out", f"{way}.json")
+    assert released("all.csv.json") == released("sites.json")
+
+
+# -------------------------------------------------------------------- refusals
+
+
+def test_damage_in_the_middle_names_the_file_and_nothing_is_released(stored, invoke):
+    damaged = bytearray(pathlib.Path("parquet/1.parquet").read_bytes())
+    damaged[2000:3000] = bytes(1000)
+    pathlib.Path("parquet/1.parquet").write_bytes(damaged)
+    told = invoke("mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--out", "out.json", code=3)
+    assert "1.parquet" in told.stderr
+    assert told.stdout == ""
+    assert not pathlib.Path("out.json").exists()
+
+
+def test_an_unknown_statistic_is_refused_before_anything_is_read(folder, invoke):
+    told = invoke("release", "typo", "nowhere.npy", *REST, "--out", "out.json", code=2).stderr
+    assert "typo" in told
+    assert "second-moment" in told
+    assert "nowhere" not in told
+
+
+def test_patterns_that_mean_nothing_and_files_that_are_not_there(stored, invoke):
+    for path in ("parquet/*.csv", "nowhere/", "parquet/9.parquet", "second/*.npy"):
+        told = invoke("mean", path, *REST, "--out", "out.json", code=2).stderr
+        assert path.rstrip("/") in told
+
+
+@pytest.mark.parametrize("way", ["in the folder", "of the pattern", "hard link", "symbolic link"])
+def test_no_file_of_a_folder_or_a_pattern_is_written_over(stored, invoke, way):
+    target = {"in the folder": "npy/new.npy", "of the pattern": "npy/new.npy"}.get(way, "link.npy")
+    if way == "hard link":
+        os.link("npy/1.npy", target)
+    if way == "symbolic link":
+        os.symlink("npy/1.npy", target)
+    before = {path: path.read_bytes() for path in pathlib.Path("npy").iterdir()}
+    for path in ["npy/*.npy"] if way == "of the pattern" else ["npy", "npy/*.npy", "**/*.npy"]:
+        words = [*REST, "--out", "out.json", "--npy", target, "--force"]
+        told = invoke("mean", path, *words, code=2).stderr
+        assert "another" in told
+    assert {path: path.read_bytes() for path in pathlib.Path("npy").iterdir()} == before
+    assert not pathlib.Path("out.json").exists()
+
+
+def test_an_output_beside_a_pattern_is_nobodys_input(stored, invoke):
+    os.mkdir("results")
+    invoke("mean", "npy/*.npy", *REST, "--out", "results/out.json", "--npy", "results/out.npy")
+    invoke("mean", "npy/[0-9].npy", *REST, "--out", "npy/out.json", "--npy", "npy/mean.npy")
+
+
+# -------------------------------------------------------------------- workers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--workers", "2"], ["--workers", "1"]])
+def test_workers_give_the_same_release(stored, launch, words):
+    common = ["mean", "parquet", *COLUMNS, *WHERE, "--space", "spd-riemann", "--units", "person", "--seed", "7"]
+    alone = launch(*common, "--out", "alone.json")
+    helped = launch(*common, *words, "--out", "helped.json")
+    assert (alone.returncode, helped.returncode) == (0, 0), helped.stderr
+    assert helped.stderr == b""
+    assert released("alone.json") == released("helped.json")
+    assert helped.stdout.replace(b"helped", b"alone") == alone.stdout
+
+
+def test_a_cluster_that_runs_is_used_by_its_address(stored, invoke):
+    distributed = pytest.importorskip("distributed")
+    words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--out"]
+    invoke(*words, "alone.json")
+    quiet = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, scheduler_kwargs=quiet
+    ) as here:
+        invoke(*words, "helped.json", "--dask", here.scheduler_address)
+        assert here.workers  # it is somebody else's, and goes on
+    assert released("alone.json") == released("helped.json")
+
+
+def test_workers_and_a_cluster_are_not_both_asked_for(stored, invoke):
+    words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--out", "out.json"]
+    assert "Give one" in invoke(*words, "--workers", "2", "--dask", "tcp://127.0.0.1:1", code=2).stderr
+    invoke(*words, "--workers", "0", code=2)
+
+
+def test_what_is_missing_for_workers_is_said(stored, invoke, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for option in (["--workers", "2"], ["--dask", "tcp://127.0.0.1:1"]):
+        words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--out", "out.json", *option]
+        assert 'pip install "dpmanifold[dask]"' in invoke(*words, code=2).stderr
+
+
+@pytest.mark.slow  # it waits for ten seconds
+def test_a_scheduler_that_does_not_answer_is_said(stored, invoke):
+    words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--out", "out.json"]
+    told = invoke(*words, "--dask", "tcp://127.0.0.1:9", code=1).stderr
+    assert "tcp://127.0.0.1:9" in told
+    assert not pathlib.Path("out.json").exists()
+    assert shutil.which("dpm") is None or told.startswith("dpm: ")

@@ -1,0 +1,289 @@
+"""Records in data frames, tables, stores, queries and functions: the same ones, bit for bit, as in an array."""
+
+from __future__ import annotations
+
+import decimal
+import pickle
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+
+from data.kinds import (
+    CLASSES,
+    NAMES,
+    PEOPLE,
+    RNG,
+    TABLES,
+    TENSORS,
+    N,
+    arrow_table,
+    gathered,
+    pandas_frame,
+    polars_frame,
+)
+from dpmanifold import SPD, Euclidean, KendallShapes, Sphere, data
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.sources import ADAPTERS, as_source
+
+SECRET = "1234.5678"
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_kind_gives_the_records_of_the_array_bit_for_bit(kind):
+    records, ids, classes = gathered(TABLES[kind](), units="person", labels="group")
+    assert records.tobytes() == TENSORS.tobytes()
+    assert ids.tolist() == PEOPLE.tolist()
+    assert [str(label) for label in classes] == CLASSES.tolist()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TABLES if "blocks" not in kind and "zarr" not in kind])
+def test_columns_are_chosen_by_the_words_of_files(kind):
+    if "lists" in kind or "arrays" in kind:
+        chosen = data.from_frame(TABLES[kind](), "tens*")
+    else:
+        chosen = data.from_frame(TABLES[kind](), ["x1..x5", "x[6-9]"])
+    records, ids, _ = gathered(chosen, units="name")
+    assert records.tobytes() == TENSORS.tobytes()
+    assert [str(name) for name in ids] == NAMES.tolist()
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_ids_may_stand_beside_the_records(kind):
+    if "dask" in kind:
+        return  # below: how long partitions are is not known
+    source = TABLES[kind]()
+    if kind.startswith("blocks"):
+        source = data.from_blocks(source._makes[0], columns="x1..x9")
+    elif not kind.startswith("zarr"):
+        source = data.from_frame(source, "tensor" if "lists" in kind or "arrays" in kind else "x1..x9")
+    for given in (NAMES, NAMES.tolist(), pandas.Series(NAMES), pyarrow.array(NAMES), polars.Series(NAMES.tolist())):
+        records, ids, classes = gathered(source, units=given, labels=CLASSES)
+        assert records.tobytes() == TENSORS.tobytes()
+        assert ids.tolist() == NAMES.tolist()
+        assert classes.tolist() == CLASSES.tolist()
+    for wrong in (NAMES[:-1], np.append(NAMES, "one more")):
+        with pytest.raises(InvalidArgumentError, match=r"units must have .*one id per record"):
+            gathered(source, units=wrong)
+    for each in (None, "each-record"):
+        assert gathered(source, units=each)[1] is None
+
+
+def test_a_frame_of_numbers_is_what_numpy_makes_of_it():
+    """What was possible before there were sources stays as it was."""
+    directions = Sphere(2).random_point(50, rng=2)
+    frames = [
+        pandas.DataFrame(directions),
+        pandas.DataFrame(directions, columns=["x", "x", "z"]),
+        pandas.DataFrame(directions, columns=pandas.MultiIndex.from_product([["a"], ["x", "y", "z"]])),
+        pandas.DataFrame(directions.astype(np.float32)),
+        pandas.DataFrame({"x": [1, 0], "y": [0.0, 1.0], "z": np.zeros(2, dtype=np.uint8)}),
+    ]
+    for frame in frames:
+        records, ids, _ = gathered(frame, Sphere(2), units=list(range(len(frame))))
+        assert records.tobytes() == np.asarray(frame).astype(float).tobytes()
+        assert ids.tolist() == list(range(len(frame)))
+    shapes = pandas.DataFrame(RNG.normal(size=(20, 4)) + 1j * RNG.normal(size=(20, 4)))
+    assert gathered(shapes, KendallShapes(4))[0].tobytes() == np.asarray(shapes).tobytes()
+
+
+def test_large_frames_are_cut_into_pieces_and_blocks():
+    values = RNG.normal(size=(2_200_000, 2))
+    frame = pandas.DataFrame(values, columns=["x", "y"]).assign(person=np.arange(len(values)))
+    for source in (frame, polars.from_pandas(frame), pyarrow.Table.from_pandas(frame)):
+        pieces = as_source(source).bound(Euclidean(2), "person")
+        blocks = [block for piece in pieces for block in piece.blocks()]
+        assert max(block.records.nbytes for block in blocks) <= 2**21
+        assert np.concatenate([block.records for block in blocks]).tobytes() == values.tobytes()
+    pieces = as_source(frame).bound(Euclidean(2), "person")
+    assert [piece.rows for piece in pieces] == [2_097_152, len(values) - 2_097_152]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "Table"])
+def test_a_piece_brings_along_its_own_rows_alone(kind):
+    """A worker that is sent one piece is not sent the whole frame."""
+    values = RNG.normal(size=(60_000, 100))
+    frame = pandas.DataFrame(values, columns=[f"x{i}" for i in range(100)])
+    made = {"pandas": lambda f: f, "polars": polars.from_pandas, "Table": pyarrow.Table.from_pandas}[kind](frame)
+    pieces = as_source(made).bound(Euclidean(100))
+    assert len(pieces) == 2
+    assert sum(len(pickle.dumps(piece)) for piece in pieces) < 1.01 * values.nbytes
+
+
+def test_people_who_own_no_record_are_not_handed_on():
+    """A categorical column may know of more people than have records; who counts its words would count them."""
+    people = pandas.Categorical(["b", "a", "b", "a"], categories=["NA", "a", "b", "nobody"])
+    frame = pandas.DataFrame({"x": np.arange(4.0), "p": people})
+    arrow = pyarrow.Table.from_pandas(frame)
+    kinds = polars.DataFrame({"x": np.arange(4.0), "p": ["b", "a", "b", "a"]})
+    for made in (frame, arrow, arrow.slice(0, 1), kinds.cast({"p": polars.Enum(["NA", "a", "b", "nobody"])})):
+        for piece in as_source(made).bound(Euclidean(1), "p"):
+            for block in piece.blocks():
+                assert set(block.units.dictionary.to_pylist()) == set(block.units.to_pylist())
+
+
+# -------------------------------------------------------------------- how columns are written
+
+
+def test_orders_coordinates_and_landmarks():
+    rows, columns = np.triu_indices(3)
+    six = pandas.DataFrame(TENSORS[:, rows, columns], columns=["xx", "xy", "xz", "yy", "yz", "zz"])
+    assert gathered(six)[0].tobytes() == TENSORS.tobytes()
+    mrtrix = six[["xx", "yy", "zz", "xy", "xz", "yz"]]
+    assert gathered(data.from_frame(mrtrix, order="mrtrix"))[0].tobytes() == TENSORS.tobytes()
+    with pytest.raises(InvalidDataError, match='give order="mrtrix"'):
+        gathered(mrtrix)
+    with pytest.raises(InvalidArgumentError, match="order means nothing"):
+        gathered(data.from_frame(pandas_frame(), "x*", order="fsl"))
+
+    places = pandas.DataFrame({"depth": 1.0, "lat": [10.0, -20.0], "lon": [170.0, 30.0], "site": ["a", "b"]})
+    wanted = data.from_coordinates(places[["lon", "lat"]].to_numpy(), "lonlat")
+    for source in (places, polars.from_pandas(places), data.from_frame(places, ["lon", "lat"], coordinates="lonlat")):
+        records, ids, _ = gathered(source, Sphere(2), units="site")
+        assert records.tobytes() == wanted.tobytes()
+        assert ids.tolist() == ["a", "b"]
+    with pytest.raises(InvalidDataError, match="longitude or declination first"):
+        gathered(data.from_frame(pandas.DataFrame({"a": [1.0, 2], "b": [100.0, 120]}), coordinates="lonlat"), Sphere(2))
+
+    marks = RNG.normal(size=(30, 4, 2))
+    wide = pandas.DataFrame({f"{axis}{i + 1}": marks[:, i, j] for j, axis in enumerate("xy") for i in range(4)})
+    wide["age"], wide["id"] = 3.0, np.arange(30)
+    records, ids, _ = gathered(wide, KendallShapes(4), units="id")
+    assert records.tobytes() == marks.tobytes()
+    assert ids.tolist() == list(range(30))
+
+
+def test_one_bad_record_in_a_block_of_its_own_is_no_other_order():
+    """What a whole file looks like is asked once; a block is judged record by record."""
+    rows, columns = np.triu_indices(3)
+    six = TENSORS[:, rows, columns]
+    bad = np.array([[1.0, 2.0, 3.0, 0.1, 0.2, 0.3]])  # positive definite as xx, yy, zz, xy, xz, yz
+    source = data.from_blocks(lambda: iter([six, bad]))
+    assert len(gathered(source)[0]) == N + 1
+    places = np.array([[0.0, 10.0], [1.0, 20.0]])
+    steep = data.from_blocks(lambda: iter([places, np.array([[0.0, 100.0]])]), coordinates="lonlat")
+    assert np.isnan(gathered(steep, Sphere(2))[0]).sum() == 3
+
+
+# -------------------------------------------------------------------- gaps and what is refused
+
+
+GAPS = {
+    "pandas": lambda frame: frame,
+    "Float64": lambda frame: frame.convert_dtypes(),
+    "Arrow": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
+    "polars": lambda frame: polars.from_pandas(frame),
+    "Table": lambda frame: pyarrow.Table.from_pandas(frame),
+}
+
+
+@pytest.mark.parametrize("kind", GAPS)
+def test_gaps_become_nan_and_missing_ids_are_refused(kind):
+    frame = pandas.DataFrame({"x": [1.5, None, 3.0], "n": pandas.array([1, 2, None], "Int64"), "p": ["a", "b", None]})
+    made = GAPS[kind](frame)
+    records = gathered(made, Euclidean(2))[0]
+    np.testing.assert_array_equal(records, [[1.5, 1.0], [np.nan, 2.0], [3.0, np.nan]])
+    with pytest.raises(InvalidDataError, match=r"row 2 \(the first is 0\) of .* has nothing in column 'p'"):
+        gathered(made, Euclidean(2), units="p")
+    with pytest.raises(InvalidDataError, match="has nothing in column 'n'"):
+        gathered(made, Euclidean(1), labels="n")
+
+
+def test_lists_that_are_missing_are_nan():
+    column = pyarrow.array([[1.0, 2.0], None, [3.0, None]], pyarrow.list_(pyarrow.float64(), 2))
+    table = pyarrow.table({"v": pyarrow.chunked_array([column, column[1:]])})
+    wanted = [[1, 2], [np.nan, np.nan], [3, np.nan], [np.nan, np.nan], [3, np.nan]]
+    for frame in (table, polars.from_arrow(table.combine_chunks()), table.slice(0)):
+        np.testing.assert_array_equal(gathered(frame, Euclidean(2))[0], wanted)
+    np.testing.assert_array_equal(gathered(table.slice(2), Euclidean(2))[0], wanted[2:])
+
+
+def test_decimals_are_numbers():
+    numbers = [decimal.Decimal("1.25"), None]
+    wanted = [[1.25], [np.nan]]
+    arrow = pyarrow.table({"x": pyarrow.array(numbers, pyarrow.decimal128(9, 2))})
+    frame = arrow.to_pandas(types_mapper=pandas.ArrowDtype)
+    for made in (arrow, frame, polars.DataFrame({"x": numbers})):
+        np.testing.assert_array_equal(gathered(made, Euclidean(1))[0], wanted)
+
+
+REFUSED = {
+    "unknown column": (lambda f: data.from_frame(f, "x1..x12"), {}, "there is no 'x10'.*has the columns 'x1'"),
+    "unknown ids": (lambda f: f, {"units": "subject"}, "units: there is no column 'subject'.*'person'"),
+    "unknown labels": (lambda f: f, {"units": "person", "labels": "sex"}, "labels: there is no column 'sex'"),
+    "text among the records": (lambda f: data.from_frame(f, "x1..group"), {}, "column 'name' .* is not numbers"),
+    "ids among the records": (lambda f: data.from_frame(f, "x1..x9"), {"units": "x9"}, "'x9' has the ids or labels"),
+    "dates as ids": (lambda f: f, {"units": "scanned"}, "column 'scanned' .* is not whole numbers or text"),
+    "too many columns": (lambda f: f, {"units": "name"}, r"records of SPD\(3\).*got shape \(n, 10\).*'person'"),
+    "ids of a wrong type": (lambda f: f, {"units": 7}, "units must be one id per record"),
+    "columns twice": (lambda f: data.from_frame(f, ["x1..x9", "x1"]), {}, "'x1' is meant twice"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("kind", ["pandas", "Table", "dask DataFrame", "pandas, types of Arrow"])
+def test_refusals_name_columns_before_any_record_is_read(kind, case):
+    frame, (choice, asked, said) = TABLES[kind](), REFUSED[case]
+    with pytest.raises((InvalidArgumentError, InvalidDataError), match=f"(?s){said}"):
+        as_source(choice(frame)).bound(SPD(3), **asked)
+
+
+def test_columns_that_are_no_numbers():
+    frame = pandas.DataFrame({"x": [1.0, 2.0], "y": ["1", SECRET]}, dtype="string")
+    with pytest.raises(InvalidDataError, match=r"column 'y' of the DataFrame is not numbers.*to_numeric") as refused:
+        gathered(data.from_frame(frame.assign(x=[1.0, 2.0]), ["x", "y"]), Euclidean(2))
+    assert SECRET not in str(refused.value)
+    with pytest.raises(InvalidDataError, match=r"no numbers are in 'y'.*to_numeric") as refused:
+        gathered(frame.assign(x=[1.0, 2.0]), Euclidean(2))
+    assert SECRET not in str(refused.value)
+    for empty in (pandas.DataFrame({"a": ["x"]}), polars.DataFrame({"a": ["x"]}), pyarrow.table({"a": ["x"]})):
+        with pytest.raises(InvalidDataError, match=r"no columns of numbers.*'a'"):
+            gathered(empty, Euclidean(1))
+    flags = pandas.DataFrame({"x": [1.0, 2.0], "flag": [True, False]})
+    assert gathered(flags, Euclidean(1))[0].tolist() == [[1.0], [2.0]]
+    assert gathered(data.from_frame(flags, "*"), Euclidean(2))[0].tolist() == [[1.0, 1.0], [2.0, 0.0]]
+
+
+def test_one_text_in_a_column_costs_its_own_record_alone():
+    """A column that holds one text is one of objects: the others are read all the same, as they are in an array."""
+    column = np.array([1, 2.5, SECRET + "!", None, decimal.Decimal("0.5"), "7", [1], 10**400], dtype=object)
+    frame = pandas.DataFrame({"x": np.zeros(8), "y": column, "p": [f"person {i}" for i in range(8)]})
+    wanted = [1.0, 2.5, np.nan, np.nan, 0.5, 7.0, np.nan, np.nan]
+    for source in (frame, data.from_frame(frame, ["x", "y"])):
+        np.testing.assert_array_equal(gathered(source, Euclidean(2), units="p")[0][:, 1], wanted)
+    assert gathered(frame, Euclidean(1), units="p")[0].tolist() == [[0.0]] * 8  # not needed, and left out
+
+
+def test_names_that_mean_two_columns():
+    twice = pandas.DataFrame(np.zeros((2, 3)), columns=["x", "x", "p"])
+    with pytest.raises(InvalidDataError, match=r"two columns .*'x'"):
+        gathered(data.from_frame(twice, ["x", "p"]), Euclidean(2))
+    with pytest.raises(InvalidDataError, match="two columns of the DataFrame are called 'x'"):
+        gathered(twice, Euclidean(2), units="x")
+    levels = pandas.DataFrame(np.zeros((2, 2)), columns=pandas.MultiIndex.from_product([["a"], ["x", "y"]]))
+    with pytest.raises(InvalidArgumentError, match="several levels"):
+        gathered(levels, Euclidean(1), units="y")
+    with pytest.raises(InvalidArgumentError, match="several levels"):
+        gathered(data.from_frame(levels, "x"), Euclidean(1))
+
+
+def test_from_frame_takes_frames():
+    for other in (np.zeros((3, 2)), [[1.0]], "frame.csv", None):
+        with pytest.raises(InvalidArgumentError, match="frame must be a DataFrame"):
+            data.from_frame(other)
+
+
+def test_arrays_and_lists_stay_what_they_are():
+    for X in (np.zeros((3, 2)), [[1.0]], np.memmap, "text", None, pandas.Series([1.0])):
+        assert as_source(X) is None
+    assert set(ADAPTERS.names()) >= {"pandas", "polars", "arrow", "zarr", "dask"}
+
+
+def test_an_empty_frame_has_no_records():
+    frame = pandas_frame().iloc[:0]
+    for source in (frame, polars_frame().clear(), arrow_table().slice(0, 0)):
+        assert as_source(source).rows == 0
+        pieces = as_source(source).bound(SPD(3), "person")
+        assert [block for piece in pieces for block in piece.blocks()] == []

@@ -1,0 +1,235 @@
+"""Functions that make blocks: what they may give, that they give it again, memory, and a database."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import adbc_driver_sqlite.dbapi
+import numpy as np
+import pyarrow
+import pytest
+
+from data.kinds import CLASSES, NAMES, PEOPLE, TENSORS, N, arrow_table, batches, gathered
+from dpmanifold import SPD, Euclidean, data
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
+from dpmanifold.sources import as_source
+
+NINE = arrow_table().select([f"x{i}" for i in range(1, 10)])
+CUTS = [slice(i, i + 130) for i in range(0, N, 130)]
+
+
+def read(source, space=None, **asked):
+    """Read every piece, twice."""
+    for piece in source.bound(space or SPD(3), **asked):
+        for _ in range(2):
+            for _ in piece.blocks():
+                pass
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_arrays_pairs_and_triples(flat):
+    tensors = TENSORS.reshape(N, 9) if flat else TENSORS
+    arrays = data.from_blocks(lambda: (tensors[cut] for cut in CUTS))
+    assert gathered(arrays)[0].tobytes() == TENSORS.tobytes()
+    assert gathered(arrays, units=NAMES)[1].tolist() == NAMES.tolist()
+    for ids in (PEOPLE, NAMES, NAMES.tolist(), PEOPLE.tolist()):
+        pairs = data.from_blocks(lambda ids=ids: ((tensors[cut], ids[cut]) for cut in CUTS), rows=N)
+        assert pairs.rows == N
+        records, found, none = gathered(pairs, units="units")
+        assert records.tobytes() == TENSORS.tobytes()
+        assert found.tolist() == list(ids)
+        assert none is None
+        assert gathered(pairs)[1] is None
+    triples = data.from_blocks(lambda: ((tensors[cut], PEOPLE[cut], CLASSES[cut]) for cut in CUTS))
+    assert gathered(triples, units="units", labels="labels")[2].tolist() == CLASSES.tolist()
+
+
+def test_several_functions_are_several_pieces():
+    def part(k):
+        return lambda: ((TENSORS[cut], PEOPLE[cut]) for cut in CUTS[k::2])
+
+    source = data.from_blocks([part(0), part(1)])
+    assert len(source.bound(SPD(3), "units")) == 2
+    records, ids, _ = gathered(source, units="units")
+    order = np.concatenate([np.arange(N)[cut] for k in (0, 1) for cut in CUTS[k::2]])
+    assert records.tobytes() == TENSORS[order].tobytes()
+    assert ids.tolist() == PEOPLE[order].tolist()
+    with pytest.raises(InvalidArgumentError, match="must come with the blocks of several functions"):
+        source.bound(SPD(3), PEOPLE)
+
+
+def test_large_blocks_are_cut_and_empty_ones_pass():
+    large = np.zeros((400_000, 2))
+    source = data.from_blocks(lambda: iter([large[:0], large, large[:0]]))
+    sizes = [len(block.records) for piece in source.bound(Euclidean(2)) for block in piece.blocks()]
+    assert sizes == [131_072, 131_072, 131_072, 6_784]
+    assert gathered(data.from_blocks(batches(7)), units="person")[1].tolist() == PEOPLE.tolist()
+    nothing = data.from_blocks(lambda: iter([]))
+    assert [list(piece.blocks()) for piece in nothing.bound(SPD(3))] == [[]]
+
+
+# -------------------------------------------------------------------- what can be read once
+
+
+def test_what_can_be_read_only_once_is_refused_with_the_remedy():
+    blocks = [TENSORS[cut] for cut in CUTS]
+    for once in (iter(blocks), (block for block in blocks)):
+        with pytest.raises(InvalidArgumentError, match=r"only once.*data.from_blocks\(lambda"):
+            data.from_blocks(once)
+        with pytest.raises(InvalidArgumentError, match=r"X is an iterator.*data.from_blocks\(lambda"):
+            as_source(once)
+    with pytest.raises(InvalidArgumentError, match=r"X is a RecordBatchReader.*data.from_blocks\(lambda"):
+        as_source(arrow_table().to_reader())
+    for wrong in (3, None, blocks, "SELECT 1", []):
+        with pytest.raises(InvalidArgumentError, match="make must be a function"):
+            data.from_blocks(wrong)
+
+
+def test_a_function_that_hands_out_one_iterator_is_found_out_in_the_first_pass():
+    """Before anything is spent: the second pass may come after that."""
+    blocks = iter([TENSORS])
+    [piece] = data.from_blocks(lambda: blocks).bound(SPD(3))
+    with pytest.raises(InvalidArgumentError, match="gave blocks the first time and none the second"):
+        list(piece.blocks())
+    reader = arrow_table().to_reader()
+    [piece] = data.from_blocks(lambda: reader).bound(SPD(3), "person")
+    with pytest.raises(InvalidArgumentError, match="gave blocks the first time and none the second"):
+        list(piece.blocks())
+
+
+def test_records_that_change_between_passes_are_refused():
+    rng = np.random.default_rng(0)
+    for make in (
+        lambda: iter([rng.normal(size=(10, 2))]),
+        lambda: iter([np.zeros((int(rng.integers(10**6)), 2))]),
+    ):
+        [piece] = data.from_blocks(make).bound(Euclidean(2))
+        list(piece.blocks())
+        with pytest.raises(SourceChangedError, match="gave other records"):
+            list(piece.blocks())
+    shuffled = data.from_blocks(lambda: iter([rng.permutation(TENSORS)]))
+    read(shuffled)  # another order is fine
+
+
+# -------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: 3, "must return an iterator"),
+        (lambda: iter(["1234.5678"]), "a block must be an array .*got str"),
+        (lambda: iter([np.float64(1234.5678)]), "a block must be an array .*got float64"),
+        (lambda: iter([(TENSORS, PEOPLE, CLASSES, CLASSES)]), "got tuple of 4"),
+        (lambda: iter([(TENSORS, PEOPLE[:-1])]), r"units of a block must have shape \(1000,\)"),
+        (lambda: iter([TENSORS, arrow_table()]), "must have the same columns"),
+        (lambda: iter([NINE, NINE.rename_columns(list("abcdefghi"))]), "must have the same columns"),
+        (lambda: iter([TENSORS, (TENSORS, PEOPLE)]), "must have the same columns"),
+        (lambda: iter([np.array([["1234.5678"] * 9])]), "array of numbers, got dtype"),
+        (lambda: iter([np.zeros((3, 4))]), r"records of SPD\(3\).*got shape \(3, 4\)"),
+    ],
+)
+def test_blocks_that_are_none(make, said):
+    with pytest.raises((InvalidArgumentError, InvalidDataError), match=said) as refused:
+        read(data.from_blocks(make))
+    assert "1234" not in str(refused.value)
+
+
+def test_words_that_mean_nothing():
+    arrays = data.from_blocks(lambda: iter([TENSORS]))
+    with pytest.raises(InvalidArgumentError, match=r"units: there is no 'person' in blocks that are arrays"):
+        read(arrays, units="person")
+    with pytest.raises(InvalidArgumentError, match="columns means nothing for blocks that are arrays"):
+        read(data.from_blocks(lambda: iter([TENSORS]), columns="x*"))
+    with pytest.raises(InvalidArgumentError, match=r"units: there is no column 'subject'.*'person'"):
+        read(data.from_blocks(batches()), units="subject")
+    for wrong in (-1, 2.5, "many"):
+        with pytest.raises(InvalidArgumentError, match="rows must be a whole number"):
+            data.from_blocks(batches(), wrong)
+    with pytest.raises(SourceChangedError, match="another number of records"):
+        read(data.from_blocks(batches(), N + 1), units="person")
+    for ids in (PEOPLE[:-1], np.append(PEOPLE, 1)):
+        with pytest.raises(InvalidArgumentError, match="units must have one id per record"):
+            read(data.from_blocks(lambda: iter([TENSORS[:400], TENSORS[400:]])), units=ids)
+
+
+def test_errors_of_the_function_itself_are_its_own():
+    def broken():
+        yield TENSORS
+        raise ConnectionError("the server went away")
+
+    with pytest.raises(ConnectionError, match="went away"):
+        read(data.from_blocks(broken))
+
+
+# -------------------------------------------------------------------- a database
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = str(tmp_path / "study.sqlite")
+    with adbc_driver_sqlite.dbapi.connect(path) as connection, connection.cursor() as cursor:
+        table = arrow_table().drop(["scanned"])
+        cursor.adbc_ingest("tensors", table)
+        connection.commit()
+    return path
+
+
+def test_a_database_gives_the_records_of_the_array(database):
+    def query(order="rowid"):
+        with adbc_driver_sqlite.dbapi.connect(database) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM tensors ORDER BY {order}")
+            yield from cursor.fetch_record_batch()
+
+    records, ids, classes = gathered(data.from_blocks(query), units="person", labels="group")
+    assert records.tobytes() == TENSORS.tobytes()
+    assert ids.tolist() == PEOPLE.tolist()
+    assert classes.tolist() == CLASSES.tolist()
+    chosen = data.from_blocks(lambda: query("x3, x1"), columns="x1..x9")
+    records, ids, _ = gathered(chosen, units="name")
+    order = np.lexsort([TENSORS[:, 0, 0], TENSORS[:, 0, 2]])
+    assert records.tobytes() == TENSORS[order].tobytes()
+    assert ids.tolist() == NAMES[order].tolist()
+    read(chosen, units="name")
+
+
+def test_gaps_in_a_database(tmp_path):
+    path = str(tmp_path / "gaps.sqlite")
+    with adbc_driver_sqlite.dbapi.connect(path) as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest("t", pyarrow.table({"x": [1.0, None, 2.0], "p": ["a", "b", None]}))
+        connection.commit()
+
+    def query():
+        with adbc_driver_sqlite.dbapi.connect(path) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM t")
+            yield from cursor.fetch_record_batch()
+
+    np.testing.assert_array_equal(gathered(data.from_blocks(query), Euclidean(1))[0], [[1.0], [np.nan], [2.0]])
+    with pytest.raises(InvalidDataError, match=r"row 2 .* nothing in column 'p'"):
+        read(data.from_blocks(query), Euclidean(1), units="p")
+
+
+# -------------------------------------------------------------------- memory
+
+MEMORY = """
+import resource, sys
+import numpy as np, pandas, pyarrow
+from dpmanifold import SPD, data
+block = np.tile(np.eye(3), (20_000, 1, 1))
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+def blocks(count):
+    return lambda: ((block + i, np.arange(len(block)) + i) for i in range(count))
+def total(count):
+    [piece] = data.from_blocks(blocks(count)).bound(SPD(3), "units")
+    return sum(len(each.records) for each in piece.blocks())
+total(3)
+before = peak()
+assert total(150) == 3_000_000  # 216 MB of records
+print(peak() - before)
+"""
+
+
+def test_memory_does_not_grow_with_the_number_of_blocks():
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 20  # MB
