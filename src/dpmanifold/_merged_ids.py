@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,8 @@ from dpmanifold.errors import InvalidArgumentError, SourceChangedError
 
 # A range of whole numbers for which a table is small enough: this one, or so many times the ids there are.
 _SMALL_RANGE, _ROOMY = 4_194_304, 16
+
+T = TypeVar("T")
 
 IntArray = npt.NDArray[np.int64]
 
@@ -160,7 +163,7 @@ class MergedIds:
             if are_text(ids, name):
                 return [decoded(entry, i, name) for i, entry in enumerate(ids)]
             whole = numbers_of(ids, name)
-            if -(2**63) <= min(whole) and max(whole) < 2**63:
+            if min(whole) >= -(2**63) and max(whole) < 2**63:
                 return np.array(whole, dtype=np.int64)
             return np.array(whole, dtype=object)
 
@@ -173,7 +176,7 @@ def _is_encoded(units: object) -> bool:
     return encoded and units.null_count == 0 and units.dictionary.null_count == 0  # type: ignore[attr-defined]
 
 
-def _located(read: Any, first: int) -> Any:
+def _located(read: Callable[[], T], first: int) -> T:
     """Return what a function that knows nothing of what came before reads; indices in its errors count that too."""
     try:
         return read()
@@ -258,7 +261,7 @@ class _Numbers:
         if self._table is not None and self._fits(ids):
             found = self._table[ids - self._low]
             if found.min() >= 0:
-                return found
+                return np.asarray(found)
             fresh = _distinct(ids[found < 0])
             self._table[fresh - self._low] = np.arange(len(self._known), len(self._known) + len(fresh))
             self._known = np.concatenate([self._known, fresh])
