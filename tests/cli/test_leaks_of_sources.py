@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.shared import tensors
-from cli.test_leaks import same_bits, stripped  # noqa: F401
+from cli.test_leaks import stripped
 from cli.test_sources import COLUMNS, WHERE, table_of, write_csv
 from dpmanifold.cli import app
 
@@ -71,15 +71,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "what", "command"), CASES)
-def test_nothing_but_released_values_differs(
-    kind,
-    what,
-    command,
-    same_bits,
-    tmp_path,
-    monkeypatch,
-    caplog,  # noqa: F811
-):
+def test_nothing_but_released_values_differs(kind, what, command, same_bits, tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     X = tensors(N)
     Y = X.copy()
@@ -98,7 +90,7 @@ def test_nothing_but_released_values_differs(
             assert left == right
 
 
-def test_the_comparison_would_notice_a_count_on_stderr(same_bits, tmp_path, monkeypatch, caplog):  # noqa: F811
+def test_the_comparison_would_notice_a_count_on_stderr(same_bits, tmp_path, monkeypatch, caplog):
     """A wrong variant: --notice, which tells how many records were replaced."""
     X = tensors(N)
     Y = X.copy()
