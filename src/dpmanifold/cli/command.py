@@ -21,8 +21,8 @@ from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.records import How, in_words_of_options
-from dpmanifold.cli.work import working
 from dpmanifold.privacy import Promise
+from dpmanifold.progress import quietly
 from dpmanifold.result import Result
 from dpmanifold.sources import Source
 from dpmanifold.stats.curator import Curator
@@ -182,7 +182,7 @@ def private_command(
             with at_work(words):
                 asked = Asked(question_of(words), words, curator)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
-                with in_words_of_options(), working("clipping and solving", quiet=words["quiet"]):
+                with in_words_of_options(), quietly(words["quiet"]):
                     result = release(asked, **mine)
                 outputs.write(result, words["as_json"])
 
