@@ -7,6 +7,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import SPD, data
+from dpmanifold.engines import ThreadEngine, using
 
 nibabel = pytest.importorskip("nibabel")
 
@@ -53,9 +54,11 @@ def test_a_folder_gives_the_bits_of_one_array(study, metric):
         (data.from_nifti(sorted(root.glob("*/*/dwi/*_tensor.nii.gz")), order="fsl", mask="nonzero"), None),
     ):
         ids = units or [path.name[:6] for path in sorted(root.glob("*/*/dwi/*_tensor.nii.gz"))]
-        release = dpm.private_mean(source, ball, dpm.GDP(1.0), units=ids, rng=7)
-        assert (release.n, release.unit) == (30, "unit")
-        np.testing.assert_array_equal(release.value, whole.value)
+        for workers in (1, 2):
+            with using(ThreadEngine(workers)):
+                release = dpm.private_mean(source, ball, dpm.GDP(1.0), units=ids, rng=7)
+            assert (release.n, release.unit) == (30, "unit")
+            np.testing.assert_array_equal(release.value, whole.value)
 
 
 def test_classes_come_from_the_table(study):
