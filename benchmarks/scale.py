@@ -48,7 +48,7 @@ CSV_FASTER = 8.0
 
 
 def table_of(title: str, *headings: str) -> Table:
-    table = Table(title=f"{title} [{linalg.level()}, {os.cpu_count()} cores]")
+    table = Table(title=f"{title} ({linalg.level()}, {os.cpu_count()} cores)")
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="right" if place else "left")
     return table

@@ -160,7 +160,7 @@ class MergedIds:
             if are_text(ids, name):
                 return [decoded(entry, i, name) for i, entry in enumerate(ids)]
             whole = numbers_of(ids, name)
-            if -(2**63) <= min(whole) and max(whole) < 2**63:
+            if min(whole) >= -(2**63) and max(whole) < 2**63:
                 return np.array(whole, dtype=np.int64)
             return np.array(whole, dtype=object)
 

@@ -138,6 +138,7 @@ def test_formats_that_are_read_whole_are_checked_too(folder, invoke):
     assert "--space is missing" in invoke("check", "skulls.tps", code=2).stderr
 
 
+@pytest.mark.slow
 def test_workers_see_the_same(study, launch):
     spoil("parquet/1.parquet")
     words = ["check", "parquet", *SPD, "--units", "person", "--json"]

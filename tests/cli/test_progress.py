@@ -12,7 +12,15 @@ import rich.console
 from cli.terminal import on_terminal
 from dpmanifold import progress
 
-HASTE = "import sys, time\nfrom dpmanifold import progress\nprogress._PATIENCE = 0.05\n"
+# The room alone, which imports nothing of the library: a process starts in a moment.
+HASTE = f"""
+import importlib.util, sys, time
+spec = importlib.util.spec_from_file_location("progress", {progress.__file__!r})
+progress = importlib.util.module_from_spec(spec)
+sys.modules["progress"] = progress
+spec.loader.exec_module(progress)
+progress._PATIENCE = 0.05
+"""
 NESTED = """
 with progress.bar("clipping and solving"):
     time.sleep(0.5)
@@ -28,8 +36,14 @@ print("afterwards")
 """
 
 
-def test_a_bar_inside_another_takes_its_place_and_passes_are_numbered():
-    seen = on_terminal(HASTE + NESTED)
+@pytest.fixture(scope="module")
+def nested():
+    """What a terminal behind stderr alone saw."""
+    return on_terminal(HASTE + NESTED)
+
+
+def test_a_bar_inside_another_takes_its_place_and_passes_are_numbered(nested):
+    seen = nested
     assert seen.code == 0
     states = [line for line in seen.text.split("\n") if line.strip()]
     shown = [word for line in states for word in ("clipping", "reading ", "pass 2") if word in line]
@@ -41,15 +55,15 @@ def test_a_bar_inside_another_takes_its_place_and_passes_are_numbered():
     assert max(len(line) for line in states) <= 80
 
 
-def test_what_goes_to_stdout_stays_there_while_a_bar_is_shown():
-    assert on_terminal(HASTE + NESTED).stdout == "a result\nafterwards\n"
+def test_what_goes_to_stdout_stays_there_while_a_bar_is_shown(nested):
+    assert nested.stdout == "a result\nafterwards\n"
     both = on_terminal(HASTE + NESTED, stdout=True)
     assert both.text.count("a result") == 1
     assert "reading" in both.text
 
 
-def test_a_terminal_is_as_it_was_when_the_bar_is_done():
-    raw = on_terminal(HASTE + NESTED).raw
+def test_a_terminal_is_as_it_was_when_the_bar_is_done(nested):
+    raw = nested.raw
     assert raw.rindex("\x1b[?25h") > raw.rindex("\x1b[?25l")  # the cursor is back
     assert raw.endswith("\x1b[2K")  # the line is wiped
 
@@ -96,7 +110,8 @@ one = multiprocessing.get_context("fork").Process(target=inside); one.start(); o
 def test_nothing_is_written_where_stderr_is_no_terminal():
     piped = subprocess.run([sys.executable, "-c", HASTE + NESTED], capture_output=True, check=True)
     assert piped.stderr == b"to the curator\n"
-    closed = subprocess.run(["sh", "-c", f"{sys.executable} -c '{HASTE + NESTED}' 2>&-"], capture_output=True)
+    without = ["sh", "-c", 'exec "$0" -c "$1" 2>&-', sys.executable, HASTE + NESTED]
+    closed = subprocess.run(without, stdout=subprocess.PIPE, check=True)
     assert closed.stdout.endswith(b"a result\nafterwards\n")
 
 

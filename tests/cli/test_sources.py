@@ -74,7 +74,7 @@ def released(path="out.json"):
     return json.loads(pathlib.Path(path).read_text())
 
 
-@pytest.mark.parametrize("space", ["spd", "spd-riemann"])
+@pytest.mark.parametrize("space", ["spd", pytest.param("spd-riemann", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_mean_is_the_same_from_everywhere(stored, invoke, way, space):
     words = [*WAYS[way], *WHERE, "--space", space, "--units", "each-record", "--seed", "7", "--out", "out.json"]
@@ -114,7 +114,7 @@ def test_ids_that_are_too_few_or_nowhere_are_refused(stored, invoke):
 
 COMMANDS = {
     "variance": ["variance"],
-    "region": ["region", "--html", "out.html"],
+    "region": ["region"],
     "interval": ["interval"],
     "ball": ["ball"],
     "release": ["release", "second-moment"],
@@ -257,6 +257,7 @@ def test_an_output_beside_a_pattern_is_nobodys_input(stored, invoke):
 # -------------------------------------------------------------------- workers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--workers", "2"], ["--workers", "1"]])
 def test_workers_give_the_same_release(stored, launch, words):
     common = ["mean", "parquet", *COLUMNS, *WHERE, "--space", "spd-riemann", "--units", "person", "--seed", "7"]
@@ -272,7 +273,10 @@ def test_a_cluster_that_runs_is_used_by_its_address(stored, invoke):
     distributed = pytest.importorskip("distributed")
     words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--out"]
     invoke(*words, "alone.json")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as here:
+    quiet = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, scheduler_kwargs=quiet
+    ) as here:
         invoke(*words, "helped.json", "--dask", here.scheduler_address)
         assert here.workers  # it is somebody else's, and goes on
     assert released("alone.json") == released("helped.json")
@@ -291,6 +295,7 @@ def test_what_is_missing_for_workers_is_said(stored, invoke, monkeypatch):
         assert 'pip install "dpmanifold[dask]"' in invoke(*words, code=2).stderr
 
 
+@pytest.mark.slow  # it waits for ten seconds
 def test_a_scheduler_that_does_not_answer_is_said(stored, invoke):
     words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--out", "out.json"]
     told = invoke(*words, "--dask", "tcp://127.0.0.1:9", code=1).stderr

@@ -87,8 +87,8 @@ def test_single_precision_is_no_fault():
     np.testing.assert_allclose(from_connectivity(matrices.astype(np.float32)), matrices, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("shrinkage", [0.01, 0.1, 0.5, 0.99])
-@pytest.mark.parametrize("k", [1, 2, 5, 40])
+@pytest.mark.parametrize("shrinkage", [0.01, 0.1, 0.9])
+@pytest.mark.parametrize("k", [1, 2, 5, 16])
 def test_the_ball_holds_every_correlation(k, shrinkage):
     """All ones, which is farthest one way, the identity, signs, and matrices of every rank between."""
     ball = correlation_ball(k, shrinkage)
@@ -110,7 +110,7 @@ def test_the_ball_is_the_same_under_both_metrics_where_both_can_be():
 
 def test_a_ball_that_is_smaller_by_a_fifth_would_not_do():
     """Groups of regions that are copies of one another go nearly to its edge."""
-    for k, shrinkage in ((2, 0.1), (10, 0.1), (40, 0.05)):
+    for k, shrinkage in ((2, 0.1), (10, 0.1), (24, 0.05)):
         ball = correlation_ball(k, shrinkage)
         copies = np.array([np.kron(np.eye(k), np.ones((m, m)))[:k, :k] for m in range(1, k + 1)])
         farthest = ball.space.dist(ball.center, from_connectivity(copies, shrinkage=shrinkage)).max()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 
-from data.test_frames import CLASSES, NAMES, PEOPLE, TENSORS, N, dask_frame, gathered, pandas_frame
+from data.kinds import CLASSES, NAMES, PEOPLE, TENSORS, N, dask_frame, gathered, pandas_frame
 from dpmanifold import SPD, Euclidean, data
 from dpmanifold.engines import ThreadEngine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError

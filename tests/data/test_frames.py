@@ -5,111 +5,30 @@ from __future__ import annotations
 import decimal
 import pickle
 
-import dask.array
-import dask.dataframe
 import numpy as np
 import pandas
 import polars
 import pyarrow
 import pytest
-import zarr
 
+from data.kinds import (
+    CLASSES,
+    NAMES,
+    PEOPLE,
+    RNG,
+    TABLES,
+    TENSORS,
+    N,
+    arrow_table,
+    gathered,
+    pandas_frame,
+    polars_frame,
+)
 from dpmanifold import SPD, Euclidean, KendallShapes, Sphere, data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.sources import ADAPTERS, as_source
 
-RNG = np.random.default_rng(16)
-N = 1000
-TENSORS = SPD(3).random_point(N, rng=1)
-NINE = [f"x{i}" for i in range(1, 10)]
-PEOPLE = RNG.integers(0, 200, N)
-NAMES = np.array([f"sub-{i:03}" for i in PEOPLE], dtype=object)
-CLASSES = np.array(["case", "control"], dtype=object)[RNG.integers(0, 2, N)]
 SECRET = "1234.5678"
-
-
-def pandas_frame(tensors=TENSORS):
-    frame = pandas.DataFrame(np.reshape(tensors, (len(tensors), -1)), columns=NINE)
-    frame.insert(3, "person", PEOPLE[: len(frame)])
-    return frame.assign(name=NAMES[: len(frame)], group=CLASSES[: len(frame)], scanned=pandas.Timestamp("2026-01-01"))
-
-
-def polars_frame():
-    frame = pandas_frame()
-    return polars.DataFrame({name: frame[name].to_numpy() for name in frame if name != "scanned"})
-
-
-def arrow_table():
-    return pyarrow.Table.from_pandas(pandas_frame())
-
-
-def lists_of_nine():
-    column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(TENSORS.ravel()), 9)
-    beside = arrow_table().select(["person", "name", "group"])
-    return beside.append_column("tensor", column)
-
-
-def batches(size=300):
-    return lambda: iter(arrow_table().to_batches(max_chunksize=size))
-
-
-def store(chunks=(300, 2, 3), **options):
-    group = zarr.group()
-    group.create_array("tensors", data=TENSORS, chunks=chunks, **options)
-    group.create_array("person", data=PEOPLE, chunks=(170,))
-    names = group.create_array("name", shape=(N,), chunks=(400,), dtype="str")
-    names[:] = NAMES.astype(str)
-    groups = group.create_array("group", shape=(N,), chunks=(N,), dtype="str")
-    groups[:] = CLASSES.astype(str)
-    return data.from_zarr(group, "tensors")
-
-
-def dask_frame(partitions=4):
-    return dask.dataframe.from_pandas(pandas_frame(), npartitions=partitions)
-
-
-TABLES = {
-    "pandas": pandas_frame,
-    "pandas, types of Arrow": lambda: pandas_frame().convert_dtypes(dtype_backend="pyarrow"),
-    "pandas, types with gaps": lambda: pandas_frame().convert_dtypes(),
-    "pandas, categories": lambda: pandas_frame().astype({"name": "category", "group": "category"}),
-    "pandas, sparse": lambda: pandas_frame().astype(dict.fromkeys(NINE, pandas.SparseDtype(float))),
-    "polars": polars_frame,
-    "polars, lazy": lambda: polars_frame().lazy(),
-    "polars, categories": lambda: polars_frame().cast(
-        {"name": polars.Categorical, "group": polars.Enum(["case", "control"])}
-    ),
-    "polars, arrays": lambda: polars.from_arrow(lists_of_nine()),
-    "Table": arrow_table,
-    "RecordBatch": lambda: arrow_table().combine_chunks().to_batches()[0],
-    "Table, dictionaries": lambda: arrow_table().set_column(
-        arrow_table().schema.get_field_index("name"), "name", arrow_table()["name"].dictionary_encode()
-    ),
-    "Table, lists": lists_of_nine,
-    "blocks, batches": lambda: data.from_blocks(batches()),
-    "blocks, frames": lambda: data.from_blocks(lambda: (pandas_frame().iloc[i : i + 90] for i in range(0, N, 90))),
-    "zarr": store,
-    "zarr, shards": lambda: store(chunks=(50, 3, 3), shards=(200, 3, 3)),
-    "dask DataFrame": dask_frame,
-}  # fmt: skip
-
-
-def gathered(source, space=None, units=None, labels=None):
-    """Everything that the pieces give, after they were pickled, one after the other."""
-    pieces = as_source(source).bound(space or SPD(3), units, labels)
-    blocks = [block for piece in pieces for block in pickle_and_back(piece).blocks()]
-    records = np.concatenate([block.records for block in blocks])
-    ids = [None if blocks[0][i] is None else np.concatenate([np.asarray(block[i]) for block in blocks]) for i in (1, 2)]
-    return records, *ids
-
-
-def pickle_and_back(piece):
-    try:
-        return pickle.loads(pickle.dumps(piece))
-    except (AttributeError, pickle.PicklingError):  # functions in a test
-        import cloudpickle
-
-        return pickle.loads(cloudpickle.dumps(piece))
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -312,12 +231,12 @@ def test_refusals_name_columns_before_any_record_is_read(kind, case):
 
 
 def test_columns_that_are_no_numbers():
-    frame = pandas.DataFrame({"x": [1.0, 2.0], "y": np.array([1.0, SECRET + "!"], dtype=object)})
-    with pytest.raises(InvalidDataError, match=r"'y' hold no numbers.*to_numeric") as refused:
-        gathered(frame, Euclidean(2))
+    frame = pandas.DataFrame({"x": [1.0, 2.0], "y": ["1", SECRET]}, dtype="string")
+    with pytest.raises(InvalidDataError, match=r"column 'y' of the DataFrame is not numbers.*to_numeric") as refused:
+        gathered(data.from_frame(frame.assign(x=[1.0, 2.0]), ["x", "y"]), Euclidean(2))
     assert SECRET not in str(refused.value)
-    with pytest.raises(InvalidDataError, match="column 'y' of the DataFrame is not numbers") as refused:
-        gathered(data.from_frame(frame, ["x", "y"]), Euclidean(2))
+    with pytest.raises(InvalidDataError, match=r"no numbers are in 'y'.*to_numeric") as refused:
+        gathered(frame.assign(x=[1.0, 2.0]), Euclidean(2))
     assert SECRET not in str(refused.value)
     for empty in (pandas.DataFrame({"a": ["x"]}), polars.DataFrame({"a": ["x"]}), pyarrow.table({"a": ["x"]})):
         with pytest.raises(InvalidDataError, match=r"no columns of numbers.*'a'"):
@@ -325,6 +244,16 @@ def test_columns_that_are_no_numbers():
     flags = pandas.DataFrame({"x": [1.0, 2.0], "flag": [True, False]})
     assert gathered(flags, Euclidean(1))[0].tolist() == [[1.0], [2.0]]
     assert gathered(data.from_frame(flags, "*"), Euclidean(2))[0].tolist() == [[1.0, 1.0], [2.0, 0.0]]
+
+
+def test_one_text_in_a_column_costs_its_own_record_alone():
+    """A column that holds one text is one of objects: the others are read all the same, as they are in an array."""
+    column = np.array([1, 2.5, SECRET + "!", None, decimal.Decimal("0.5"), "7", [1], 10**400], dtype=object)
+    frame = pandas.DataFrame({"x": np.zeros(8), "y": column, "p": [f"person {i}" for i in range(8)]})
+    wanted = [1.0, 2.5, np.nan, np.nan, 0.5, 7.0, np.nan, np.nan]
+    for source in (frame, data.from_frame(frame, ["x", "y"])):
+        np.testing.assert_array_equal(gathered(source, Euclidean(2), units="p")[0][:, 1], wanted)
+    assert gathered(frame, Euclidean(1), units="p")[0].tolist() == [[0.0]] * 8  # not needed, and left out
 
 
 def test_names_that_mean_two_columns():

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from data.test_frames import CLASSES, NAMES, PEOPLE, TENSORS, N, arrow_table, batches, gathered
+from data.kinds import CLASSES, NAMES, PEOPLE, TENSORS, N, arrow_table, batches, gathered
 from dpmanifold import SPD, Euclidean, data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.sources import as_source

@@ -113,7 +113,7 @@ def test_the_average_reference_is_refused_or_taken_out():
 
 
 @pytest.mark.parametrize("band", [None, (8.0, 30.0)])
-@pytest.mark.parametrize("values", [1, 10_000, 10**9])
+@pytest.mark.parametrize("values", [1, 10_000])
 def test_an_epoch_does_not_depend_on_the_others(monkeypatch, values, band):
     alone = np.concatenate([data.from_epochs(EPOCHS[i], band=band) for i in range(len(EPOCHS))])
     monkeypatch.setattr(implementation, "_BLOCK_VALUES", values)
@@ -136,7 +136,7 @@ def test_values_that_are_not_finite_stay_in_their_own_epoch(band):
 # Files, and epochs that are not loaded
 
 
-@pytest.mark.parametrize("name", ["sub-01_epo.fif", "sub-01-epo.fif", "sub-01_epo.fif.gz", "sub-01-epo.fif.gz"])
+@pytest.mark.parametrize("name", ["sub-01_epo.fif", "sub-01-EPO.fif.gz"])
 def test_files_give_the_same_matrices(saved, name, capsys, recwarn):
     path = saved(name=name)
     np.testing.assert_array_equal(data.from_epochs(path), data.from_epochs(EPOCHS))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
-from data.test_frames import NAMES, PEOPLE, TENSORS, N, gathered
+from data.kinds import NAMES, PEOPLE, TENSORS, N, gathered
 from dpmanifold import SPD, Euclidean, data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.sources import as_source

@@ -1,5 +1,6 @@
 """Workers that are lost in the middle take nothing with them."""
 
+import contextvars
 import os
 import signal
 import threading
@@ -28,7 +29,10 @@ from engines.tasks import (
 def test_a_worker_that_is_killed_in_the_middle_changes_no_bit(here, tmp_path):
     with DaskEngine.local(2) as engine:
         results = []
-        driver = threading.Thread(target=lambda: results.append(merged(engine.map(Slow(tmp_path), PIECES))))
+        context = contextvars.copy_context()  # with the backend of the tests
+        driver = threading.Thread(
+            target=context.run, args=(lambda: results.append(merged(engine.map(Slow(tmp_path), PIECES))),)
+        )
         driver.start()
         pids = wait_for(lambda: len(found := list(tmp_path.glob("pid-*"))) == 2 and found)
         os.kill(int(pids[0].name.removeprefix("pid-")), signal.SIGKILL)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
@@ -55,27 +53,7 @@ class Question:
         privacy = promise_of(*promise)
         given = read(paths, space, size, how, (units, labels))
         which = None if labels is None else given.column(labels, "--labels")
-        return gathered_question(Question(given, ball_of(given.space, *ball), privacy, given.units(units), which))
-
-
-def gathered_question(asked: Question) -> Question:
-    """Return the question with all records in memory."""
-    if not isinstance(asked.records, Source):
-        return asked
-    pieces = asked.records.bound(
-        asked.given.space, *(x if isinstance(x, str) else None for x in (asked.units, asked.labels))
-    )
-    blocks = [block for piece in pieces for block in piece.blocks()]
-    records = np.concatenate([block.records for block in blocks])
-    units = (
-        [u for block in blocks for u in np.asarray(block.units).tolist()]
-        if isinstance(asked.units, str)
-        else asked.units
-    )
-    labels = np.concatenate([block.labels for block in blocks]) if isinstance(asked.labels, str) else asked.labels
-    return Question(
-        Given(records, asked.given.space, asked.given.names, asked.given.file), asked.ball, asked.privacy, units, labels
-    )
+        return Question(given, ball_of(given.space, *ball), privacy, given.units(units), which)
 
 
 def image_question(

@@ -8,6 +8,7 @@ from dpmanifold.data.dataset import Dataset
 from dpmanifold.data.descriptor_ball import descriptor_ball
 from dpmanifold.data.descriptors import covariance_descriptors
 from dpmanifold.data.eeg import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
+from dpmanifold.data.epochs_source import EpochsSource, from_epochs_files
 from dpmanifold.data.formats import LOADERS, open_file
 from dpmanifold.data.frames import from_frame
 from dpmanifold.data.images import load_images, load_labels
@@ -30,6 +31,7 @@ __all__ = [
     "READERS",
     "DataFile",
     "Dataset",
+    "EpochsSource",
     "FileFound",
     "Inspection",
     "Table",
@@ -46,6 +48,7 @@ __all__ = [
     "from_connectivity",
     "from_coordinates",
     "from_epochs",
+    "from_epochs_files",
     "from_frame",
     "from_nifti",
     "from_tensorfit",

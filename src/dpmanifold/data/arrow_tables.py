@@ -86,8 +86,17 @@ def words_of(column: Any) -> Any:
     """
     import pyarrow
 
-    found = _decoded(column).cast(pyarrow.large_string()).dictionary_encode()
-    return found.combine_chunks() if isinstance(found, pyarrow.ChunkedArray) else found
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    if not pyarrow.types.is_dictionary(column.type):
+        return column.dictionary_encode()
+    codes, words = column.indices.to_numpy(zero_copy_only=False), column.dictionary
+    used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
+    if len(used) == len(words):
+        return column
+    rank = np.empty(len(words), dtype=np.int32)
+    rank[used] = np.arange(len(used))
+    return pyarrow.DictionaryArray.from_arrays(rank[codes], words.take(used))
 
 
 def _decoded(column: Any) -> Any:
@@ -102,7 +111,7 @@ def _numbers(column: Any, width: int) -> FloatArray:
     import pyarrow
 
     if width == 1:
-        return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), dtype=np.float64)[:, None]
+        return np.asarray(_decoded(column).cast(pyarrow.float64(), safe=False).to_numpy(), dtype=np.float64)[:, None]
     lists = column.combine_chunks()
     lists = lists.chunk(0) if isinstance(lists, pyarrow.ChunkedArray) else lists
     kind = pyarrow.list_(pyarrow.float64(), width)

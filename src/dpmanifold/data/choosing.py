@@ -14,7 +14,7 @@ from dpmanifold.data.readers import read_for, rows_for
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.rows import NUMBERS, Column, Places
 from dpmanifold.data.tables import Table
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
 
 _AS_NUMBERS = "pandas.to_numeric(column, errors='coerce') makes numbers of text, with gaps where there are none"
@@ -82,6 +82,7 @@ def _chosen(
     if reading.columns is None:
         if not usable:
             usable = [place for place in free if columns[place].kind == "complex"]
+        usable = _with_objects(reading, columns, usable, free)
         if not usable:
             raise InvalidDataError(
                 f"{where} has no columns of numbers for records; it has the columns "
@@ -101,11 +102,30 @@ def _chosen(
     return places, coordinates
 
 
+def _with_objects(reading: Reading, columns: Sequence[Column], usable: list[int], free: list[int]) -> list[int]:
+    """Return columns of numbers, and of objects where it takes these for records: one text makes objects of a column.
+
+    A record that is none must not keep all others from being read.
+    """
+    every = [place for place in free if columns[place].kind in (*NUMBERS, "object")]
+    if len(every) == len(usable) or _fits(reading, columns, usable) or not _fits(reading, columns, every):
+        return usable
+    return every
+
+
+def _fits(reading: Reading, columns: Sequence[Column], places: list[int]) -> bool:
+    try:
+        reading.try_out((sum(columns[place].width for place in places),))
+    except DPManifoldError:
+        return False
+    return True
+
+
 def _refuse(column: Column, where: str, apart: bool) -> None:
     """Refuse a column that was chosen for records and has none."""
     if apart:
         raise InvalidArgumentError(f"columns: {column.name!r} has the ids or labels, and no numbers of records.")
-    if column.kind not in (*NUMBERS, "truth", "complex"):
+    if column.kind not in (*NUMBERS, "truth", "complex", "object"):
         raise InvalidDataError(
             f"column {column.name!r} of {where} is not numbers. Choose columns of numbers with columns=; {_AS_NUMBERS}."
         )
@@ -130,7 +150,7 @@ def _try_out(reading: Reading, chosen: Sequence[Column], columns: Sequence[Colum
     except InvalidDataError as problem:
         left = [column.name for column in columns if column.kind not in (*NUMBERS, "complex")]
         which = f" Taken from {where} were the columns {listed(column.name for column in chosen)}"
-        aside = f"; {listed(left)} hold no numbers. If they should: {_AS_NUMBERS}." if left else "."
+        aside = f"; no numbers are in {listed(left)}. If there should be: {_AS_NUMBERS}." if left else "."
         raise InvalidDataError(f"{problem}{which}{aside}") from None
 
 

@@ -181,7 +181,7 @@ def _has_gap(column: pa.ChunkedArray) -> bool:
     """Return whether an entry is missing, as all of a blank line are."""
     if pa.types.is_dictionary(column.type):
         return bool(pc.any(pc.equal(column.chunk(0).dictionary, "")).as_py())
-    return column.null_count > 0
+    return bool(column.null_count)
 
 
 def _has_blank_lines(filled: bytes) -> bool:

@@ -19,6 +19,7 @@ from dpmanifold.data.csv_table import CsvTable
 from dpmanifold.data.file_pieces import ArrayPiece, Binding, FilePiece, TablePiece, groups_in_pieces
 from dpmanifold.data.folders import files_in
 from dpmanifold.data.formats import loader_of, open_file
+from dpmanifold.data.landmarks import is_long
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.pieces import Beside, asked_for
 from dpmanifold.data.reading import Reading
@@ -42,6 +43,7 @@ class _Part:
     header: ArrayHeader | None = None
     groups: tuple[int, ...] | None = None
     keys: tuple[str, ...] = ()
+    is_long: bool = False
 
     @property
     def path(self) -> pathlib.Path:
@@ -215,12 +217,14 @@ class Dataset(Source):
         first = self._parts[0]
         if first.header is not None:
             self._refuse_lengths(reading)
-            try:
-                reading.records(np.empty((0, *first.header.shape[1:]), dtype=first.header.dtype))
-            except InvalidDataError as problem:
-                raise InvalidDataError(f"{first.path.name}: {problem}") from None
+            self._try_out(reading)
             key = None if first.path.suffix.lower() == ".npy" else chosen_key(first.path, self._key)
             return Binding(reading, () if key is None else (key,), reading.units, reading.labels)
+        if first.is_long and reading.columns is None and reading.space.table_reader == "landmarks":
+            raise InvalidArgumentError(
+                f"paths: {first.path.name!r} has a row per landmark, and a specimen's rows may stand anywhere in it. "
+                "Write a row per specimen (x1, y1, x2, y2, ...), or read it whole with data.load_landmarks."
+            )
         places = places_of(reading, first.columns, first.path.name)
         names = [first.columns[place].name for place in places.numbers]
         for part in self._parts[1:]:
@@ -234,8 +238,23 @@ class Dataset(Source):
                 text = text or self._is_text(name)
         return Binding(places.reading, tuple(names), reading.units, reading.labels, text)
 
+    def _try_out(self, reading: Reading) -> None:
+        """Refuse arrays that are no records of the space by their shapes and the kind of their numbers."""
+        kinds = {layout.kind for layout in reading.space.layouts()}
+        for part in self._parts:
+            header = cast(ArrayHeader, part.header)
+            if header.dtype.kind == "c" and "c" not in kinds:
+                raise bad_file(part.path, f"its numbers are complex, those of {reading.space!r} real. Save real ones.")
+            try:
+                reading.try_out(header.shape[1:], np.complex128 if header.dtype.kind == "c" else np.float64)
+            except InvalidDataError as problem:
+                raise InvalidDataError(f"{part.path.name}: {problem}") from None
+
     def _is_text(self, name: str) -> bool:
         """Return whether ids must be text: CSV has no other, and files must agree."""
+        for part in self._parts:
+            if part.groups is not None and _column(part, name).kind not in ("whole", "text"):
+                raise bad_file(part.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
         kinds = {"text" if part.groups is None else _column(part, name).kind for part in self._parts}
         mixed = next((part for part in self._parts if part.groups is None), None)
         if len(kinds) > 1 and mixed is None:
@@ -337,8 +356,8 @@ def _opened(path: pathlib.Path, key: str | None) -> _Part:
     table = cast(StreamedTable, open_file(path))
     if isinstance(table, ParquetTable):
         columns = tuple(_parquet_column(table, name) for name in table.names)
-        return _Part(stamp, columns, groups=tuple(table.group_rows))
-    return _Part(stamp, tuple(Column(name, "number") for name in table.names))
+        return _Part(stamp, columns, groups=tuple(table.group_rows), is_long=is_long(table))
+    return _Part(stamp, tuple(Column(name, "number") for name in table.names), is_long=is_long(table))
 
 
 def _parquet_column(table: ParquetTable, name: str) -> Column:

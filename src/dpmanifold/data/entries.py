@@ -38,7 +38,7 @@ def text_entries(values: Any) -> Entries:
     >>> text_entries(pa.array(["ann", " bob ", "ann"])).to_pylist()
     ['ann', 'bob', 'ann']
     """
-    found = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    found = _used(values) if pa.types.is_dictionary(values.type) else values.dictionary_encode()
     words = found.dictionary.cast(pa.string())
     plain = pc.utf8_trim_whitespace(words)
     if plain.equals(words):
@@ -46,6 +46,18 @@ def text_entries(values: Any) -> Entries:
     # Two words may have become one.
     again = plain.dictionary_encode()
     return pa.DictionaryArray.from_arrays(again.indices.take(found.indices), again.dictionary)
+
+
+def _used(values: Any) -> Any:
+    """Return text by a dictionary of the words that occur: a category that nobody has is nobody's id."""
+    if values.null_count:
+        return values.dictionary_decode().dictionary_encode()
+    codes = values.indices.to_numpy()
+    occurs = np.bincount(codes, minlength=len(values.dictionary)) > 0
+    if occurs.all():
+        return values
+    rank = np.cumsum(occurs, dtype=np.int32) - 1
+    return pa.DictionaryArray.from_arrays(pa.array(rank[codes], pa.int32()), values.dictionary.filter(pa.array(occurs)))
 
 
 def first_missing(entries: Entries, labels: bool = False) -> int | None:

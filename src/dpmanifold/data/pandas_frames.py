@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,8 +46,11 @@ class PandasRows(Rows):
         values = np.empty((len(self), len(places)), dtype=kind)
         for i, place in enumerate(places):
             column = self.frame.iloc[:, place]
-            plain = isinstance(column.dtype, np.dtype)
-            values[:, i] = column.to_numpy() if plain else column.to_numpy(dtype=np.float64, na_value=np.nan)
+            if self.columns[place].kind == "object":
+                values[:, i] = [_number(entry) for entry in np.asarray(column).tolist()]
+            else:
+                plain = isinstance(column.dtype, np.dtype)
+                values[:, i] = column.to_numpy() if plain else column.to_numpy(dtype=np.float64, na_value=np.nan)
         return values
 
     def entries(self, place: int) -> Entries:
@@ -62,6 +66,14 @@ class PandasRows(Rows):
         """Ask pandas."""
         gaps = self.frame.iloc[:, place].isna().to_numpy()
         return int(np.argmax(gaps)) if gaps.any() else None
+
+
+def _number(entry: object) -> float:
+    """Return an entry of a column of objects as a number, NaN where it is none."""
+    try:
+        return float(entry) if isinstance(entry, (int, float, str, bytes, decimal.Decimal)) else np.nan
+    except (ValueError, OverflowError):
+        return np.nan
 
 
 def pandas_columns(frame: Any) -> list[Column]:

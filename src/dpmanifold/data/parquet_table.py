@@ -23,7 +23,7 @@ _BATCH_NUMBERS = 2**20
 # What is read of a column at once: without it, whole row groups are held, and they may be of any size.
 _BUFFER = 2**20
 # For each column and row group a footer says where it is; a file that says more than this is no table of records.
-_LONGEST_FOOTER = 2**28
+_LONGEST_FOOTER = 2**26
 
 
 class ParquetTable(StreamedTable):

@@ -78,7 +78,7 @@ def _column(name: str, kind: Any) -> Column:
         return Column(name, "number", kind.shape[0])
     if kind.is_numeric():
         return Column(name, "whole" if kind.is_integer() else "number")
-    kinds = {"Boolean": "truth", "String": "text", "Categorical": "text", "Enum": "text", "Object": "object"}
+    kinds = {"Boolean": "truth", "String": "text", "Categorical": "text", "Enum": "text"}
     return Column(name, kinds.get(word, "something else"))
 
 

@@ -79,8 +79,9 @@ class DaskEngine(Engine):
 
     Examples
     --------
-    >>> with DaskEngine.local(1) as engine:
-    ...     sorted(engine.map(lambda item: item**2, [1, 2, 3]))
+    >>> from distributed import Client
+    >>> with Client(processes=False, dashboard_address="127.0.0.1:0") as client:
+    ...     sorted(DaskEngine(client).map(lambda item: item**2, [1, 2, 3]))
     [1, 4, 9]
     """
 

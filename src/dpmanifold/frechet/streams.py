@@ -18,8 +18,8 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.frechet.passes import Part
 from dpmanifold.frechet.points import UnitPoints
-from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, pieces_of, room_for
 from dpmanifold.frechet.records import _FEWEST as _FEWEST
+from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, pieces_of, room_for
 from dpmanifold.frechet.solver import solve_groups
 from dpmanifold.frechet.summands import Summands
 from dpmanifold.frechet.tolerances import lowest_tol
