@@ -22,8 +22,8 @@ from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.records import How, in_words_of_options
 from dpmanifold.cli.views import Views
-from dpmanifold.cli.work import working
 from dpmanifold.privacy import Promise
+from dpmanifold.progress import quietly
 from dpmanifold.result import Result
 from dpmanifold.sources import Source
 from dpmanifold.stats.curator import Curator
@@ -186,7 +186,7 @@ def private_command(
                 asked = Asked(question_of(words), words, curator)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)
-                with in_words_of_options(), working("clipping and solving", quiet=words["quiet"]):
+                with in_words_of_options(), quietly(words["quiet"]):
                     result = release(asked, **mine)
                 outputs.write(result, words["as_json"])
 
