@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,8 @@ from dpmanifold.errors import InvalidArgumentError, SourceChangedError
 
 # A range of whole numbers for which a table is small enough: this one, or so many times the ids there are.
 _SMALL_RANGE, _ROOMY = 4_194_304, 16
+
+T = TypeVar("T")
 
 IntArray = npt.NDArray[np.int64]
 
@@ -198,7 +201,7 @@ def _whole_words(units: Any) -> IntArray | None:
     return np.asarray(numbers) if numbers.cast(units.type).equals(units) else None
 
 
-def _located(read: Any, first: int) -> Any:
+def _located(read: Callable[[], T], first: int) -> T:
     """Return what a function that knows nothing of what came before reads; indices in its errors count that too."""
     try:
         return read()
@@ -291,7 +294,7 @@ class _Numbers:
         if self._table is not None and self._fits(ids):
             found = self._table[ids - self._low]
             if found.min() >= 0:
-                return found
+                return np.asarray(found)
             fresh = _distinct(ids[found < 0])
             self._table[fresh - self._low] = np.arange(len(self._known), len(self._known) + len(fresh))
             self._known = np.concatenate([self._known, fresh])
