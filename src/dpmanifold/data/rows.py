@@ -32,6 +32,15 @@ class Column(NamedTuple):
     width: int = 1
 
 
+def alike(one: Sequence[Column], two: Sequence[Column]) -> bool:
+    """Return whether columns are the same but for what is found out only by reading: gaps make floats of integers."""
+    kinds = {"whole": "number", "text": "object"}
+    named = (
+        [(column.name, kinds.get(column.kind, column.kind), column.width) for column in side] for side in (one, two)
+    )
+    return next(named) == next(named)
+
+
 class Rows(ABC):
     """Some rows of records."""
 
@@ -126,4 +135,4 @@ class Places:
         )
 
 
-__all__ = ["NUMBERS", "ArrayRows", "Column", "Places", "Rows"]
+__all__ = ["NUMBERS", "ArrayRows", "Column", "Places", "Rows", "alike"]
