@@ -279,12 +279,16 @@ def test_what_is_not_asked_for_is_not_read(tmp_path):
 def test_text_of_type_object_is_text():
     """Before version 3, pandas has no other type for it."""
     frame = pandas_frame().astype({"name": object, "group": object})
-    assert [column.kind for column in as_source(frame)._table.columns if column.name in ("name", "group")] == [
-        "text"
-    ] * 2
+    kinds = {column.name: column.kind for column in as_source(frame)._table.columns}
+    assert kinds["name"] == kinds["group"] == "text"
     assert gathered(data.from_frame(frame, "x1..x9"), units="name")[1].tolist() == NAMES.tolist()
     with pytest.raises(InvalidDataError, match="column 'name' of the DataFrame is not numbers"):
         gathered(data.from_frame(frame, ["x1..x8", "name"]))
+    gaps = frame.assign(name=pandas.Series([None, pandas.NA, np.nan, "a", pandas.NaT, *NAMES[5:]], dtype=object))
+    with pytest.raises(InvalidDataError, match=r"row 0 .* has nothing in column 'name'"):
+        gathered(data.from_frame(gaps, "x1..x9"), units="name")
+    odd = frame.assign(name=pandas.Series([np.zeros(2), [1], *NAMES[2:]], dtype=object))
+    assert len(gathered(data.from_frame(odd, "x1..x9"))[0]) == N  # other columns are not looked into
     late = pandas.DataFrame({"x": np.zeros(1200), "p": ["a"] * 1100 + [7] * 100}).astype({"p": object})
     assert gathered(late, Euclidean(1), units="p")[1].tolist() == late["p"].tolist()  # refused by who groups them
     parts = dask.dataframe.from_map(lambda part: part, [frame, frame], meta=frame.iloc[:0])

@@ -35,10 +35,8 @@ class Column(NamedTuple):
 def alike(one: Sequence[Column], two: Sequence[Column]) -> bool:
     """Return whether columns are the same but for what is found out only by reading: gaps make floats of integers."""
     kinds = {"whole": "number", "text": "object"}
-    named = (
-        [(column.name, kinds.get(column.kind, column.kind), column.width) for column in side] for side in (one, two)
-    )
-    return next(named) == next(named)
+    first, second = ([each._replace(kind=kinds.get(each.kind, each.kind)) for each in side] for side in (one, two))
+    return first == second
 
 
 class Rows(ABC):
