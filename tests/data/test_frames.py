@@ -90,25 +90,30 @@ def test_a_frame_of_numbers_is_what_numpy_makes_of_it():
     assert gathered(shapes, KendallShapes(4))[0].tobytes() == np.asarray(shapes).tobytes()
 
 
-def test_large_frames_are_cut_into_pieces_and_blocks():
-    values = RNG.normal(size=(2_200_000, 2))
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of a hundredth of the numbers that they usually have: large frames are then small."""
+    monkeypatch.setattr("dpmanifold.data.pieces._BLOCK", 2_622)
+
+
+def test_large_frames_are_cut_into_pieces_and_blocks(small_blocks):
+    values = RNG.normal(size=(22_000, 2))
     frame = pandas.DataFrame(values, columns=["x", "y"]).assign(person=np.arange(len(values)))
     for source in (frame, polars.from_pandas(frame), pyarrow.Table.from_pandas(frame)):
         pieces = as_source(source).bound(Euclidean(2), "person")
         blocks = [block for piece in pieces for block in piece.blocks()]
-        assert max(block.records.nbytes for block in blocks) <= 2**21
+        assert max(block.records.size for block in blocks) == 2_622
         assert np.concatenate([block.records for block in blocks]).tobytes() == values.tobytes()
-    pieces = as_source(frame).bound(Euclidean(2), "person")
-    assert [piece.rows for piece in pieces] == [2_097_152, len(values) - 2_097_152]
+        assert [(piece.first, piece.rows) for piece in pieces] == [(0, 20_976), (20_976, 1_024)]
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "Table"])
-def test_a_piece_brings_along_its_own_rows_alone(kind):
+def test_a_piece_brings_along_its_own_rows_alone(kind, small_blocks):
     """A worker that is sent one piece is not sent the whole frame."""
-    values = RNG.normal(size=(60_000, 100))
-    frame = pandas.DataFrame(values, columns=[f"x{i}" for i in range(100)])
+    values = RNG.normal(size=(40_000, 2))
+    frame = pandas.DataFrame(values, columns=["x", "y"])
     made = {"pandas": lambda f: f, "polars": polars.from_pandas, "Table": pyarrow.Table.from_pandas}[kind](frame)
-    pieces = as_source(made).bound(Euclidean(100))
+    pieces = as_source(made).bound(Euclidean(2))
     assert len(pieces) == 2
     assert sum(len(pickle.dumps(piece)) for piece in pieces) < 1.01 * values.nbytes
 
