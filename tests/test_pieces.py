@@ -108,7 +108,8 @@ def test_curators_are_told_the_same_numbers():
     for records in (X, ListSource(X, ids, cuts=[100, 150])):
         for units in (EACH_RECORD, ids):
             prepare(records, ball, GDP(1.0), units, "raise", Told(told.append, True))
-    assert len(set(told)) == 1 and told[0].clipped > 0
+    assert len(set(told)) == 1
+    assert told[0].clipped > 0
 
 
 # -------------------------------------------------------------------- whole calls

@@ -104,6 +104,7 @@ def test_blocks_leave_no_trace(monkeypatch, space):
         monkeypatch.setattr("dpmanifold.frechet.records._BLOCK", size)
         monkeypatch.setattr("dpmanifold.frechet.streams._GATHERED", size)
         monkeypatch.setattr("dpmanifold.frechet.records._FEWEST", 7)
+        monkeypatch.setattr("dpmanifold.frechet.streams._FEWEST", 7)
         same_bits(points_of(X, ball, ids).array(), units)
         found = points_of(X, ball, EACH_RECORD)
         same_bits(found.mean(), records.mean())

@@ -37,8 +37,8 @@ _BLOCK = 65_536
 _SMALL_RANGE = 1_048_576
 
 LOOK_ALIKE = (
-    "only in blanks, in characters that are not seen, in how characters such as accents are stored, or as 7 and 7.0 do. "
-    "Write the ids of one unit in one way, and those of two so that they differ in more; "
+    "only in blanks, in characters that are not seen, in how characters such as accents are stored, or as 7 and 7.0 "
+    "do. Write the ids of one unit in one way, and those of two so that they differ in more; "
     '" ".join(id.split()) removes needless blanks.'
 )
 _FILL_IN = "Give every record the id of its unit, or leave the record out."
@@ -78,7 +78,9 @@ class UnitIds:
         >>> unit_ids(["ann  b"], 1).shares_a_unit(unit_ids(["ann b"], 1))
         True
         """
-        ours, theirs = ([key_of(name) if isinstance(name, str) else name for name in ids.names] for ids in (self, other))
+        ours, theirs = (
+            [key_of(name) if isinstance(name, str) else name for name in ids.names] for ids in (self, other)
+        )
         if len({type(name) for name in (*ours[:1], *theirs[:1])}) < 2:
             return not set(ours).isdisjoint(theirs)
         return not set(map(_as_number, ours)).isdisjoint(map(_as_number, theirs))
@@ -266,9 +268,7 @@ def _texts(ids: list[Any], name: str) -> list[str]:
     if len(set(keys)) < len(keys):
         keyed, earlier = dict(zip(spelt, keys, strict=True)), dict[str, str]()
         where = next(i for i, entry in enumerate(ids) if earlier.setdefault(keyed[entry], entry) != entry)
-        raise InvalidArgumentError(
-            f"{name} has an id at index {where} that differs from an earlier one {LOOK_ALIKE}"
-        )
+        raise InvalidArgumentError(f"{name} has an id at index {where} that differs from an earlier one {LOOK_ALIKE}")
     # Equal when plain means equal keys: nothing coincides any more.
     becomes = {entry: plain_of(entry) for entry in spelt}
     return [becomes[entry] for entry in ids]

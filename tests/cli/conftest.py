@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from cli.shared import tensors
 from dpmanifold.cli import app
+from dpmanifold.noise import source as source_room
 
 
 @pytest.fixture
@@ -46,3 +47,18 @@ def launch(folder):
         )
 
     return call
+
+
+@pytest.fixture
+def same_bits(monkeypatch):
+    """Give the operating system's bits from a generator that starts anew for every command."""
+    state = {}
+
+    def start():
+        state["generator"] = np.random.default_rng(2026)
+
+    def words(self, n):
+        return state["generator"].integers(0, 2**64, n, dtype=np.uint64)
+
+    monkeypatch.setattr(source_room.SystemSource, "_words", words)
+    return start

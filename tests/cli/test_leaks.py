@@ -18,25 +18,9 @@ import dpmanifold as dpm
 from dpmanifold import plots, sensitivity
 from dpmanifold.cli import app
 from dpmanifold.cli.outputs import save_picture
-from dpmanifold.noise import source as source_room
 from dpmanifold.report import html_report
 
 N = 60
-
-
-@pytest.fixture
-def same_bits(monkeypatch):
-    """Give the operating system's bits from a generator that starts anew for every command."""
-    state = {}
-
-    def start():
-        state["generator"] = np.random.default_rng(2026)
-
-    def words(self, n):
-        return state["generator"].integers(0, 2**64, n, dtype=np.uint64)
-
-    monkeypatch.setattr(source_room.SystemSource, "_words", words)
-    return start
 
 
 @pytest.fixture(scope="module", autouse=True)

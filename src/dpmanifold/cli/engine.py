@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpmanifold._extras import optional_module
+from dpmanifold.cli.failures import wants_traceback
 from dpmanifold.cli.work import working
 from dpmanifold.engines import using
 from dpmanifold.errors import InvalidArgumentError
@@ -27,6 +29,7 @@ def at_work(words: Mapping[str, Any]) -> Iterator[None]:
     optional_module("distributed", "dask", "--dask" if workers is None else "--workers")
     from dpmanifold.engines import DaskEngine
 
+    _silence()
     with working("starting workers" if address is None else "connecting", quiet=words["quiet"]):
         engine = DaskEngine.local(workers) if address is None else DaskEngine.connect(address)
     try:
@@ -35,3 +38,10 @@ def at_work(words: Mapping[str, Any]) -> Iterator[None]:
     finally:
         with contextlib.suppress(Exception):  # what was released is released, whatever becomes of the workers
             engine.close()
+
+
+def _silence() -> None:
+    """Keep what Dask logs about its workers off the terminal: what matters comes as an error, in words of ours."""
+    if not wants_traceback():
+        optional_module("dask", "dask", "--workers").config.set({"logging": {"distributed": "critical"}})  # of workers
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)

@@ -25,9 +25,9 @@ from dpmanifold.cli.outputs import Outputs, check_targets, save_array
 from dpmanifold.cli.question import Question, describe_images, image_question
 from dpmanifold.cli.records import gathered, in_words_of_options, is_pattern, read
 from dpmanifold.cli.speech import say, say_json
-from dpmanifold.cli.work import working
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.progress import quietly
 from dpmanifold.records import ball_to_dict, write_record
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Kind, statistic_named
@@ -49,7 +49,7 @@ def _refuse_reveal(words: dict[str, Any]) -> None:
         raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
 
 
-@private_command("npy", "picture", refuse=_refuse_reveal)
+@private_command("npy", "picture", "links", refuse=_refuse_reveal)
 def mean(
     asked: Asked,
     estimand: options.Estimand = None,
@@ -116,7 +116,7 @@ def means(
             question = question_of({**words, "space": space, "labels": labels})
         asked = Asked(question, words, curator)
         records, ball, privacy = asked.about
-        with in_words_of_options(), working("clipping and solving", quiet=words["quiet"]):
+        with in_words_of_options(), quietly(words["quiet"]):
             names = classes_of(listed, question.given.is_whole(question.labels))
             releases = private_means(
                 records, question.labels, ball, privacy, classes=names, estimand=estimand, mechanism=mechanism,
@@ -197,7 +197,7 @@ def variance(
     return private_variance(*asked.about, about=None if about is None else Release.load(about), **asked.terms)
 
 
-@private_command("npy", "picture")
+@private_command("npy", "picture", "links")
 def region(asked: Asked, level: options.Level = 0.95, refine: options.Refine = False) -> Region:
     """Release a mean with a confidence region for the population's."""
     return private_region(*asked.about, level=level, refine=refine, **asked.terms)
@@ -280,6 +280,6 @@ def ball(
     words = {**words, "units": units}
     with at_work(words):
         asked = Asked(question_of(words), words, curator)
-        with in_words_of_options(), working("searching", quiet=words["quiet"]):
+        with in_words_of_options(), quietly(words["quiet"]):
             result = private_ball(*asked.about, coverage=coverage, **asked.terms)
         outputs.write(result, words["as_json"])

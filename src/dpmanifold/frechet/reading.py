@@ -185,7 +185,7 @@ class FirstPass(Pass[Found, Found]):
         return kept
 
     def _read(self, piece: Piece, kept: Kept | None) -> Found:
-        reading, ball = self._reading, self._reading.ball
+        reading = self._reading
         ids = MergedIds() if self._by_id else None
         groups = 0 if self._by_id else reading.classes
         found = Found(None, np.zeros(groups, dtype=np.int64), ids=ids)

@@ -22,6 +22,7 @@ _FAST_STEPS = 40
 # Up to so many numbers in the points, a fixed number of gradients is taken.
 _FIXED_WORK = 200_000
 
+
 def blocks(n: int, space: Manifold) -> list[slice]:
     """Cut n records into slices whose working arrays stay within the memory bound."""
     step = _block_length(space)
@@ -77,7 +78,11 @@ def solve_groups(
     goal = tol / 2
     start = np.broadcast_to(space.origin, (groups, *space.shape)).copy()
     limit = _FAST_STEPS if ball is not None else max_iter
-    least = 0 if ball is None or groups > 1 else fixed_steps(ball, points.n if isinstance(points, Summands) else len(points), tol)
+    least = (
+        0
+        if ball is None or groups > 1
+        else fixed_steps(ball, points.n if isinstance(points, Summands) else len(points), tol)
+    )
     x, residual, iterations = _fast_descent(space, ball, gradient, start, goal, limit, gradient.first_step(), least)
     unsolved = ~(residual <= goal)
     if unsolved.any() and ball is None and strict:
@@ -111,8 +116,9 @@ class _Gradient:
         first: FloatArray | None,
     ) -> None:
         self._space, self._ball, self._groups, self._known = space, ball, groups, first
-        given = isinstance(points, Summands)
-        self._summands = points if given else Stored(space, ball, points, weights, group, groups)
+        if not isinstance(points, Summands):
+            points = Stored(space, ball, points, weights, group, groups)
+        self._summands = points
         self._counts = np.maximum(self._summands.counts, 1)[:, None].astype(np.float64)
 
     def __call__(self, x: Array, active: Array | None = None) -> FloatArray:

@@ -18,7 +18,6 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.frechet.passes import Part
 from dpmanifold.frechet.points import UnitPoints
-from dpmanifold.frechet.records import _FEWEST as _FEWEST
 from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, pieces_of, room_for
 from dpmanifold.frechet.solver import solve_groups
 from dpmanifold.frechet.summands import Summands
@@ -26,8 +25,9 @@ from dpmanifold.frechet.tolerances import lowest_tol
 from dpmanifold.linalg.exact_sums import MOST_RECORDS
 from dpmanifold.manifolds import Manifold
 
-# Numbers in the records of whole units that are gathered from all over the data, to be solved together.
-_GATHERED = 1_048_576
+# Numbers in the records of whole units that are gathered from all over the data, to be solved together, and the fewest
+# records.
+_GATHERED, _FEWEST = 1_048_576, 64
 
 
 @dataclass(frozen=True)

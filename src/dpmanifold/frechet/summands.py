@@ -42,7 +42,7 @@ class Summands(ABC):
         """Return sums of logarithms at x, (groups, dim); with `active`, a boolean each, for these groups alone."""
 
     def some(self) -> Array:
-        """Return about TRIAL points of the only group, packed, chosen by their own bits; more than MOST_TRIED is any."""
+        """Return about TRIAL points of the only group, packed, chosen by their own bits; any, if over MOST_TRIED."""
         raise NotImplementedError  # pragma: no cover - asked for one group alone
 
 
@@ -87,9 +87,7 @@ class Stored(Summands):
         if self._reach is not None:
             return self._reach
         if self._spread is None:
-            self._spread = max(
-                float(space.dist(space.origin, part).max()) for part in unpacked(space, self._stored)
-            )
+            self._spread = max(float(space.dist(space.origin, part).max()) for part in unpacked(space, self._stored))
         # Nothing is private here, and a maximum does not depend on the order either; 1 % for rounding.
         return max(1.01 * (self._spread + float(space.dist(space.origin, x).max())), _SMALLEST_BOUND)
 

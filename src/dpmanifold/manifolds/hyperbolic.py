@@ -167,7 +167,9 @@ class Hyperbolic(Manifold):
         sums: ExactSum | None = None,
     ) -> ExactSum:
         """Exact sums of normal coordinates at curvature -1, in one pass of the kernels."""
-        return completed_sums(HYPERBOLIC, self._radius, p, stored, bound, self.log_coords, group=group, rows=rows, sums=sums)
+        return completed_sums(
+            HYPERBOLIC, self._radius, p, stored, bound, self.log_coords, group=group, rows=rows, sums=sums
+        )
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Return sums of normal coordinates."""

@@ -278,7 +278,9 @@ class KendallShapes(Manifold):
         sums: ExactSum | None = None,
     ) -> ExactSum:
         """Exact sums of horizontal vectors, in one pass of the kernels."""
-        return completed_sums(SHAPE, 1.0, p, stored, bound, self.log, numbers=as_doubles, group=group, rows=rows, sums=sums)
+        return completed_sums(
+            SHAPE, 1.0, p, stored, bound, self.log, numbers=as_doubles, group=group, rows=rows, sums=sums
+        )
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Turn sums of vectors into the frame."""

@@ -9,6 +9,7 @@ from typing import Any
 from dpmanifold.ball import Ball
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.progress import bar
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Prepared, Statistic, refuse_unknown, statistic_named
 from dpmanifold.stats.curator import Curator
@@ -35,6 +36,7 @@ class Terms:
         return Told(self.curator, self.confirm)
 
 
+@bar("clipping and solving")
 def ask(question: Callable[[Header], Prepared], X: object, ball: Ball, privacy: Promise, terms: Terms) -> Release:
     """Release what a question asks of records, or refuse before anything is spent."""
     checked_question(ball, privacy)

@@ -73,9 +73,7 @@ def prepare_units(
     source = as_source(X)
     if source is not None:
         named = column_or_ids(units)
-        read = read_source(
-            source, ball, named, invalid, lambda counts: _enough(units_in(counts, named is not None)[0])
-        )
+        read = read_source(source, ball, named, invalid, lambda counts: _enough(units_in(counts, named is not None)[0]))
         Tally(read.records, read.clipped, read.replaced).tell(told.curator, told.confirm, group)
         return read.groups[0], read.ids
     if number_of_records(X) == 0:

@@ -17,6 +17,7 @@ from dpmanifold.frechet import Records, UnitPoints
 from dpmanifold.mechanisms import Mechanism
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.progress import bar
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.sources import Source, as_source
 from dpmanifold.statistic import Header
@@ -110,6 +111,7 @@ def private_mean(
     return ask(lambda header: MEAN.prepared(header, **asked), X, ball, privacy, terms)
 
 
+@bar("clipping and solving")
 def private_means(
     X: object,
     labels: object,

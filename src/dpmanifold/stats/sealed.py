@@ -26,8 +26,8 @@ _AFTERWARDS = " The budget was spent, and nothing was released."
 def sealed(compute: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Return what `compute` gives, or, if that raises or is not finite, what `otherwise` gives.
 
-    `otherwise` must know public numbers and random bits alone. Numpy's warnings are silenced: they tell, too. Two errors
-    are let through: that a file was changed or removed since it was read and checked, and that a cluster was lost.
+    `otherwise` must know public numbers and random bits alone. Numpy's warnings are silenced: they tell, too. Two
+    errors are let through: that a file was changed or removed since it was read, and that a cluster was lost.
 
     Examples
     --------

@@ -60,4 +60,4 @@ class _Taking:
 
 def units_in(counts: Array, by_id: bool) -> Array:
     """Return how many units each class has, given how many records each unit has in it, (units, classes)."""
-    return np.count_nonzero(counts, axis=0) if by_id else counts.sum(axis=0)
+    return np.asarray(np.count_nonzero(counts, axis=0) if by_id else counts.sum(axis=0))

@@ -10,6 +10,7 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.progress import bar
 from dpmanifold.sources import as_source
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Step
 from dpmanifold.stats.asking import Terms
@@ -21,6 +22,7 @@ from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 
 
+@bar("clipping and solving")
 def private_test(
     X: object,
     Y: object,
