@@ -113,7 +113,7 @@ def means(
             described = (_one_path(words["path"]), words["key"], eta, words["units"], words["ball"])
             question = image_question(*described, promise, words["quiet"], labels)
         else:
-            question = question_of({**words, "space": space, "labels": labels})
+            question = question_of({**words, "space": space, "labels": labels}, curator)
         asked = Asked(question, words, curator)
         records, ball, privacy = asked.about
         with in_words_of_options(), quietly(words["quiet"]):
@@ -279,7 +279,7 @@ def ball(
         raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")
     words = {**words, "units": units}
     with at_work(words):
-        asked = Asked(question_of(words), words, curator)
+        asked = Asked(question_of(words, curator), words, curator)
         with in_words_of_options(), quietly(words["quiet"]):
             result = private_ball(*asked.about, coverage=coverage, **asked.terms)
         outputs.write(result, words["as_json"])
