@@ -21,6 +21,8 @@ from dpmanifold.cli.notice import Teller, teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.records import How, in_words_of_options
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import Promise
 from dpmanifold.progress import quietly
 from dpmanifold.result import Result
@@ -176,6 +178,7 @@ def private_command(
             outputs = Outputs(words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
             marked = words["seed"] is not None or mine.get("reveal", False)
             outputs.check(inputs_of(words | mine), mine.get("mechanism", "auto"), marked)
+            refuse_mechanism(mine.get("mechanism", "auto"))
             if refuse is not None:
                 refuse(words | mine)
             curator = teller(words["notice"], words["quiet"])
@@ -191,6 +194,12 @@ def private_command(
         return shared_options(*set(_VIEWS) - set(views), leading=leading)(run)
 
     return decorate
+
+
+def refuse_mechanism(name: str) -> None:
+    """Refuse a mechanism that there is not, before anything is read."""
+    if name != "auto" and MECHANISMS.find(name) is None:
+        raise InvalidArgumentError(f"--mechanism must be auto or one of {', '.join(MECHANISMS.names())}, got {name!r}.")
 
 
 def inputs_of(words: dict[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,8 @@ from dpmanifold.sources import Projected, Source
 from dpmanifold.stats import EACH_RECORD
 
 # Where a message of the library begins with an argument, the command line has an option of that name.
-_OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates) )")
+_OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates|units|labels)[ :])")
+_PATHS = re.compile(r"^paths?: ")
 
 
 @dataclass(frozen=True)
@@ -144,8 +145,8 @@ def in_words_of_options() -> Iterator[None]:
 
 def as_options(words: str) -> str:
     """Return a message of the library in the words of the command line."""
-    return _OPTION.sub("--", words.replace("columns=", "--columns").replace("data.as_records, order=", "--order")
-                       .replace("order=", "--order "))  # fmt: skip
+    words = words.replace("columns=", "--columns").replace("data.as_records, order=", "--order")
+    return _OPTION.sub("--", _PATHS.sub("", words.replace("order=", "--order ")))
 
 
 def opened_whole(
