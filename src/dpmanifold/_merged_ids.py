@@ -74,14 +74,17 @@ class MergedIds:
         first : the index there of the first one
         """
         if _is_encoded(units):
-            return self.add(units.dictionary, where, first)[units.indices.to_numpy()]  # type: ignore[attr-defined]
-        ids = self._read(units, where, first)
+            words, codes = _used(units)
+            return self.add(words, where, first)[codes]
+        whole = _whole_words(units)
+        ids = self._read(units, where, first) if whole is None else whole
         if isinstance(ids, np.ndarray) and ids.size == 0:
             return np.empty(0, dtype=np.int64)
-        store = self._of_kind(isinstance(ids, list), where)
+        store = self._of_kind(whole is not None or isinstance(ids, list), where)
         try:
             return store.numbers(ids)  # type: ignore[arg-type]
         except _AlikeError:
+            ids = ids if whole is None else list(map(str, whole.tolist()))
             _located(lambda: unit_ids(ids, len(ids), self._of(where)), first)  # says where, if it is in these alone
             raise InvalidArgumentError(
                 f"{self._of(where)} has an id that differs from one in another part of the records {LOOK_ALIKE}"
@@ -90,11 +93,13 @@ class MergedIds:
     def find(self, units: object, where: str = "", first: int = 0) -> IntArray:
         """Return the number of each record's id, all of which are known: else the source has changed."""
         if _is_encoded(units):
-            return self.find(units.dictionary, where, first)[units.indices.to_numpy()]  # type: ignore[attr-defined]
-        ids = self._read(units, where, first)
-        known = len(self)
+            words, codes = _used(units)
+            return self.find(words, where, first)[codes]
+        whole = _whole_words(units)
+        ids = self._read(units, where, first) if whole is None else whole
+        known, text = len(self), whole is not None or isinstance(ids, list)
         try:
-            found = self._of_kind(isinstance(ids, list), where).numbers(ids) if len(ids) else np.empty(0, np.int64)  # type: ignore[arg-type]
+            found = self._of_kind(text, where).numbers(ids) if len(ids) else np.empty(0, np.int64)  # type: ignore[arg-type]
         except (InvalidArgumentError, _AlikeError):
             found = np.array([known])
         if found.size and int(found.max()) >= known:
@@ -176,6 +181,26 @@ def _is_encoded(units: object) -> bool:
     return encoded and units.null_count == 0 and units.dictionary.null_count == 0  # type: ignore[attr-defined]
 
 
+def _used(units: Any) -> tuple[Any, IntArray]:
+    """Return the words that occur, and each record's place among them: a category that nobody has is nobody's id."""
+    words, codes = units.dictionary, units.indices.to_numpy()
+    occurs = np.bincount(codes, minlength=len(words)) > 0
+    if occurs.all():
+        return words, codes
+    return words.take(np.flatnonzero(occurs)), (np.cumsum(occurs) - 1)[codes]
+
+
+def _whole_words(units: Any) -> IntArray | None:
+    """Return Arrow's text as numbers where every word is a whole number in the one way to write it; None where not."""
+    if str(getattr(units, "type", "")) not in ("string", "large_string") or not hasattr(units, "cast"):
+        return None
+    try:
+        numbers = units.cast("int64")
+    except ValueError:  # what pyarrow raises for text that is no number
+        return None
+    return np.asarray(numbers) if numbers.cast(units.type).equals(units) else None
+
+
 def _located(read: Callable[[], T], first: int) -> T:
     """Return what a function that knows nothing of what came before reads; indices in its errors count that too."""
     try:
@@ -195,6 +220,8 @@ class _Texts:
     def __init__(self) -> None:
         self._number: defaultdict[str, int] = defaultdict(count().__next__)  # a new one gets the next number
         self._keys: dict[str, int] = {}  # what two spellings of one id have in common
+        # Whole numbers are looked up in a table, which is many times faster: their numbers there, and here.
+        self._whole, self._of_whole = _Numbers(), np.empty(0, dtype=np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _texts_again, (list(self._number),)  # a counter's next is no function that everybody can send
@@ -207,8 +234,14 @@ class _Texts:
         """The spellings, by number."""
         return list(self._number)
 
-    def numbers(self, ids: list[str]) -> IntArray:
-        """Return the number of each, after a look at those that are new."""
+    def numbers(self, ids: list[str] | IntArray) -> IntArray:
+        """Return the number of each, after a look at those that are new; an array holds the numbers that words spell."""
+        if isinstance(ids, np.ndarray):
+            found, known = self._whole.numbers(ids), len(self._of_whole)
+            if len(self._whole) > known:
+                fresh = self.numbers(list(map(str, self._whole.distinct[known:].tolist())))
+                self._of_whole = np.concatenate([self._of_whole, fresh])
+            return np.asarray(self._of_whole[found])
         before = len(self._number)
         found = np.fromiter(map(self._number.__getitem__, ids), dtype=np.int64, count=len(ids))
         if len(self._number) > before:

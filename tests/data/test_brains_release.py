@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold import SPD, data
+from dpmanifold.cli import app
+from dpmanifold.engines import ThreadEngine, using
 
 nibabel = pytest.importorskip("nibabel")
 
@@ -53,9 +56,11 @@ def test_a_folder_gives_the_bits_of_one_array(study, metric):
         (data.from_nifti(sorted(root.glob("*/*/dwi/*_tensor.nii.gz")), order="fsl", mask="nonzero"), None),
     ):
         ids = units or [path.name[:6] for path in sorted(root.glob("*/*/dwi/*_tensor.nii.gz"))]
-        release = dpm.private_mean(source, ball, dpm.GDP(1.0), units=ids, rng=7)
-        assert (release.n, release.unit) == (30, "unit")
-        np.testing.assert_array_equal(release.value, whole.value)
+        for workers in (1, 2):
+            with using(ThreadEngine(workers)):
+                release = dpm.private_mean(source, ball, dpm.GDP(1.0), units=ids, rng=7)
+            assert (release.n, release.unit) == (30, "unit")
+            np.testing.assert_array_equal(release.value, whole.value)
 
 
 def test_classes_come_from_the_table(study):
@@ -112,3 +117,47 @@ def test_fits_of_dipy_give_the_bits_of_one_array():
     fits[3].model_params[0, 0, 0] = 0.0
     with pytest.raises(dpm.InvalidDataError, match="fit 3"):
         dpm.private_mean(fits, ball, dpm.GDP(1.0), units=PEOPLE)
+
+
+# -------------------------------------------------------------------- the command line
+
+
+def command(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+ABOUT = ["--space", "spd", "--center", 0.0007, "--radius", 2.5, "--mu", 1]
+
+
+def test_the_command_line_takes_a_folder(study, tmp_path_factory):
+    root, records, owners = study
+    out = tmp_path_factory.mktemp("out")
+    (root / "dataset_description.json").write_text('{"Name": "study", "BIDSVersion": "1.9.0"}')
+    asked = [*ABOUT, "--order", "fsl", "--units", "participant_id"]
+    done = command("mean", root, *asked, "--seed", 7, "--out", out / "mean.json")
+    assert done.exit_code == 0, done.output
+    ball = dpm.Ball(SPD(3), 0.0007 * np.eye(3), 2.5)
+    whole = dpm.private_mean(records, ball, dpm.GDP(1.0), units=owners, rng=7)
+    np.testing.assert_array_equal(dpm.Release.load(out / "mean.json").value, whole.value)
+    done = command("means", root, *asked, "--labels", "site", "--classes", "a,b", "--out", out / "means.json")
+    assert done.exit_code == 0, done.output
+    checked = command("check", root, "--space", "spd", "--order", "fsl", "--units", "participant_id")
+    assert checked.exit_code == 0, checked.output
+    assert "40 files" in checked.output
+    assert "30 units" in checked.output
+
+
+def test_the_command_line_refuses_voxels_as_units_and_damage(study, tmp_path_factory):
+    root, _, _ = study
+    out = tmp_path_factory.mktemp("out") / "mean.json"
+    (root / "dataset_description.json").write_text('{"Name": "study", "BIDSVersion": "1.9.0"}')
+    refused = command("mean", root, *ABOUT, "--order", "fsl", "--units", "each-record", "--out", out)
+    assert refused.exit_code == 2
+    assert "participant_id" in refused.output
+    assert command("mean", root, *ABOUT, "--units", "participant_id", "--out", out).exit_code == 2  # no order
+    image = root / "sub-07" / "ses-1" / "dwi" / "sub-07_ses-1_tensor.nii.gz"
+    image.write_bytes(image.read_bytes()[:-6])
+    refused = command("mean", root, *ABOUT, "--order", "fsl", "--units", "participant_id", "--out", out)
+    assert refused.exit_code == 3
+    assert "sub-07_ses-1_tensor.nii.gz: it is damaged" in refused.output
+    assert not out.exists()

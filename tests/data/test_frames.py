@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import pickle
 
+import dask.dataframe
 import numpy as np
 import pandas
 import polars
@@ -243,7 +244,8 @@ def test_columns_that_are_no_numbers():
             gathered(empty, Euclidean(1))
     flags = pandas.DataFrame({"x": [1.0, 2.0], "flag": [True, False]})
     assert gathered(flags, Euclidean(1))[0].tolist() == [[1.0], [2.0]]
-    assert gathered(data.from_frame(flags, "*"), Euclidean(2))[0].tolist() == [[1.0, 1.0], [2.0, 0.0]]
+    for made in (flags, polars.from_pandas(flags), pyarrow.Table.from_pandas(flags), flags.convert_dtypes()):
+        assert gathered(data.from_frame(made, "*"), Euclidean(2))[0].tolist() == [[1.0, 1.0], [2.0, 0.0]]
 
 
 def test_one_text_in_a_column_costs_its_own_record_alone():
@@ -254,6 +256,23 @@ def test_one_text_in_a_column_costs_its_own_record_alone():
     for source in (frame, data.from_frame(frame, ["x", "y"])):
         np.testing.assert_array_equal(gathered(source, Euclidean(2), units="p")[0][:, 1], wanted)
     assert gathered(frame, Euclidean(1), units="p")[0].tolist() == [[0.0]] * 8  # not needed, and left out
+
+
+def test_what_is_not_asked_for_is_not_read(tmp_path):
+    """Columns of a file that nobody needs may be many: they stay there."""
+    path = tmp_path / "wide.parquet"
+    pandas_frame().assign(notes="a" * 1000).to_parquet(path)
+    asked = polars.scan_parquet(path)
+    [piece] = data.from_frame(asked, "x1..x9").bound(SPD(3), "name")
+    assert set(piece._frame.collect_schema()) == {*(f"x{i}" for i in range(1, 10)), "name"}
+    parts = dask.dataframe.read_parquet(path)
+    [piece] = data.from_frame(parts, "x1..x9").bound(SPD(3), "name", "group")
+    assert set(piece.delayed().compute(scheduler="synchronous")) == {*(f"x{i}" for i in range(1, 10)), "name", "group"}
+    for frame in (asked, parts):
+        records, ids, classes = gathered(data.from_frame(frame, "x1..x9"), units="name", labels="group")
+        assert records.tobytes() == TENSORS.tobytes()
+        assert ids.tolist() == NAMES.tolist()
+        assert classes.tolist() == CLASSES.tolist()
 
 
 def test_names_that_mean_two_columns():

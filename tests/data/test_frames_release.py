@@ -6,10 +6,11 @@ import dask.array
 import numpy as np
 import pandas
 import polars
+import pyarrow
 import pytest
 
 import dpmanifold as dpm
-from data.kinds import NAMES, PEOPLE, TABLES, TENSORS, pandas_frame
+from data.kinds import CLASSES, NAMES, PEOPLE, TABLES, TENSORS, pandas_frame
 from dpmanifold import data
 from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.errors import BudgetError, DPManifoldError, SourceChangedError
@@ -48,6 +49,26 @@ def test_each_record_and_ids_beside_the_records(metric):
     for source in (frame, polars.from_pandas(frame), array, data.from_blocks(lambda: iter([TENSORS[:1], TENSORS[1:]]))):
         assert same(mean(source, ball, dpm.EACH_RECORD), each)
         assert same(mean(source, ball, NAMES), named)
+
+
+@pytest.mark.parametrize(
+    "kind", ["pandas, categories", "polars, lazy", "Table, dictionaries", "zarr", "dask DataFrame"]
+)
+def test_classes_are_columns(kind):
+    ball, asked = ball_of("logeuclid"), {"classes": ["case", "control"], "rng": 7}
+    wanted = dpm.private_means(TENSORS, CLASSES, ball, PRIVACY, units=PEOPLE, **asked)
+    found = dpm.private_means(TABLES[kind](), "group", ball, PRIVACY, units="person", **asked)
+    assert all(same(found[name], wanted[name]) for name in asked["classes"])
+
+
+def test_categories_without_records_are_nobody():
+    ball = ball_of("logeuclid")
+    frame = pandas_frame().drop(columns="person")
+    people = [*sorted(set(NAMES)), "nobody", "NA"]
+    frame["name"] = pandas.Categorical(frame["name"], categories=people)
+    wanted = mean(TENSORS, ball, NAMES)
+    for made in (frame, pyarrow.Table.from_pandas(frame)):
+        assert same(mean(made, ball, "name"), wanted)
 
 
 def test_frames_of_numbers_release_what_they_did():

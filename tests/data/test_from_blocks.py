@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 
 import adbc_driver_sqlite.dbapi
 import numpy as np
 import pyarrow
+import pyarrow.dataset
 import pytest
 
 from data.kinds import CLASSES, NAMES, PEOPLE, TENSORS, N, arrow_table, batches, gathered
@@ -194,6 +196,16 @@ def test_a_database_gives_the_records_of_the_array(database):
     read(chosen, units="name")
 
 
+def test_a_dataset_of_pyarrow_is_a_function_that_makes_batches(tmp_path):
+    pyarrow.dataset.write_dataset(
+        arrow_table(), tmp_path, format="parquet", max_rows_per_file=500, max_rows_per_group=500
+    )
+    stored = pyarrow.dataset.dataset(tmp_path)
+    names = [*NINE.column_names, "person"]
+    source = data.from_blocks(lambda: stored.to_batches(columns=names))
+    assert gathered(source, units="person")[0].tobytes() == TENSORS.tobytes()
+
+
 def test_gaps_in_a_database(tmp_path):
     path = str(tmp_path / "gaps.sqlite")
     with adbc_driver_sqlite.dbapi.connect(path) as connection, connection.cursor() as cursor:
@@ -230,6 +242,18 @@ print(peak() - before)
 """
 
 
+def test_memory_is_that_of_a_few_blocks():
+    block = np.tile(np.eye(3), (20_000, 1, 1))
+    source = data.from_blocks(lambda: ((block + i, np.arange(len(block))) for i in range(40)))
+    [piece] = source.bound(SPD(3), "units")
+    tracemalloc.start()
+    assert sum(len(each.records) for each in piece.blocks()) == 800_000
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * block.nbytes < 800_000 * 72 / 9
+
+
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_blocks():
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 20  # MB

@@ -21,6 +21,7 @@ from dpmanifold.cli.notice import Teller, teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.records import How, in_words_of_options
+from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import Promise
@@ -28,11 +29,11 @@ from dpmanifold.progress import quietly
 from dpmanifold.result import Result
 from dpmanifold.sources import Source
 
-_VIEWS = ("npy", "picture")
+_VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.
 _INPUTS = {
     "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
-    "about": "--about", "mask": "--mask", "labels": "--labels",
+    "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links",
 }  # fmt: skip
 
 
@@ -66,6 +67,7 @@ def _shared(
     seed: options.Seed = None,
     npy: options.Npy = None,
     picture: options.Picture = None,
+    links: options.Links = None,
     html: options.Html = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -168,14 +170,15 @@ def private_command(
 
     Parameters
     ----------
-    views : which of "npy" and "picture" the result can be written as
+    views : which of "npy", "picture" and "links" the result can be written as
     leading : arguments of its own that come before the data
     refuse : raises where the options alone cannot be, before anything is read
     """
 
     def decorate(release: Callable[..., Result]) -> Callable[..., None]:
         def run(words: dict[str, Any], **mine: Any) -> None:
-            outputs = Outputs(words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
+            files = (words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
+            outputs = Outputs(*files, Views(words["coordinates"], words.get("links")))
             marked = words["seed"] is not None or mine.get("reveal", False)
             outputs.check(inputs_of(words | mine), mine.get("mechanism", "auto"), marked)
             refuse_mechanism(mine.get("mechanism", "auto"))
@@ -185,6 +188,7 @@ def private_command(
             with at_work(words):
                 asked = Asked(question_of(words, curator), words, curator)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
+                outputs.views.check(asked.question.ball.space, outputs.picture)
                 with in_words_of_options(), quietly(words["quiet"]):
                     result = release(asked, **mine)
                 outputs.write(result, words["as_json"])

@@ -32,13 +32,12 @@ Order = Annotated[
         "mrtrix (xx,yy,zz,xy,xz,yz), camino (as fsl, behind two others in images)."
     ),
 ]
-_SYSTEMS = {kind.__name__.lower(): ", ".join(kind.coordinates) for kind in SPACES.own() if kind.coordinates}
 Coordinates = Annotated[
     str | None,
     typer.Option(
-        help="Numbers that are other coordinates: "
-        + "; ".join(f"{names} ({name})" for name, names in _SYSTEMS.items())
-        + ". Degrees where a name does not say radians; columns named lon, lat and so on are known by that."
+        help="Of directions lonlat, decinc, colatlon, strikedip (degrees; columns of such names are known by them), "
+        "or lonlat-radians and so on; of hyperbolic space poincare, klein, halfspace, halfplane, polar. A mean is told "
+        "in them, too."
     ),
 ]
 Mask = Annotated[
@@ -174,6 +173,12 @@ Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hen
 Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON.", rich_help_panel=_OUT)]
 Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]
 Picture = Annotated[pathlib.Path | None, typer.Option(help="A picture: .png, .svg, .pdf.", rich_help_panel=_OUT)]
+Links = Annotated[
+    str | None,
+    typer.Option(
+        help="Which landmarks --picture joins: 1-2,2-3,3-1, or a file with a pair on each line.", rich_help_panel=_OUT
+    ),
+]
 Html = Annotated[pathlib.Path | None, typer.Option("--html", help="A report in one .html file.", rich_help_panel=_OUT)]
 Force = Annotated[
     bool, typer.Option("--force", help="Overwrite files that exist, but never what is read.", rich_help_panel=_OUT)

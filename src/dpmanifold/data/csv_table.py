@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import itertools
+import math
 import pathlib
 import weakref
 import zlib
@@ -26,6 +27,8 @@ from dpmanifold.data.tables import StreamedTable, TableRows
 _DELIMITERS = (",", ";", "\t")
 # Lines that the careful reader puts into a block.
 _BLOCK = 8192
+# Bytes of a file from which its length is guessed.
+_SAMPLE = 65_536
 
 
 class CsvTable(StreamedTable):
@@ -64,6 +67,17 @@ class CsvTable(StreamedTable):
             except (Doubt, OSError):
                 pass
         yield from self._careful_rows(numbers, text, done)
+
+    def about(self) -> int:
+        """Return roughly how many rows there are: as many as there would be if all lines were as long as the first."""
+        size = self.path.stat().st_size
+        with self.path.open("rb") as packed, self._bytes() as stream:
+            start = stream.read(_SAMPLE)
+            if self._open is gzip.open:
+                packed.seek(-4, 2)
+                unpacked = int.from_bytes(packed.read(4), "little")  # counted up to 2^32, and then from 0 again
+                size = unpacked + 2**32 * max(0, math.ceil((size - unpacked) / 2**32))
+        return int(max(0, start.count(b"\n") - 1) * max(1.0, size / max(1, len(start))))
 
     def place(self, row: int) -> str:
         """Say in which line a row ends."""

@@ -146,8 +146,12 @@ class DaskTable(TableSource):
             for name, ids, what in zip(names, (units, labels), ("units", "labels"), strict=True)
         ]
         columns = pandas_columns(self._frame)
-        places = places_of(self._wanted.reading(space, *names), columns, _FRAME)
-        return _pieces(_FRAME, _partitions(self._frame), sizes, places, given, columns)
+        places, frame = places_of(self._wanted.reading(space, *names), columns, _FRAME), self._frame
+        if len({column.name for column in columns}) == len(columns):
+            # What is not asked for is not read.
+            needed, places = places.narrowed()
+            frame, columns = frame[[frame.columns[place] for place in needed]], [columns[place] for place in needed]
+        return _pieces(_FRAME, _partitions(frame), sizes, places, given, columns)
 
 
 def _pieces(

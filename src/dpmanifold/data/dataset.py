@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import pathlib
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -44,6 +45,7 @@ class _Part:
     groups: tuple[int, ...] | None = None
     keys: tuple[str, ...] = ()
     is_long: bool = False
+    about: int | None = None
 
     @property
     def path(self) -> pathlib.Path:
@@ -357,7 +359,16 @@ def _opened(path: pathlib.Path, key: str | None) -> _Part:
     if isinstance(table, ParquetTable):
         columns = tuple(_parquet_column(table, name) for name in table.names)
         return _Part(stamp, columns, groups=tuple(table.group_rows), is_long=is_long(table))
-    return _Part(stamp, tuple(Column(name, "number") for name in table.names), is_long=is_long(table))
+    columns = tuple(Column(name, "number") for name in table.names)
+    return _Part(stamp, columns, is_long=is_long(table), about=_about(table))
+
+
+def _about(table: StreamedTable) -> int | None:
+    """Return roughly how many rows a table of text has, if its beginning can be read: what reads it all says if not."""
+    try:
+        return cast(CsvTable, table).about()
+    except (OSError, EOFError, zlib.error):
+        return None
 
 
 def _parquet_column(table: ParquetTable, name: str) -> Column:
@@ -385,17 +396,19 @@ def _pieces(part: _Part, binding: Binding, beside: Beside, done: int) -> Iterato
         for start in range(0, max(1, rows), max(1, step)):
             stop = min(start + step, rows)
             here = beside.cut(done + start, done + stop)
-            yield ArrayPiece(part.stamp, binding, name, stop - start, False, here.units, here.labels, start, keys[0])
+            yield ArrayPiece(
+                part.stamp, binding, name, stop - start, False, here.units, here.labels, start, key=keys[0]
+            )
         return
     if part.groups is None:
-        yield TablePiece(part.stamp, binding, name)
+        yield TablePiece(part.stamp, binding, name, about=part.about)
         return
     width = sum(_column(part, column).width for column in binding.names)
     first = 0
     for groups in groups_in_pieces(part.groups, max(1, _PIECE_NUMBERS // max(1, width))):
         rows = sum(part.groups[group] for group in groups)
         here = beside.cut(done + first, done + first + rows)
-        yield TablePiece(part.stamp, binding, name, rows, False, here.units, here.labels, first, groups)
+        yield TablePiece(part.stamp, binding, name, rows, False, here.units, here.labels, first, groups=groups)
         first += rows
 
 

@@ -23,7 +23,6 @@ Entries = Any
 # Whole numbers that have one spelling: 007 and +7 are text, or two ids would become one. 18 digits fit in 64 bits.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _LONGEST_WORD = max(map(len, MISSING_WORDS))
-_MISSING = pa.array(sorted(MISSING_WORDS))
 
 
 def text_entries(values: Any) -> Entries:
@@ -77,7 +76,7 @@ def first_missing(entries: Entries, labels: bool = False) -> int | None:
     shortest = pc.min(pc.binary_length(words)).as_py() if len(words) else 0
     if entries.null_count == 0 and shortest > (0 if labels else _LONGEST_WORD):
         return None
-    none = pc.equal(words, "") if labels else pc.is_in(pc.utf8_lower(words), value_set=_MISSING)
+    none = pc.equal(words, "") if labels else pc.is_in(pc.utf8_lower(words), value_set=pa.array(sorted(MISSING_WORDS)))
     found = pc.or_(missing, pc.fill_null(none.take(entries.indices), True)).index(True).as_py()
     return None if found < 0 else int(found)
 

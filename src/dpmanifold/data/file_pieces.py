@@ -67,6 +67,7 @@ class FilePiece(Piece):
     look : whether to ask of its first block if it is written in another way than was said
     units, labels : of its records, where they stand in an array of their own
     first : the row of the file that is the first of the piece
+    about : roughly how many records it has, where `rows` does not say it
     """
 
     stamp: Stamp
@@ -77,6 +78,7 @@ class FilePiece(Piece):
     units: Array | None = None
     labels: Array | None = None
     first: int = 0
+    about: int | None = None
 
     @property
     def path(self) -> pathlib.Path:

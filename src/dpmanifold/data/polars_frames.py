@@ -112,8 +112,10 @@ class LazyTable(TableSource):
             # Whatever a query raises; its message may quote data.
             raise InvalidDataError(f"{_LAZY} cannot be computed. Try frame.collect_schema().") from None
         columns = polars_columns(schema)
-        places = places_of(self._wanted.reading(space, unit, label), columns, _LAZY)
-        return [LazyPiece(self._frame, places, Beside(ids, classes))]
+        needed, places = places_of(self._wanted.reading(space, unit, label), columns, _LAZY).narrowed()
+        # What is not asked for is not computed.
+        frame = self._frame.select([columns[place].name for place in needed])
+        return [LazyPiece(frame, places, Beside(ids, classes))]
 
 
 class LazyPiece(SteadyPiece):
@@ -128,7 +130,7 @@ class LazyPiece(SteadyPiece):
         return self.cut(self._parts())
 
     def _parts(self) -> Iterator[Rows]:
-        """Yield the batches in their order; polars of before 1.34 computes all of it at once."""
+        """Yield the batches in their order; a polars that cannot do that computes all of it at once."""
         try:
             if not hasattr(self._frame, "collect_batches"):
                 yield PolarsRows(self._frame.collect())

@@ -101,6 +101,22 @@ class Places:
     units: int | None = None
     labels: int | None = None
 
+    def narrowed(self) -> tuple[list[int], Places]:
+        """Return the places of the columns that are needed, and where they are in a table of these alone.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> needed, narrow = Places(Reading(Euclidean(2)), (4, 2), units=0).narrowed()
+        >>> needed, narrow.numbers, narrow.units
+        ([0, 2, 4], (2, 1), 0)
+        """
+        apart = [place for place in (self.units, self.labels) if place is not None]
+        needed = sorted({*self.numbers, *apart})
+        where = {place: i for i, place in enumerate(needed)}
+        units, labels = (None if place is None else where[place] for place in (self.units, self.labels))
+        return needed, Places(self.reading, tuple(where[place] for place in self.numbers), units, labels)
+
     def block(self, rows: Rows, look: bool = False, units: Array | None = None, labels: Array | None = None) -> Block:
         """Return rows as a block; `units` and `labels` are those that stand beside them."""
         return Block(

@@ -254,7 +254,7 @@ class DaskEngine(Engine):
         if self._client.status != "running":
             raise ClusterError(f"the client of the Dask cluster is {self._client.status}: the work cannot be finished.")
         try:
-            found = _workers_of(self._client)
+            found = self._client.scheduler_info(n_workers=-1)["workers"].values()
         except (OSError, ValueError) as error:
             raise ClusterError(f"the Dask scheduler does not answer any more ({type(error).__name__}).") from None
         slots = sum(int(worker["nthreads"]) for worker in found)
@@ -329,15 +329,6 @@ def _result(item: Any, outcome: Outcome) -> Any:
     if outcome.seen is not None and not isinstance(item, Held):
         item.seen = outcome.seen
     return outcome.result()
-
-
-def _workers_of(client: Any) -> list[dict[str, Any]]:
-    """Return what the scheduler says about each worker."""
-    try:
-        found = client.scheduler_info(n_workers=-1)
-    except TypeError:  # older versions name all of them without being asked
-        found = client.scheduler_info()
-    return list(found["workers"].values())
 
 
 def _understood(error: BaseException) -> BaseException:

@@ -91,7 +91,7 @@ def made_of(
 
 def _there_is_room(pieces: Sequence[Piece], ball: Ball, engine: Engine) -> bool:
     """Return whether the engine has room for all points: not where nobody knows how many they are."""
-    rows = [piece.rows for piece in pieces]
+    rows = [piece.about if piece.rows is None else piece.rows for piece in pieces]
     known = [number for number in rows if number is not None]
     return len(known) == len(rows) and sum(known) * (bytes_of_a_point(ball) + _BESIDE) <= engine.room
 

@@ -207,16 +207,15 @@ def move_clipped(records: Records, ball: Ball, stored: Array, first: ExactSum | 
 
     Returns how many were clipped, and how many replaced. With `first`, their logarithms at the origin are added to it.
     """
-    sums = first_sum(ball) if first is None else first
     clipped = replaced = 0
-    found = None if sums is None else ball.space.moved_records(records.raw, ball.center, ball.radius, stored, sums)
+    found = ball.space.moved_records(records.raw, ball.center, ball.radius, stored, first)
     if found is None:
         for rows, block, bad in records.blocks():
             clipped += _move_valid(block, ball, stored, np.arange(len(records))[rows], first)
             replaced += bad
         return clipped, replaced
-    assert sums is not None  # as the pass was made with it
-    sums.records -= int(np.count_nonzero(found.outside | found.odd))
+    if first is not None:
+        first.records -= int(np.count_nonzero(found.outside | found.odd))  # the pass above counted them
     for places in pieces_of(np.flatnonzero(found.odd), ball):
         block, bad = records.rows(places)
         clipped += _move_valid(block, ball, stored, places, first)
@@ -229,15 +228,14 @@ def move_clipped(records: Records, ball: Ball, stored: Array, first: ExactSum | 
 
 def _move_valid(block: Array, ball: Ball, stored: Array, places: Array, first: ExactSum | None) -> int:
     """Write valid records, by the space's own pass as far as it takes them; returns how many were clipped."""
-    sums = first_sum(ball) if first is None else first
     part = room_for(ball, len(block))
-    found = None if sums is None else ball.space.moved_records(block, ball.center, ball.radius, part, sums)
+    found = ball.space.moved_records(block, ball.center, ball.radius, part, first)
     if found is None:
         return _move_by_itself(block, ball, stored, places, first)
-    assert sums is not None  # as above
     stored[places] = part
     left = np.flatnonzero(found.outside | found.odd)
-    sums.records -= len(left)
+    if first is not None:
+        first.records -= len(left)
     return _move_by_itself(block[left], ball, stored, places[left], first) if left.size else 0
 
 

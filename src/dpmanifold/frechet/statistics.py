@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,8 +12,11 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int, shown
 from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
+from dpmanifold.engines import current_engine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet.pieces import made_of
 from dpmanifold.frechet.points import UnitPoints
+from dpmanifold.frechet.reading import Reading
 from dpmanifold.frechet.records import Records
 from dpmanifold.frechet.solver import Solved, blocks, solve_groups
 from dpmanifold.frechet.streams import made_from
@@ -21,6 +25,7 @@ from dpmanifold.linalg import ExactSum, to_vecd
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import Manifold
+from dpmanifold.sources import as_source
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +69,7 @@ def mean(
 
     Parameters
     ----------
-    X : points, shape (n, *space.shape)
+    X : points, shape (n, *space.shape); with a ball and without weights also a source of them, such as a `data.Dataset`
     where : a Ball, or a space
     weights : n numbers of at least 0, not all 0; equal by default, and sensitivities hold for equal ones only. With
         units, they weigh records within a unit, and a unit counts with the sum of its weights
@@ -139,7 +144,8 @@ def unit_points(X: object, ball: Ball, *, units: object) -> UnitPoints:
     """Return one point per unit in the ball's frame: records clipped, moved there and averaged. Not private.
 
     The mean of these points about the frame's origin is the mean of the data; private statistics start from them.
-    `units` are one id per record, or None where each record is a unit.
+    `units` are one id per record (or the name of a column, where X is a source that has columns), or None where each
+    record is a unit.
 
     Examples
     --------
@@ -148,11 +154,30 @@ def unit_points(X: object, ball: Ball, *, units: object) -> UnitPoints:
     array([[1.],
            [5.]])
     """
+    source = as_source(X)
+    if source is not None:
+        reading = Reading(ball, functools.partial(_block_of, ball.space))
+        pieces = source.bound(ball.space, units, None)
+        return made_of(pieces, reading, units is not None, current_engine(), _refuse_none).groups[0]
     records = _checked(X, ball.space)
     return made_from(records, ball, None if units is None else unit_ids(units, len(records))).points
 
 
+def _block_of(space: Manifold, block: Array, first: int) -> Records:
+    return Records.of(block, space, first)
+
+
+def _refuse_none(counts: Array) -> None:
+    if counts.sum() == 0:
+        raise InvalidDataError("X is empty. A mean needs at least one record.")
+
+
 def _checked(X: object, space: Manifold) -> Records:
+    if as_source(X) is not None:
+        raise InvalidArgumentError(
+            "X must be an array here, got a source of records. A mean of a source takes a Ball and no weights: "
+            "frechet.mean(X, ball)."
+        )
     records = Records.of(X, space)
     if len(records) == 0:
         raise InvalidDataError("X is empty. A mean needs at least one record.")

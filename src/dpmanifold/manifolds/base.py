@@ -303,7 +303,7 @@ class Manifold(PointSet):
         return sums
 
     def moved_records(
-        self, records: Array, center: Array, radius: float, out: Array, sums: ExactSum
+        self, records: Array, center: Array, radius: float, out: Array, sums: ExactSum | None = None
     ) -> RawPoints | None:
         """Check raw records and move those inside a ball by the isometry that takes its centre to the origin.
 
@@ -315,7 +315,8 @@ class Manifold(PointSet):
         records : (n, *shape), as a user gave them
         center, radius : of the ball
         out : (n, ...), where to write them, packed as by :meth:`pack`; rows of records that were not moved mean nothing
-        sums : where to add the logarithms, at the origin, of those that were moved; as :meth:`log_words` adds them
+        sums : where to add the logarithms, at the origin, of those that were moved; as :meth:`log_words` adds them.
+            Nowhere, if left out
         """
         return None
 

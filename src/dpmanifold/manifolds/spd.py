@@ -269,7 +269,7 @@ class SPD(Manifold):
         return sums.total() if self.is_flat else vecd_of_triangles(sums.total())
 
     def moved_records(
-        self, records: Array, center: Array, radius: float, out: Array, sums: ExactSum
+        self, records: Array, center: Array, radius: float, out: Array, sums: ExactSum | None = None
     ) -> RawPoints | None:
         """Whiten raw matrices, affine-invariant: the records are read where they are."""
         if self.is_flat or not self._is_plain(records):

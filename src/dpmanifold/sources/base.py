@@ -36,11 +36,13 @@ class Piece(ABC):
     ----------
     name : where it is, for messages to the curator: a file, row groups of it
     rows : how many records it has, where that is known before it is read
+    about : roughly how many it has, where `rows` does not say it: for choosing what to hold in memory
     first : the index of its first record in what `name` names, for messages
     """
 
     name: str
     rows: int | None = None
+    about: int | None = None
     first: int = 0
 
     @abstractmethod

@@ -8,6 +8,7 @@ from dpmanifold import frechet
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import get
 from dpmanifold.release import Release
+from dpmanifold.sources import as_source
 from dpmanifold.statistic import Kind
 from dpmanifold.stats.draws import hidden_mean
 from dpmanifold.stats.inputs import checked_units, is_each_record, number_of_records
@@ -63,6 +64,8 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
         )
     if release.estimand is None:
         raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
+    if as_source(X) is not None:
+        raise InvalidArgumentError("X must be an array or a list here, got a source of records. Read them into one.")
     ball, space = release.ball, release.ball.space
     checked_units(units, number_of_records(X))
     owners = None if is_each_record(units) else units
