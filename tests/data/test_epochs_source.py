@@ -1,7 +1,10 @@
 """Many files of epochs are one source: the same matrices as one by one, whoever reads which piece."""
 
+import logging
 import os
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import mne
 import numpy as np
@@ -65,6 +68,27 @@ def test_pieces_hold_what_each_file_holds(files, monkeypatch, capsys, length, va
     assert units.tolist() == np.repeat(list(RECORDINGS), LENGTHS).tolist()
     assert labels.tolist() == [["rest", "task"][i % 2] for n in LENGTHS for i in range(n)]
     assert capsys.readouterr() == ("", "")
+
+
+def test_nothing_is_logged_by_several_threads_and_the_level_is_kept(files, monkeypatch):
+    """MNE's own verbose= is one level for all threads; what it would say is how many epochs there are."""
+    monkeypatch.setattr(implementation, "_EPOCHS_OF_PIECE", 2)
+    said = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    mne.utils.logger.addHandler(handler)
+    monkeypatch.setattr(mne.utils.logger, "level", logging.INFO)
+    interval = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(1e-5)
+        pieces = data.from_epochs_files(files, band=(8, 30)).bound(SPACE, "subject")
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda piece: gathered([piece]), 2 * pieces))
+    finally:
+        sys.setswitchinterval(interval)
+        mne.utils.logger.removeHandler(handler)
+    assert said == []
+    assert mne.utils.logger.level == logging.INFO
 
 
 def test_pieces_can_be_pickled_and_tell_nothing_of_what_they_hold(files):

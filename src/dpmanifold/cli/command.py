@@ -21,17 +21,18 @@ from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.records import How, in_words_of_options
+from dpmanifold.cli.views import Views
 from dpmanifold.privacy import Promise
 from dpmanifold.progress import quietly
 from dpmanifold.result import Result
 from dpmanifold.sources import Source
 from dpmanifold.stats.curator import Curator
 
-_VIEWS = ("npy", "picture")
+_VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.
 _INPUTS = {
     "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
-    "about": "--about", "mask": "--mask", "labels": "--labels",
+    "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links",
 }  # fmt: skip
 
 
@@ -65,6 +66,7 @@ def _shared(
     seed: options.Seed = None,
     npy: options.Npy = None,
     picture: options.Picture = None,
+    links: options.Links = None,
     html: options.Html = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -166,14 +168,15 @@ def private_command(
 
     Parameters
     ----------
-    views : which of "npy" and "picture" the result can be written as
+    views : which of "npy", "picture" and "links" the result can be written as
     leading : arguments of its own that come before the data
     refuse : raises where the options alone cannot be, before anything is read
     """
 
     def decorate(release: Callable[..., Result]) -> Callable[..., None]:
         def run(words: dict[str, Any], **mine: Any) -> None:
-            outputs = Outputs(words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
+            files = (words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
+            outputs = Outputs(*files, Views(words["coordinates"], words.get("links")))
             marked = words["seed"] is not None or mine.get("reveal", False)
             outputs.check(inputs_of(words | mine), mine.get("mechanism", "auto"), marked)
             if refuse is not None:
@@ -182,6 +185,7 @@ def private_command(
             with at_work(words):
                 asked = Asked(question_of(words), words, curator)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
+                outputs.views.check(asked.question.ball.space, outputs.picture)
                 with in_words_of_options(), quietly(words["quiet"]):
                     result = release(asked, **mine)
                 outputs.write(result, words["as_json"])

@@ -35,8 +35,9 @@ Order = Annotated[
 Coordinates = Annotated[
     str | None,
     typer.Option(
-        help="lonlat or decinc (degrees, for a sphere; columns of these names are known by them) or poincare (points "
-        "of the unit ball, for hyperbolic space)."
+        help="Of directions lonlat, decinc, colatlon, strikedip (degrees; columns of such names are known by them), "
+        "or lonlat-radians and so on; of hyperbolic space poincare, klein, halfspace, halfplane, polar. A mean is told "
+        "in them, too."
     ),
 ]
 Mask = Annotated[str | None, typer.Option(help="An image that is above 0 in the voxels to take, with .nii or .nii.gz.")]
@@ -166,6 +167,12 @@ Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hen
 Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON.", rich_help_panel=_OUT)]
 Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]
 Picture = Annotated[pathlib.Path | None, typer.Option(help="A picture: .png, .svg, .pdf.", rich_help_panel=_OUT)]
+Links = Annotated[
+    str | None,
+    typer.Option(
+        help="Which landmarks --picture joins: 1-2,2-3,3-1, or a file with a pair on each line.", rich_help_panel=_OUT
+    ),
+]
 Html = Annotated[pathlib.Path | None, typer.Option("--html", help="A report in one .html file.", rich_help_panel=_OUT)]
 Force = Annotated[
     bool, typer.Option("--force", help="Overwrite files that exist, but never what is read.", rich_help_panel=_OUT)

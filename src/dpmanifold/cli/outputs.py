@@ -20,6 +20,7 @@ from dpmanifold._extras import optional_module
 from dpmanifold.cli.failures import FAULT, fail, kept, wants_traceback
 from dpmanifold.cli.records import is_pattern
 from dpmanifold.cli.speech import say, say_json
+from dpmanifold.cli.views import PLAIN, Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import same_file, whole_file
 from dpmanifold.mechanisms import MECHANISMS
@@ -44,6 +45,7 @@ class Outputs:
     picture: pathlib.Path | None = None
     html: pathlib.Path | None = None
     force: bool = False
+    views: Views = PLAIN
 
     def check(self, inputs: Inputs, mechanism: str = "auto", marked: bool = False) -> Outputs:
         """Refuse paths that cannot be written, hold something or are read, and pictures that cannot be drawn.
@@ -84,7 +86,7 @@ class Outputs:
             if as_json:
                 say_json(record)
             else:
-                show_result(result, *written)
+                show_result(result, *written, views=self.views)
             if failed:
                 fail(
                     f"{where}, and the promise is spent; but {' and '.join(failed)} could not be made. Try again, "
@@ -98,14 +100,18 @@ class Outputs:
         if self.npy is not None and value is not None:
             yield "--npy", self.npy, lambda path=self.npy: save_array(value, path)  # type: ignore[misc]
         if self.picture is not None:
-            yield "--picture", self.picture, lambda path=self.picture: save_picture(result, path)  # type: ignore[misc]
+            yield "--picture", self.picture, lambda path=self.picture: save_picture(result, path, self.views)  # type: ignore[misc]
         if self.html is not None:
             yield "--html", self.html, lambda path=self.html: save_report(result, path)  # type: ignore[misc]
 
 
-def show_result(result: Result, *written: pathlib.Path | None) -> None:
+def show_result(result: Result, *written: pathlib.Path | None, views: Views = PLAIN) -> None:
     """Print a result and where it was written."""
-    say("\n".join([repr(result), *(f"  written      {path}" for path in written if path is not None)]))
+    say(
+        "\n".join(
+            [repr(result), *views.told(result), *(f"  written      {path}" for path in written if path is not None)]
+        )
+    )
 
 
 def check_targets(targets: Mapping[str, pathlib.Path], force: bool, inputs: Inputs) -> None:
@@ -202,11 +208,11 @@ def save_array(value: object, path: pathlib.Path) -> None:
         np.save(file, np.asarray(value), allow_pickle=False)
 
 
-def save_picture(result: Any, path: pathlib.Path) -> None:
+def save_picture(result: Any, path: pathlib.Path, views: Views = PLAIN) -> None:
     """Draw a result into a file."""
     from dpmanifold import plots
 
-    save_figure(plots.show(result), path)
+    save_figure(plots.show(result, **views.of_picture), path)
 
 
 def save_figure(figure: Any, path: pathlib.Path) -> None:

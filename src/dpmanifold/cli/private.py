@@ -49,7 +49,7 @@ def _refuse_reveal(words: dict[str, Any]) -> None:
         raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
 
 
-@private_command("npy", "picture", refuse=_refuse_reveal)
+@private_command("npy", "picture", "links", refuse=_refuse_reveal)
 def mean(
     asked: Asked,
     estimand: options.Estimand = None,
@@ -197,7 +197,7 @@ def variance(
     return private_variance(*asked.about, about=None if about is None else Release.load(about), **asked.terms)
 
 
-@private_command("npy", "picture")
+@private_command("npy", "picture", "links")
 def region(asked: Asked, level: options.Level = 0.95, refine: options.Refine = False) -> Region:
     """Release a mean with a confidence region for the population's."""
     return private_region(*asked.about, level=level, refine=refine, **asked.terms)

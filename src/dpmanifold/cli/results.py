@@ -20,6 +20,7 @@ from dpmanifold.cli.outputs import (
     show_result,
 )
 from dpmanifold.cli.speech import complain, say, say_json
+from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.records import read_record
 from dpmanifold.result import Result, load
@@ -45,7 +46,9 @@ def show(
     path: _File,
     html: options.Html = None,
     picture: options.Picture = None,
+    links: options.Links = None,
     npy: options.Npy = None,
+    coordinates: options.Coordinates = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -57,6 +60,7 @@ def show(
     value = _value(result) if npy is not None else None
     if picture is not None or html is not None:
         require_plots()
+    views = Views(coordinates, links).for_result(result, picture)
     found = verify(result)
     if not found.ok:
         for option in targets.keys() - {"--html"}:
@@ -64,7 +68,7 @@ def show(
         _show_marked(path, result, found, html, as_json)
         raise typer.Exit(PROMISE_IMPOSSIBLE)
     if picture is not None:
-        save_picture(result, picture)
+        save_picture(result, picture, views)
     if html is not None:
         save_report(result, html)
     if npy is not None:
@@ -72,7 +76,7 @@ def show(
     if as_json:
         say_json(result.to_dict())
         return
-    show_result(result, html, picture, npy)
+    show_result(result, html, picture, npy, views=views)
 
 
 def _show_marked(

@@ -6,8 +6,10 @@ of an epoch depends on that epoch and on public numbers alone (:mod:`dpmanifold.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pathlib
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -29,6 +31,31 @@ _FIFF_VOLT = 107  # FIFF_UNIT_V
 _FIFF_AVERAGE_REFERENCE = 10  # FIFFV_PROJ_ITEM_EEG_AVREF
 _BLOCK_VALUES = 2**20  # samples of epochs held at once, 8 MB
 _ORDER = 4  # of the Butterworth band-pass
+
+
+_QUIETLY = threading.Lock()
+_quiet = {"inside": 0, "level": 0}
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Let MNE-Python log nothing but errors inside the block: what it says is about the data.
+
+    Its own `verbose=` sets one level for the whole process and sets it back, each call by itself: of calls in several
+    threads the first to end lets the others speak. Here the last one does.
+    """
+    mne = optional_module("mne", "eeg", "EEG")
+    with _QUIETLY:
+        if _quiet["inside"] == 0:
+            _quiet["level"] = mne.set_log_level("ERROR", return_old_level=True)
+        _quiet["inside"] += 1
+    try:
+        yield
+    finally:
+        with _QUIETLY:
+            _quiet["inside"] -= 1
+            if _quiet["inside"] == 0:
+                mne.set_log_level(_quiet["level"])
 
 
 @dataclass(frozen=True)
@@ -71,7 +98,8 @@ class Recipe:
     def channels(self, epochs: Any) -> list[str]:
         """Return the names of the channels that are taken, in their order, or say why they cannot be."""
         if isinstance(self.picks, str):
-            found = optional_module("mne", "eeg", "EEG").pick_types(epochs.info, meg=False, **{self.picks: True})
+            with silence():
+                found = optional_module("mne", "eeg", "EEG").pick_types(epochs.info, meg=False, **{self.picks: True})
             names = [epochs.ch_names[index] for index in found]
             if len(names) <= self.average_reference:
                 raise InvalidDataError(
@@ -110,7 +138,8 @@ class Recipe:
         step = max(1, _BLOCK_VALUES // max(1, len(names) * len(epochs.times)))
         for first in range(start, last, step):
             part = slice(first, min(first + step, last))
-            signals = epochs.get_data(picks=picks, item=part, copy=True, verbose="error")
+            with silence():
+                signals = epochs.get_data(picks=picks, item=part, copy=True)
             yield part, self.covariances(signals, float(epochs.info["sfreq"]))
 
     def covariances(self, signals: FloatArray, rate: float) -> FloatArray:
@@ -184,8 +213,9 @@ def from_epochs(
         )
     if not epochs.preload:
         # Which epochs there are is known once those to be rejected are dropped: from a copy, on the same recording.
-        epochs = epochs.copy()
-        epochs.drop_bad(verbose="error")
+        with silence():
+            epochs = epochs.copy()
+            epochs.drop_bad()
     names = recipe.channels(epochs)
     return _filled(len(epochs), recipe.size(names), recipe.blocks(epochs, names))
 
@@ -210,7 +240,8 @@ class EpochsFile(DataFile):
             raise unknown_format(path, in_words(self.suffixes))
         mne = optional_module("mne", "eeg", f"Reading {path.name!r}")
         try:
-            self.epochs = mne.read_epochs(path, preload=False, verbose="error")
+            with silence():
+                self.epochs = mne.read_epochs(path, preload=False)
         except Exception:  # whatever a damaged file makes MNE stumble over
             raise bad_file(path, "it is damaged, incomplete or holds no epochs. Copy or write it again.") from None
         metadata = self.epochs.metadata
@@ -293,10 +324,10 @@ def _refuse_band(band: tuple[float, float], rate: float, samples: int) -> None:
 def _filtered(signals: FloatArray, rate: float, band: tuple[float, float]) -> FloatArray:
     """Return epochs band-passed, each channel of each epoch by itself."""
     mne = optional_module("mne", "eeg", "band=")
-    with np.errstate(all="ignore"):
+    with silence(), np.errstate(all="ignore"):
         return np.asarray(
             mne.filter.filter_data(
-                np.ascontiguousarray(signals), rate, *band, method="iir", verbose="error",
+                np.ascontiguousarray(signals), rate, *band, method="iir",
                 iir_params={"order": _ORDER, "ftype": "butter", "output": "sos"},
             )
         )  # fmt: skip
