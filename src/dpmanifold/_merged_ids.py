@@ -235,7 +235,7 @@ class _Texts:
         return list(self._number)
 
     def numbers(self, ids: list[str] | IntArray) -> IntArray:
-        """Return the number of each, after a look at those that are new; an array holds the numbers that words spell."""
+        """Return the number of each, after a look at those that are new; an array is of numbers that words spell."""
         if isinstance(ids, np.ndarray):
             found, known = self._whole.numbers(ids), len(self._of_whole)
             if len(self._whole) > known:
