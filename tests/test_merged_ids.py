@@ -16,7 +16,7 @@ def test_threads_that_look_up_ids_together_find_the_right_people(monkeypatch):
     pieces = [np.arange(0, 40, 2), np.arange(1, 41, 2), np.arange(30, 80)]
     blocks = [pa.array(list(map(str, piece.tolist()))).dictionary_encode() for piece in pieces]
     ids = MergedIds()
-    for block in blocks:
+    for block in [pa.array(["1000"]).dictionary_encode(), *blocks]:
         other = MergedIds()
         other.add(block)
         ids.merge(other)
