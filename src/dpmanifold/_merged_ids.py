@@ -8,6 +8,7 @@ ids alone.
 from __future__ import annotations
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import count
@@ -222,6 +223,8 @@ class _Texts:
         self._keys: dict[str, int] = {}  # what two spellings of one id have in common
         # Whole numbers are looked up in a table, which is many times faster: their numbers there, and here.
         self._whole, self._of_whole = _Numbers(), np.empty(0, dtype=np.int64)
+        # Looking up ids that are known fills that table, and threads look them up in one store.
+        self._filling = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _texts_again, (list(self._number),)  # a counter's next is no function that everybody can send
@@ -235,13 +238,14 @@ class _Texts:
         return list(self._number)
 
     def numbers(self, ids: list[str] | IntArray) -> IntArray:
-        """Return the number of each, after a look at those that are new; an array holds the numbers that words spell."""
+        """Return the number of each, after a look at new ones; an array holds the numbers that words spell."""
         if isinstance(ids, np.ndarray):
-            found, known = self._whole.numbers(ids), len(self._of_whole)
-            if len(self._whole) > known:
-                fresh = self.numbers(list(map(str, self._whole.distinct[known:].tolist())))
-                self._of_whole = np.concatenate([self._of_whole, fresh])
-            return np.asarray(self._of_whole[found])
+            with self._filling:
+                found, known = self._whole.numbers(ids), len(self._of_whole)
+                if len(self._whole) > known:
+                    fresh = self.numbers(list(map(str, self._whole.distinct[known:].tolist())))
+                    self._of_whole = np.concatenate([self._of_whole, fresh])
+                return np.asarray(self._of_whole[found])
         before = len(self._number)
         found = np.fromiter(map(self._number.__getitem__, ids), dtype=np.int64, count=len(ids))
         if len(self._number) > before:
