@@ -8,6 +8,7 @@ ids alone.
 from __future__ import annotations
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import count
@@ -37,6 +38,9 @@ from dpmanifold.errors import InvalidArgumentError, SourceChangedError
 _SMALL_RANGE, _ROOMY = 4_194_304, 16
 
 T = TypeVar("T")
+
+# Threads that look up ids that are all known may still fill the table that they are looked up in.
+_FILLING = threading.RLock()
 
 IntArray = npt.NDArray[np.int64]
 
@@ -237,11 +241,12 @@ class _Texts:
     def numbers(self, ids: list[str] | IntArray) -> IntArray:
         """Return the number of each, after a look at those that are new; an array holds the numbers that words spell."""
         if isinstance(ids, np.ndarray):
-            found, known = self._whole.numbers(ids), len(self._of_whole)
-            if len(self._whole) > known:
-                fresh = self.numbers(list(map(str, self._whole.distinct[known:].tolist())))
-                self._of_whole = np.concatenate([self._of_whole, fresh])
-            return np.asarray(self._of_whole[found])
+            with _FILLING:
+                found, known = self._whole.numbers(ids), len(self._of_whole)
+                if len(self._whole) > known:
+                    fresh = self.numbers(list(map(str, self._whole.distinct[known:].tolist())))
+                    self._of_whole = np.concatenate([self._of_whole, fresh])
+                return np.asarray(self._of_whole[found])
         before = len(self._number)
         found = np.fromiter(map(self._number.__getitem__, ids), dtype=np.int64, count=len(ids))
         if len(self._number) > before:
