@@ -95,6 +95,6 @@ def test_threads_that_look_ids_up_do_not_disturb_each_other():
             merged.merge(pickle.loads(pickle.dumps(one)))
         asked = [np.random.default_rng(seed).permutation(names)[:4000] for seed in range(40)]
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda part: merged.find(pa.array(part.astype(str))), asked))
+            found = list(pool.map(merged.find, [pa.array(part.astype(str)) for part in asked]))
         for part, number in zip(asked, found, strict=True):
             np.testing.assert_array_equal(number, part)

@@ -75,8 +75,11 @@ def engine(case: Case) -> Iterator[tuple[float, Any]]:
     import distributed
 
     began = time.perf_counter()
+    settings = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    if "limit" in case:
+        settings["memory_limit"] = case["limit"]
     with (
-        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as on,
+        distributed.LocalCluster(n_workers=workers, **settings) as on,
         distributed.Client(on) as client,
     ):
         yield time.perf_counter() - began, client

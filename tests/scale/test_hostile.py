@@ -299,7 +299,7 @@ def test_the_command_refuses_them(tmp_path, monkeypatch, damage):
     for path in (tmp_path / "data").iterdir():
         if path not in paths:
             path.unlink()
-    result = CliRunner().invoke(app, [*words, *columns, *key, "-o", "release.json"], env={"COLUMNS": "200"})
+    result = CliRunner().invoke(app, [*words, *columns, *key, "--out", "release.json"], env={"COLUMNS": "200"})
     assert result.exit_code not in (0, None)
     assert result.stdout == ""
     assert not (tmp_path / "release.json").exists()
