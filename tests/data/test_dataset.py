@@ -12,8 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-import dpmanifold.data.dataset as dataset_module
 import dpmanifold.data.parquet_table as parquet_table
+import dpmanifold.data.parts as parts
 from dpmanifold import SPD, Euclidean, InvalidArgumentError, InvalidDataError, KendallShapes, Sphere, data
 from dpmanifold._merged_ids import MergedIds
 from dpmanifold.data import Dataset
@@ -140,7 +140,7 @@ def test_every_format_gives_the_same_bits(tmp_path, kind):
 def test_pieces_and_blocks_are_small(tmp_path, monkeypatch, kind):
     """Row groups together, and rows of arrays, until a piece is large enough; ids given in an array are cut alike."""
     write(tmp_path, kind)
-    monkeypatch.setattr(dataset_module, "_PIECE_NUMBERS", 15 * 9)
+    monkeypatch.setattr(parts, "_PIECE_NUMBERS", 15 * 9)
     monkeypatch.setattr(parquet_table, "_BATCH", 4)
     pieces = opened(tmp_path, kind).bound(SPD(3), WHO, NUMBER)
     assert len(pieces) > 2 * PARTS
