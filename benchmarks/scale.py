@@ -90,7 +90,7 @@ def best_of(rounds: int, sizes: dict[float, list[str]], call: tuple, engine: str
     found: dict[float, tuple] = {}
     for _ in range(rounds):
         for share, paths in sizes.items():
-            case = {"what": "time", "engine": engine, "workers": 2, "paths": paths, "calls": [call]}
+            case = {"what": "time", "engine": engine, "workers": 2, "paths": paths, "calls": [call], "limit": "1GB"}
             result = in_fresh_process(case, threads=2 if engine == "threads" else 1)
             memory = [result["memory"], *result.get("workers", [])]
             seconds = result["seconds"][name(*call)]

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import datetime
 import decimal
 import enum
-import threading
 import unicodedata
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold import _merged_ids, data, frechet
+from dpmanifold import data, frechet
 from dpmanifold._ids import key_of, unit_ids
-from dpmanifold._merged_ids import MergedIds
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Euclidean
@@ -476,26 +471,3 @@ def test_a_million_ids_take_seconds():
         began = time.process_time()
         assert len(unit_ids(units, len(numbers)).names) == len(np.unique(numbers))
         assert time.process_time() - began < 10  # about one; ten times that on a busy machine is still no trap
-
-
-@pytest.mark.parametrize("guarded", [True, False])
-def test_threads_that_look_up_one_store_find_the_same_people(guarded):
-    """Two threads meet while each fills the table of whole numbers: without the lock, people are taken for others."""
-    store, meeting = MergedIds(), threading.Barrier(2)
-    store.add(["100"])  # a list: the table is filled by those who look ids up
-
-    class Slow(_merged_ids._Numbers):
-        @property
-        def distinct(self):
-            with contextlib.suppress(threading.BrokenBarrierError):
-                meeting.wait(0.2)
-            return super().distinct
-
-    names = [str(number) for number in range(100, 140)]
-    everybody = store.add(names)
-    store._store._whole = Slow()
-    if not guarded:
-        store._store._filling = contextlib.nullcontext()
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(store.find, [pa.array(names[:30]), pa.array(names[10:35])]))
-    assert np.array_equal(store.find(pa.array(names)), everybody) is guarded

@@ -45,18 +45,46 @@ def names_of(ids, how):
             "sparse numbers": (ids + 1) * 10**14}[how]  # fmt: skip
 
 
-@pytest.mark.parametrize("how", ["records", "numbers", "text", "sparse numbers"])
-@pytest.mark.parametrize("ball", [*BALLS, *SMALL_BALLS], ids=repr)
+slow = pytest.mark.slow
+EVERY_BALL = [*BALLS, *(pytest.param(ball, marks=slow) for ball in SMALL_BALLS)]
+# A flat one, one that the kernels add vectors of, and both metrics of matrices.
+SOME_BALLS = [BALLS[i] if i in (4, 5) else pytest.param(BALLS[i], marks=slow) for i in (0, 1, 4, 5)]
+
+
+@pytest.mark.parametrize("how", ["records", "numbers", "text", pytest.param("sparse numbers", marks=slow)])
+@pytest.mark.parametrize("ball", EVERY_BALL, ids=repr)
 def test_partitions_orders_threads_and_held_points_do_not_show(ball, how):
-    X, ids = data(ball, 1500)
+    X, ids = data(ball, 1100)
     person = names_of(ids, how)
     column = EACH_RECORD if person is None else "person"
     expected = bits(prepared(X, EACH_RECORD if person is None else person, ball))
     rng = np.random.default_rng(3)
-    for workers, room, known in ((1, 0, True), (1, 2**30, True), (2, 0, False), (2, 2**30, True)):
+    for workers, room, known in ((1, 2**30, True), (2, 0, False)):
         source = ListSource.at_random(X, person, rng=rng, rows_known=known)
         with using(engine(workers, room)):
             assert bits(prepared(source, column, ball)) == expected
+
+
+@slow
+@pytest.mark.parametrize("how", ["records", "numbers", "text"])
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
+def test_twenty_partitions_do_not_show(ball, how):
+    X, ids = data(ball, 1500)
+    person = names_of(ids, how)
+    expected = bits(prepared(X, EACH_RECORD if person is None else person, ball))
+    rng = np.random.default_rng(4)
+    for trial in range(20):
+        source = ListSource.at_random(X, person, rng=rng, most=12, rows_known=trial % 3 > 0)
+        with using(engine(1 + trial % 2, ROOMS[trial // 2 % 2])):
+            assert bits(prepared(source, EACH_RECORD if person is None else "person", ball)) == expected
+
+
+@pytest.mark.parametrize("units", ["each-record", "person"])
+def test_the_smallest_blocks_do_not_show(units):
+    ball = BALLS[-1]
+    X, ids = data(ball, 120)
+    expected = bits(prepared(X, EACH_RECORD if units == "each-record" else ids, ball))
+    assert bits(prepared(ListSource(X, ids, cuts=[1, 1, 60], block=1), units, ball)) == expected
 
 
 @pytest.mark.parametrize("name", linalg.backends())
@@ -92,7 +120,7 @@ def test_the_comparison_sees_sums_of_doubles(ball, monkeypatch):
     assert len(found) > 1
 
 
-@pytest.mark.parametrize("invalid", ["raise", "center"])
+@pytest.mark.parametrize("invalid", ["raise", pytest.param("center", marks=slow)])
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_bad_records_in_pieces(ball, invalid):
     X, ids = data(ball, 300)
@@ -137,7 +165,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("ball", [BALLS[0], BALLS[1], BALLS[4], BALLS[5]], ids=repr)
+@pytest.mark.parametrize("ball", SOME_BALLS, ids=repr)
 def test_releases_are_those_of_an_array(ball, name):
     X, ids = data(ball, 4000)
     for column, person in ((EACH_RECORD, EACH_RECORD), ("person", ids)):
@@ -149,7 +177,7 @@ def test_releases_are_those_of_an_array(ball, name):
 
 
 @pytest.mark.parametrize("units", ["each-record", "person"])
-@pytest.mark.parametrize("ball", [BALLS[0], BALLS[1], BALLS[4], BALLS[5]], ids=repr)
+@pytest.mark.parametrize("ball", SOME_BALLS, ids=repr)
 def test_means_by_class_are_those_of_an_array(ball, units):
     X, ids = data(ball, 1500)
     group = np.random.default_rng(4).integers(0, 3, len(X))
@@ -166,7 +194,7 @@ def test_means_by_class_are_those_of_an_array(ball, units):
 
 
 @pytest.mark.parametrize("refine", [False, True])
-@pytest.mark.parametrize("ball", [BALLS[0], BALLS[1], BALLS[5]], ids=repr)
+@pytest.mark.parametrize("ball", SOME_BALLS, ids=repr)
 def test_a_test_of_two_groups_is_that_of_arrays(ball, refine):
     X, ids = data(ball, 3000)
     Y, others = data(ball, 3000, seed=9)
@@ -273,7 +301,7 @@ def spoil(piece):
 
 @pytest.mark.parametrize("change", [vanish, lose_a_record, spoil])
 @pytest.mark.parametrize("units", [EACH_RECORD, "person"])
-@pytest.mark.parametrize("ball", [BALLS[1], BALLS[4], BALLS[5]], ids=repr)
+@pytest.mark.parametrize("ball", SOME_BALLS, ids=repr)
 def test_a_source_that_changes_is_never_released(ball, units, change):
     """Before the spend or after it: what is left of the files is not what was asked about."""
     X, ids = data(ball, 600)

@@ -164,11 +164,7 @@ def test_the_comparison_sees_sums_of_doubles(ball):
 
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_partitions_do_not_show(ball):
-    """Parts that are prepared by themselves and joined give the bits of all of them at once.
-
-    Means of matrices alone agree within the proven rounding: all at once they are summed in the pass that reads them,
-    and joined from points that were stored, which round a record's logarithm differently.
-    """
+    """Parts that are prepared by themselves and joined give the bits of all of them at once."""
     X, ids = data(ball)
     for cut in (2, 700, 1501):
         assert_joined(prepared(X, None, ball), prepared(X[cut:], None, ball), prepared(X[:cut], None, ball))
@@ -179,11 +175,9 @@ def test_partitions_do_not_show(ball):
 
 
 def assert_joined(whole, one, two):
-    together, ball = one.joined(two), whole.ball
+    together = one.joined(two)
     assert [part.tobytes() for part in squares(together)] == [part.tobytes() for part in squares(whole)]
-    if whole.unit == "unit" or not isinstance(ball.space, SPD):
-        assert together.mean().tobytes() == whole.mean().tobytes()
-    assert float(ball.frame.dist(together.mean(), whole.mean())) <= allowed(ball, len(whole))
+    assert together.mean().tobytes() == whole.mean().tobytes()
 
 
 @pytest.mark.parametrize("metric", ["logeuclid", "riemann"])

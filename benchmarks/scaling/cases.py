@@ -36,7 +36,10 @@ def in_fresh_process(case: Case, threads: int = 1, source: str | None = None) ->
     )
     if done.returncode:
         raise SystemExit(f"The call failed: {case['what']} with {case.get('engine', 'threads')}.")
-    return json.loads(done.stdout.splitlines()[-1])
+    found = json.loads(done.stdout.splitlines()[-1])
+    of = f"{len(case['paths'])} files, {case.get('workers', 1)} {case.get('engine', 'threads')}"
+    print(f"{of}: {found.get('seconds', 'hashes')}", file=sys.stderr)  # tables come when all of it is done
+    return found
 
 
 def highest_memory(process: int | str = "self") -> float:
@@ -75,8 +78,11 @@ def engine(case: Case) -> Iterator[tuple[float, Any]]:
     import distributed
 
     began = time.perf_counter()
+    settings = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    if "limit" in case:
+        settings["memory_limit"] = case["limit"]
     with (
-        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as on,
+        distributed.LocalCluster(n_workers=workers, **settings) as on,
         distributed.Client(on) as client,
     ):
         yield time.perf_counter() - began, client

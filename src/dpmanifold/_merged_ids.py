@@ -195,6 +195,8 @@ def _whole_words(units: Any) -> IntArray | None:
     """Return Arrow's text as numbers where every word is a whole number in the one way to write it; None where not."""
     if str(getattr(units, "type", "")) not in ("string", "large_string") or not hasattr(units, "cast"):
         return None
+    if units.null_count:  # a missing one is no number, and is refused by who looks at each
+        return None
     try:
         numbers = units.cast("int64")
     except ValueError:  # what pyarrow raises for text that is no number
@@ -223,8 +225,8 @@ class _Texts:
         self._keys: dict[str, int] = {}  # what two spellings of one id have in common
         # Whole numbers are looked up in a table, which is many times faster: their numbers there, and here.
         self._whole, self._of_whole = _Numbers(), np.empty(0, dtype=np.int64)
-        # Looking up ids that are known fills that table, and threads look them up in one store.
-        self._filling = threading.Lock()
+        # That table grows also where known ids are looked up, and threads of a later pass do so together.
+        self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _texts_again, (list(self._number),)  # a counter's next is no function that everybody can send
@@ -238,9 +240,9 @@ class _Texts:
         return list(self._number)
 
     def numbers(self, ids: list[str] | IntArray) -> IntArray:
-        """Return the number of each, after a look at new ones; an array holds the numbers that words spell."""
+        """Return the number of each, after a look at those that are new; an array is of numbers that words spell."""
         if isinstance(ids, np.ndarray):
-            with self._filling:
+            with self._lock:
                 found, known = self._whole.numbers(ids), len(self._of_whole)
                 if len(self._whole) > known:
                     fresh = self.numbers(list(map(str, self._whole.distinct[known:].tolist())))

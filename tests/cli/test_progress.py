@@ -168,6 +168,7 @@ def _as_text(what):
 
 
 def test_a_notebook_shows_bars_and_is_left_clean(notebook):
+    threads = threading.active_count()
     with progress.bar("clipping and solving"):
         time.sleep(0.3)
         with progress.bar("reading", 7) as advance:
@@ -176,7 +177,7 @@ def test_a_notebook_shows_bars_and_is_left_clean(notebook):
     assert "clipping and solving" in notebook[0]
     assert any("reading" in text and "3/7" in text for text in notebook[1:-1])
     assert notebook[-1] == {"text/plain": ""}
-    assert threading.active_count() == 1
+    assert threading.active_count() <= threads
     before = len(notebook)
     with progress.quietly(), progress.bar("reading", 7):
         time.sleep(0.3)

@@ -226,6 +226,12 @@ def test_an_unknown_statistic_is_refused_before_anything_is_read(folder, invoke)
     assert "nowhere" not in told
 
 
+def test_an_unknown_mechanism_is_refused_before_anything_is_read(folder, invoke):
+    told = invoke("mean", "nowhere.npy", *REST, "--mechanism", "typo", "--out", "out.json", code=2).stderr
+    assert "wrapped-gaussian" in told
+    assert "nowhere" not in told
+
+
 def test_patterns_that_mean_nothing_and_files_that_are_not_there(stored, invoke):
     for path in ("parquet/*.csv", "nowhere/", "parquet/9.parquet", "second/*.npy"):
         told = invoke("mean", path, *REST, "--out", "out.json", code=2).stderr
@@ -286,6 +292,7 @@ def test_workers_and_a_cluster_are_not_both_asked_for(stored, invoke):
     words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--out", "out.json"]
     assert "Give one" in invoke(*words, "--workers", "2", "--dask", "tcp://127.0.0.1:1", code=2).stderr
     invoke(*words, "--workers", "0", code=2)
+    assert "no address" in invoke(*words, "--dask", "nonsense", code=2).stderr
 
 
 def test_what_is_missing_for_workers_is_said(stored, invoke, monkeypatch):

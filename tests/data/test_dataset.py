@@ -12,9 +12,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-import dpmanifold.data.dataset as dataset_module
 import dpmanifold.data.parquet_table as parquet_table
+import dpmanifold.data.parts as parts
 from dpmanifold import SPD, Euclidean, InvalidArgumentError, InvalidDataError, KendallShapes, Sphere, data
+from dpmanifold._merged_ids import MergedIds
 from dpmanifold.data import Dataset
 from dpmanifold.errors import SourceChangedError
 from dpmanifold.sources import as_source
@@ -139,7 +140,7 @@ def test_every_format_gives_the_same_bits(tmp_path, kind):
 def test_pieces_and_blocks_are_small(tmp_path, monkeypatch, kind):
     """Row groups together, and rows of arrays, until a piece is large enough; ids given in an array are cut alike."""
     write(tmp_path, kind)
-    monkeypatch.setattr(dataset_module, "_PIECE_NUMBERS", 15 * 9)
+    monkeypatch.setattr(parts, "_PIECE_NUMBERS", 15 * 9)
     monkeypatch.setattr(parquet_table, "_BATCH", 4)
     pieces = opened(tmp_path, kind).bound(SPD(3), WHO, NUMBER)
     assert len(pieces) > 2 * PARTS
@@ -189,7 +190,7 @@ def test_a_triangle_is_looked_at_in_the_first_block_alone(tmp_path):
     assert read(Dataset(tmp_path, order="dipy"))[0].tobytes() == X.tobytes()
     refused(InvalidDataError, lambda: read(Dataset(tmp_path)), "0.parquet", 'order="dipy"')
     pieces = Dataset(tmp_path).bound(SPD(3))
-    assert len(list(pieces[1].blocks())[0].records) == 60
+    assert len(next(pieces[1].blocks()).records) == 60
 
 
 def test_degrees_and_landmarks_are_known_by_their_columns(tmp_path):
@@ -472,12 +473,13 @@ def test_a_footer_that_says_too_much_is_not_unpacked(tmp_path, monkeypatch):
 
 def test_a_bomb_is_not_unpacked(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", X)
-    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("arr_0.npy", "w", force_zip64=True) as member:
-            np.lib.format.write_array_header_1_0(
-                member, {"descr": "<f8", "fortran_order": False, "shape": (2**40, 3, 3)}
-            )
-            member.write(bytes(1000))
+    header = {"descr": "<f8", "fortran_order": False, "shape": (2**40, 3, 3)}
+    with (
+        zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("arr_0.npy", "w", force_zip64=True) as member,
+    ):
+        np.lib.format.write_array_header_1_0(member, header)
+        member.write(bytes(1000))
     refused(InvalidDataError, lambda: Dataset(tmp_path), "bomb.npz", "another size")
 
 
@@ -533,3 +535,39 @@ def test_a_row_per_landmark_is_not_a_row_per_record(tmp_path):
 def test_numbers_of_another_kind(tmp_path):
     np.save(tmp_path / "a.npy", X.astype(complex))
     refused(InvalidDataError, lambda: Dataset(tmp_path).bound(SPD(3)), "a.npy", "complex")
+
+
+def test_ids_that_are_spelt_numbers_are_grouped_as_text(tmp_path):
+    """Whole numbers in text have a faster way; who is who does not change, nor what is refused."""
+
+    def numbered(*blocks):
+        ids = MergedIds()
+        found = [ids.add(pa.array(words).dictionary_encode(), "a.csv").tolist() for words in blocks]
+        return found, ids.sorted().names, [ids.find(pa.array(words), "a.csv").tolist() for words in blocks]
+
+    found, names, again = numbered(["7", "12", "7"], ["12", "ann", "07"], ["-3", "7"], ["99999999999999999999"])
+    assert found == again == [[0, 1, 0], [1, 2, 3], [4, 0], [5]]
+    assert names == sorted(["7", "12", "ann", "07", "-3", "99999999999999999999"])
+    for pair in (["7", "7.0"], ["7.0", "7"]):
+        refused(InvalidArgumentError, lambda pair=pair: numbered(*[[word] for word in pair]), "differs from one")
+    ids = MergedIds()
+    ids.add(np.array([7]), "a.parquet")
+    refused(InvalidArgumentError, lambda: ids.add(pa.array(["7"]), "b.parquet"), "of one kind")
+    unused = pa.DictionaryArray.from_arrays(pa.array([2, 2]), pa.array(["NA", "8", "9"]))
+    ids = MergedIds()
+    assert ids.add(unused, "a.csv").tolist() == [0, 0]
+    assert ids.sorted().names == ["9"]
+
+
+def test_how_long_a_csv_file_is_roughly(tmp_path):
+    for kind in ("csv", "csv.gz"):
+        paths = write(tmp_path / kind, kind, parts=1)
+        [piece] = opened(tmp_path / kind, kind).bound(SPD(3))
+        assert (piece.rows, piece.first) == (None, 0)
+        assert N - 1 <= piece.about <= N
+        rows = gzip.decompress(paths[0].read_bytes()) if kind == "csv.gz" else paths[0].read_bytes()
+        names, below = rows.split(b"\n", 1)
+        many = names + b"\n" + below * 40
+        paths[0].write_bytes(gzip.compress(many) if kind == "csv.gz" else many)
+        [piece] = opened(tmp_path / kind, kind).bound(SPD(3))
+        assert 0.95 * 40 * N < piece.about < 1.05 * 40 * N

@@ -170,6 +170,16 @@ def test_an_existing_client_is_used(cluster):
     assert isinstance(current_engine(), ThreadEngine)
 
 
+def test_a_task_that_asks_for_a_statistic_works_by_itself(cluster):
+    def engine(item):
+        import distributed
+
+        with distributed.get_client():
+            return type(current_engine()).__name__
+
+    assert list(cluster.map(engine, [0])) == ["ThreadEngine"]
+
+
 def test_public_facts_of_the_cluster(cluster):
     assert cluster.workers == 2
     limits = [worker["memory_limit"] for worker in client_of(cluster).scheduler_info()["workers"].values()]

@@ -29,12 +29,12 @@ class ListSource(Source):
         self.block, self.rows_known = block, rows_known
 
     @staticmethod
-    def at_random(records, person=None, group=None, *, rng, most=9, **options):
-        """Rows in any order, in any number of pieces (empty ones among them) and blocks of any size."""
-        order = rng.permutation(len(records))
-        cuts = rng.integers(0, len(records) + 1, rng.integers(0, most))
+    def at_random(records, person=None, group=None, *, rng, most=5, **options):
+        """Rows in any order, in up to so many pieces (empty ones among them) and blocks of any size but tiny ones."""
+        n = len(records)
+        order, cuts = rng.permutation(n), rng.integers(0, n + 1, rng.integers(0, most))
         columns = (None if a is None else np.asarray(a)[order] for a in (person, group))
-        return ListSource(records[order], *columns, cuts=cuts, block=int(rng.integers(1, 1 + len(records))), **options)
+        return ListSource(records[order], *columns, cuts=cuts, block=int(rng.integers(1 + n // 4, 1 + n)), **options)
 
     @property
     def rows(self):

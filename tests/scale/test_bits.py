@@ -145,5 +145,5 @@ def test_a_worker_that_is_lost_does_not_show(client, tmp_path, metric, units):
         killer.join()
     assert killed.is_set()
     assert found == expected
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=60)
     assert set(client.run(os.getpid).values()) != before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -78,11 +78,11 @@ def check(
         with working("checking", quiet=quiet):
             found = asked.inspected(where, inside)
     if as_json:
-        say_json(found.to_dict())
+        say_json({**found.to_dict(), "notes": asked.told})
     else:
         say(_NOT_PRIVATE)
         say_table(_table(found))
-        say("\n".join(_sentences(found)))
+        say("\n".join([*asked.told, *_sentences(found)]))
     if not found.ok:
         raise typer.Exit(DATA_REFUSED)
 
@@ -110,6 +110,7 @@ class _Asked:
     units: str | None
     labels: str | None
     how: How
+    told: list[str] = field(default_factory=list)
 
     @property
     def words(self) -> dict[str, Any]:
@@ -125,7 +126,7 @@ class _Asked:
             return None
         if self.name is None:
             raise InvalidArgumentError(f"--space is missing: {self.paths[0]} is read as records of a space.")
-        return read(self.paths, self.name, self.size, self.how, along)
+        return read(self.paths, self.name, self.size, self.how, along, self.told.append)
 
     @cached_property
     def first(self) -> data.Dataset | None:

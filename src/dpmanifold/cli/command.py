@@ -17,16 +17,17 @@ from dpmanifold.cli import options
 from dpmanifold.cli.arguments import EACH
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.notice import teller
+from dpmanifold.cli.notice import Teller, teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.records import How, in_words_of_options
 from dpmanifold.cli.views import Views
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import Promise
 from dpmanifold.progress import quietly
 from dpmanifold.result import Result
 from dpmanifold.sources import Source
-from dpmanifold.stats.curator import Curator
 
 _VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.
@@ -80,7 +81,7 @@ class Asked:
 
     question: Question
     words: dict[str, Any]
-    curator: Curator | None
+    curator: Teller | None
 
     @property
     def about(self) -> tuple[Array | Source, Ball, Promise]:
@@ -106,16 +107,17 @@ class Asked:
 
     def second_group(self, path: str, key: str | None) -> Question:
         """Read another file in the same way."""
-        return question_of({**self.words, "path": [path], "key": key or self.words["key"]})
+        return question_of({**self.words, "path": [path], "key": key or self.words["key"]}, self.curator)
 
 
-def question_of(words: dict[str, Any]) -> Question:
-    """Read and check the records, the ball, the promise and the units."""
+def question_of(words: dict[str, Any], tell: Teller | None = None) -> Question:
+    """Read and check the records, the ball, the promise and the units; the curator may be told of images."""
     ball = (words["radius"], words["center"], words["source"], words.get("ball"))
     promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
     return Question.read(
-        words["path"], words["space"], words["size"], words["units"], ball, promise, how_of(words), words.get("labels")
-    )
+        words["path"], words["space"], words["size"], words["units"], ball, promise, how_of(words), words.get("labels"),
+        tell,
+    )  # fmt: skip
 
 
 def how_of(words: dict[str, Any]) -> How:
@@ -179,11 +181,12 @@ def private_command(
             outputs = Outputs(*files, Views(words["coordinates"], words.get("links")))
             marked = words["seed"] is not None or mine.get("reveal", False)
             outputs.check(inputs_of(words | mine), mine.get("mechanism", "auto"), marked)
+            refuse_mechanism(mine.get("mechanism", "auto"))
             if refuse is not None:
                 refuse(words | mine)
             curator = teller(words["notice"], words["quiet"])
             with at_work(words):
-                asked = Asked(question_of(words), words, curator)
+                asked = Asked(question_of(words, curator), words, curator)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)
                 with in_words_of_options(), quietly(words["quiet"]):
@@ -195,6 +198,12 @@ def private_command(
         return shared_options(*set(_VIEWS) - set(views), leading=leading)(run)
 
     return decorate
+
+
+def refuse_mechanism(name: str) -> None:
+    """Refuse a mechanism that there is not, before anything is read."""
+    if name != "auto" and MECHANISMS.find(name) is None:
+        raise InvalidArgumentError(f"--mechanism must be auto or one of {', '.join(MECHANISMS.names())}, got {name!r}.")
 
 
 def inputs_of(words: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from dpmanifold.cli.failures import wants_traceback
 from dpmanifold.cli.work import working
 from dpmanifold.engines import using
 from dpmanifold.errors import InvalidArgumentError
+
+_ADDRESS = re.compile(r"[a-z]+://\S+|[^\s:/]+:[0-9]+")
 
 
 @contextlib.contextmanager
@@ -26,6 +29,8 @@ def at_work(words: Mapping[str, Any]) -> Iterator[None]:
         return
     if workers is not None and address is not None:
         raise InvalidArgumentError("--workers starts processes here, and --dask uses a cluster that runs. Give one.")
+    if address is not None and not _ADDRESS.fullmatch(address):
+        raise InvalidArgumentError(f"--dask {address} is no address of a scheduler, such as tcp://10.0.0.1:8786.")
     optional_module("distributed", "dask", "--dask" if workers is None else "--workers")
     from dpmanifold.engines import DaskEngine
 

@@ -6,18 +6,23 @@ It is data about the data. It goes to a terminal, where somebody sits, and into 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dpmanifold.cli.speech import complain
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.progress import on_a_terminal
-from dpmanifold.stats.curator import Curator, Notice
+from dpmanifold.stats.curator import Notice
+
+Teller = Callable[[Notice | str], None]
+"""A function that is told, before anything is spent: how many records do not count as they are, or other words."""
 
 
-def teller(wanted: bool, quiet: bool) -> Curator | None:
+def teller(wanted: bool, quiet: bool) -> Teller | None:
     """Return the function that is told, or None where nobody should be."""
     if wanted and quiet:
         raise InvalidArgumentError("--notice and --quiet contradict each other. Give one.")
     return _tell if wanted or (not quiet and on_a_terminal()) else None
 
 
-def _tell(notice: Notice) -> None:
+def _tell(notice: Notice | str) -> None:
     complain(f"FOR THE CURATOR ALONE, data about the data, not private: {notice}")

@@ -18,7 +18,7 @@ Data = Annotated[
         metavar="PATH",
         help="Records: .npy, .npz (with --key), tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, with --columns), a "
         "folder of them or a pattern in quotes ('parts/*.parquet'); landmarks (.tps); tensors (.nii, .nii.gz, with "
-        "--mask).",
+        "--mask; a BIDS folder, with --units participant_id).",
     ),
 ]
 Key = Annotated[str | None, typer.Option(help="Array inside an .npz file.")]
@@ -29,7 +29,7 @@ Order = Annotated[
     str | None,
     typer.Option(
         help="Six numbers of a tensor: row or fsl (xx,xy,xz,yy,yz,zz), dipy (xx,xy,yy,xz,yz,zz), "
-        "mrtrix (xx,yy,zz,xy,xz,yz)."
+        "mrtrix (xx,yy,zz,xy,xz,yz), camino (as fsl, behind two others in images)."
     ),
 ]
 Coordinates = Annotated[
@@ -40,7 +40,13 @@ Coordinates = Annotated[
         "in them, too."
     ),
 ]
-Mask = Annotated[str | None, typer.Option(help="An image that is above 0 in the voxels to take, with .nii or .nii.gz.")]
+Mask = Annotated[
+    str | None,
+    typer.Option(
+        help="An image that is above 0 in the voxels to take, with .nii or .nii.gz. In a BIDS folder masks beside the "
+        "images are found; nonzero: voxels that are not 0."
+    ),
+]
 _SPELLINGS = [name for kind in SPACES.own() for name in kind.spellings()]
 Space = Annotated[str, typer.Option(help="One of: " + ", ".join(_SPELLINGS) + "; or in full, such as 'SPD(3)'.")]
 Size = Annotated[str | None, typer.Option(help="Dimension, landmarks or matrix size; from the records if left out.")]

@@ -17,7 +17,15 @@ import typer
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import class_words, classes_of
-from dpmanifold.cli.command import Asked, how_of, inputs_of, private_command, question_of, shared_options
+from dpmanifold.cli.command import (
+    Asked,
+    how_of,
+    inputs_of,
+    private_command,
+    question_of,
+    refuse_mechanism,
+    shared_options,
+)
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded, kept
 from dpmanifold.cli.notice import teller
@@ -103,6 +111,7 @@ def means(
         raise InvalidArgumentError(f"--out {out} is a file. Give a folder.")
     if not out.parent.is_dir():
         raise InvalidArgumentError(f"--out {out}: the folder {out.parent} does not exist. Make it first.")
+    refuse_mechanism(mechanism)
     listed = class_words(classes)
     targets = {f"--out, class {word}": target_of(out, word) for word in listed} if out.is_dir() else {}
     check_targets(targets, words["force"], inputs_of({**words, "labels": labels}))
@@ -113,7 +122,7 @@ def means(
             described = (_one_path(words["path"]), words["key"], eta, words["units"], words["ball"])
             question = image_question(*described, promise, words["quiet"], labels)
         else:
-            question = question_of({**words, "space": space, "labels": labels})
+            question = question_of({**words, "space": space, "labels": labels}, curator)
         asked = Asked(question, words, curator)
         records, ball, privacy = asked.about
         with in_words_of_options(), quietly(words["quiet"]):
@@ -279,7 +288,7 @@ def ball(
         raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")
     words = {**words, "units": units}
     with at_work(words):
-        asked = Asked(question_of(words), words, curator)
+        asked = Asked(question_of(words, curator), words, curator)
         with in_words_of_options(), quietly(words["quiet"]):
             result = private_ball(*asked.about, coverage=coverage, **asked.terms)
         outputs.write(result, words["as_json"])

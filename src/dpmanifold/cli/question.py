@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,13 +45,14 @@ class Question:
         promise: PromiseWords,
         how: How,
         labels: str | None = None,
+        tell: Callable[[str], object] | None = None,
     ) -> Question:
         """Check everything that was said on the command line, and read what cannot be streamed.
 
         Files are opened once: ids that stand in them are read along with the records.
         """
         privacy = promise_of(*promise)
-        given = read(paths, space, size, how, (units, labels))
+        given = read(paths, space, size, how, (units, labels), tell)
         which = None if labels is None else given.column(labels, "--labels")
         return Question(given, ball_of(given.space, *ball), privacy, given.units(units), which)
 

@@ -9,7 +9,7 @@ import contextlib
 import os
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,8 @@ from dpmanifold.sources import Projected, Source
 from dpmanifold.stats import EACH_RECORD
 
 # Where a message of the library begins with an argument, the command line has an option of that name.
-_OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates) )")
+_OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates|units|labels)[ :])")
+_PATHS = re.compile(r"^paths?: ")
 
 
 @dataclass(frozen=True)
@@ -89,18 +90,26 @@ class Given:
         return bool(np.asarray(column).dtype.kind in "iu")
 
 
-def read(paths: Sequence[str], name: str, size: str | None, how: How, along: Sequence[str | None] = ()) -> Given:
+def read(
+    paths: Sequence[str],
+    name: str,
+    size: str | None,
+    how: How,
+    along: Sequence[str | None] = (),
+    tell: Callable[[str], object] | None = None,
+) -> Given:
     """Return the records of files, folders and patterns, as a space of that name and size takes them.
 
     Landmarks of a table are paired by the names of their columns, and directions in degrees are known by theirs. With
-    `normalize` nearly valid records are moved onto the space, each by itself. `along` are names that may be columns.
+    `normalize` nearly valid records are moved onto the space, each by itself. `along` are names that may be columns;
+    `tell` is told what the curator should know.
     """
     kind = kind_of(name)
     if how.coordinates is not None and how.coordinates not in kind.coordinates:
         raise InvalidArgumentError(f"--coordinates {how.coordinates} means nothing for --space {name}. Leave it out.")
     with in_words_of_options():
         if len(paths) == 1 and data.is_bids(paths[0]):
-            return _brains(paths[0], name, size, how)
+            return _brains(paths[0], name, size, how, tell)
         file = opened_whole(paths, kind, how, along)
         if file is None:
             return _streamed(paths, name, size, how, along)
@@ -136,8 +145,8 @@ def in_words_of_options() -> Iterator[None]:
 
 def as_options(words: str) -> str:
     """Return a message of the library in the words of the command line."""
-    return _OPTION.sub("--", words.replace("columns=", "--columns").replace("data.as_records, order=", "--order")
-                       .replace("order=", "--order "))  # fmt: skip
+    words = words.replace("columns=", "--columns").replace("data.as_records, order=", "--order")
+    return _OPTION.sub("--", _PATHS.sub("", words.replace("order=", "--order ")))
 
 
 def opened_whole(
@@ -172,12 +181,12 @@ def _streamed(paths: Sequence[str], name: str, size: str | None, how: How, along
     return Given(Projected(source) if how.normalize else source, space, source.names, source)
 
 
-def _brains(folder: str, name: str, size: str | None, how: How) -> Given:
+def _brains(folder: str, name: str, size: str | None, how: How, tell: Callable[[str], object] | None) -> Given:
     """Return the tensors of a folder in the form of BIDS, whose people are those of its participants.tsv."""
     for option, given in (("--columns", how.columns), ("--key", how.key), ("--coordinates", how.coordinates)):
         if given is not None:
             raise InvalidArgumentError(f"{option} means nothing for {folder}, a folder of images. Leave it out.")
-    source = data.from_bids(folder, order=how.order, mask=True if how.mask is None else how.mask)
+    source = data.from_bids(folder, order=how.order, mask=True if how.mask is None else how.mask, curator=tell)
     space = space_of(name, size, (3, 3))
     return Given(Projected(source) if how.normalize else source, space, source.columns)
 

@@ -11,7 +11,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,15 @@ _NULLS = sorted(
 
 class Doubt(Exception):  # noqa: N818  no error: the careful reader takes over
     """Something stands in a chunk that pyarrow may read differently, or not at all."""
+
+
+class Chunk(NamedTuple):
+    """Whole lines of a file: some of the bytes that were read, without the end of the last line."""
+
+    data: bytes
+    start: int
+    end: int
+    quoted: bool
 
 
 def fast_rows(
@@ -73,10 +82,11 @@ def fast_rows(
         column_types=kinds, include_columns=list(kinds), null_values=_NULLS, strings_can_be_null=False, check_utf8=False
     )
 
-    def parsed(chunk: bytes) -> TableRows:
-        parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=_QUOTE in chunk, ignore_empty_lines=False)
+    def parsed(chunk: Chunk) -> TableRows:
+        parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=chunk.quoted, ignore_empty_lines=False)
+        lines = pa.py_buffer(chunk.data).slice(chunk.start, chunk.end - chunk.start)
         try:
-            table = pa.csv.read_csv(pa.BufferReader(chunk), read, parse, convert).combine_chunks()
+            table = pa.csv.read_csv(pa.BufferReader(lines), read, parse, convert).combine_chunks()
         except pa.ArrowException:
             raise Doubt from None
         if all(map(_has_gap, table.columns)) and _has_blank_lines(chunk):
@@ -86,7 +96,7 @@ def fast_rows(
     return _side_by_side(parsed, _sound_chunks(stream, delimiter), limited(thread_limit()))
 
 
-def _side_by_side(parsed: Callable[[bytes], TableRows], chunks: Iterator[bytes], workers: int) -> Iterator[TableRows]:
+def _side_by_side(parsed: Callable[[Chunk], TableRows], chunks: Iterator[Chunk], workers: int) -> Iterator[TableRows]:
     """Yield what chunks hold, in their order, after parsing several at a time where threads are to be had."""
     if workers == 1:
         yield from map(parsed, chunks)
@@ -118,9 +128,9 @@ def _rows(table: pa.Table, numbers: Sequence[int], beside: Sequence[int]) -> Tab
     values = np.empty((len(table), len(numbers)))
     nulls = 0
     for place, column in enumerate(numbers):
-        found = table.column(str(column))
+        found = table.column(str(column)).chunk(0)
         nulls += found.null_count
-        values[:, place] = found.to_numpy()
+        values[:, place] = found.to_numpy(zero_copy_only=False)
     # A sum is NaN where one of them is; words that mean it are null, so more of them are spellings such as nan(1).
     with np.errstate(all="ignore"):
         doubtful = bool(np.isnan(values.sum())) and int(np.isnan(values).sum()) != nulls
@@ -129,7 +139,7 @@ def _rows(table: pa.Table, numbers: Sequence[int], beside: Sequence[int]) -> Tab
     return TableRows(values, [text_entries(table.column(str(column)).chunk(0)) for column in beside])
 
 
-def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[bytes]:
+def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[Chunk]:
     """Yield chunks of whole lines, the first line left out; lines may be blank at the end alone."""
     rest, ended, first = b"", False, True
     while True:
@@ -137,70 +147,71 @@ def _sound_chunks(stream: IO[bytes], delimiter: str) -> Iterator[bytes]:
             more = stream.read(_CHUNK)
         except Exception:  # whatever unpacking raises: the careful reader finds it as well, and says it
             raise Doubt from None
-        rest += more
-        cut = rest.rfind(b"\n") + 1 if more else len(rest)
-        if len(rest) - cut > _LONGEST_LINE:
+        data = rest + more
+        start, stop = 0, data.rfind(b"\n") + 1 if more else len(data)
+        rest = data[stop:]
+        if len(rest) > _LONGEST_LINE:
             raise Doubt
-        chunk, rest = rest[:cut], rest[cut:]
-        if first and chunk:
-            names = chunk[: chunk.find(b"\n") + 1]
-            if not names or _has_lone_returns(names):
+        if first and stop:
+            start = data.find(b"\n") + 1
+            if not start or _has_lone_returns(data, 0, start):
                 raise Doubt
-            chunk, first = chunk[len(names) :], False
-        filled = chunk.rstrip(b"\r\n")
-        if filled:
-            if ended or not _is_sound(chunk, delimiter):
+            first = False
+        end = _end_of_text(data, start, stop)
+        if end > start:
+            quoted = data.find(b'"', start, stop) >= 0
+            if (
+                ended
+                or not _is_sound(data, start, stop)
+                or (quoted and not _quotes_match(data, start, stop, delimiter))
+            ):
                 raise Doubt
-            yield filled
-        ended = ended or chunk[len(filled) :] not in (b"", b"\n", b"\r\n")
-        ended = ended or (bool(chunk) and not filled)
+            yield Chunk(data, start, end, quoted)
+        # A line that holds nothing is the end of the records, or a gap between them.
+        blank = data[end:stop] not in (b"", b"\n", b"\r\n") or (end == start and stop > start)
+        ended = ended or blank
         if not more:
             return
 
 
-def _is_sound(chunk: bytes, delimiter: str) -> bool:
-    """Return whether whole lines are read alike by everybody: UTF-8, ends of lines, quotes around whole entries."""
-    if not chunk.isascii():
+def _end_of_text(data: bytes, start: int, stop: int) -> int:
+    """Return where the line breaks at the end begin."""
+    while stop > start and data[stop - 1] in (_NEWLINE, _RETURN):
+        stop -= 1
+    return stop
+
+
+def _is_sound(data: bytes, start: int, stop: int) -> bool:
+    """Return whether whole lines are read alike by everybody: UTF-8, short, with newlines at their ends."""
+    if not data.isascii():
         try:
-            chunk.decode("utf-8")
+            data[start:stop].decode("utf-8")
         except UnicodeDecodeError:
             return False
-    matching = _QUOTE not in chunk or _quotes_match(chunk, delimiter)
-    return matching and not _has_lone_returns(chunk) and _has_short_lines(chunk)
+    return not _has_lone_returns(data, start, stop) and _has_short_lines(data, start, stop)
 
 
-def _has_lone_returns(chunk: bytes) -> bool:
+def _has_lone_returns(data: bytes, start: int, stop: int) -> bool:
     """Return whether a carriage return stands without a newline: an end of a line to some, part of it to others."""
-    if _RETURN not in chunk:
+    if data.find(b"\r", start, stop) < 0:
         return False
-    marks = np.frombuffer(chunk + b"\r", dtype=np.uint8)
-    return bool((marks[np.flatnonzero(marks[:-1] == _RETURN) + 1] != _NEWLINE).any())
+    marks = np.frombuffer(data, dtype=np.uint8)[start:stop]
+    returns = np.flatnonzero(marks == _RETURN)
+    return bool(returns[-1] == len(marks) - 1 or (marks[returns + 1] != _NEWLINE).any())
 
 
-def _has_gap(column: pa.ChunkedArray) -> bool:
-    """Return whether an entry is missing, as all of a blank line are."""
-    if pa.types.is_dictionary(column.type):
-        return bool(pc.any(pc.equal(column.chunk(0).dictionary, "")).as_py())
-    return bool(column.null_count)
-
-
-def _has_blank_lines(filled: bytes) -> bool:
-    """Return whether a line holds nothing, which pyarrow takes for a row of gaps."""
-    return filled[0] in (_NEWLINE, _RETURN) or b"\n\n" in filled or b"\n\r\n" in filled
-
-
-def _has_short_lines(chunk: bytes) -> bool:
-    start = 0
-    while len(chunk) - start > _LONGEST_LINE:
-        start = chunk.rfind(b"\n", start, start + _LONGEST_LINE) + 1
+def _has_short_lines(data: bytes, start: int, stop: int) -> bool:
+    while stop - start > _LONGEST_LINE:
+        start = data.rfind(b"\n", start, start + _LONGEST_LINE) + 1
         if start == 0:
             return False
     return True
 
 
-def _quotes_match(chunk: bytes, delimiter: str) -> bool:
+def _quotes_match(data: bytes, start: int, stop: int, delimiter: str) -> bool:
     """Return whether quotes come in pairs, each around a whole entry; twice within one they are a quote."""
-    around = np.frombuffer(b"\n" + chunk + b"\n", dtype=np.uint8)
+    around = np.full(stop - start + 2, _NEWLINE, dtype=np.uint8)
+    around[1:-1] = np.frombuffer(data, dtype=np.uint8)[start:stop]
     quotes = np.flatnonzero(around == _QUOTE)
     if len(quotes) % 2:
         return False
@@ -214,3 +225,16 @@ def _quotes_match(chunk: bytes, delimiter: str) -> bool:
     ends = edge[around[closing + 1]]
     ends[:-1] |= doubled
     return bool(begins.all() and ends.all())
+
+
+def _has_gap(column: pa.ChunkedArray) -> bool:
+    """Return whether an entry is missing, as all of a blank line are."""
+    if pa.types.is_dictionary(column.type):
+        return bool(pc.any(pc.equal(column.chunk(0).dictionary, "")).as_py())
+    return bool(column.null_count)
+
+
+def _has_blank_lines(chunk: Chunk) -> bool:
+    """Return whether a line holds nothing, which pyarrow takes for a row of gaps."""
+    lines = chunk.data[chunk.start : chunk.end]
+    return lines[0] in (_NEWLINE, _RETURN) or b"\n\n" in lines or b"\n\r\n" in lines

@@ -19,7 +19,7 @@ from dpmanifold._extras import optional_module
 from dpmanifold.data.choosing import places_of
 from dpmanifold.data.pandas_frames import PandasRows, pandas_columns
 from dpmanifold.data.pieces import Beside, asked_for
-from dpmanifold.data.rows import ArrayRows, Column, Places, Rows
+from dpmanifold.data.rows import ArrayRows, Column, Places, Rows, alike
 from dpmanifold.data.steady import SteadyPiece
 from dpmanifold.data.tables_in_memory import TableSource, Wanted
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -82,18 +82,12 @@ class DaskPiece(SteadyPiece):
         if self._columns is None:
             return ArrayRows(np.asarray(part))
         rows = PandasRows(part)
-        # Whole numbers may have become floats where there were gaps.
-        known, found = ([_alike(column) for column in columns] for columns in (self._columns, rows.columns))
-        if known != found:
+        if not alike(rows.columns, self._columns):
             raise InvalidDataError(
                 f"a partition of {self.name} has other columns, or of other types, than the collection says. Give "
                 "`meta` where it was made."
             )
         return rows
-
-
-def _alike(column: Column) -> tuple[str, str]:
-    return column.name, "number" if column.kind == "whole" else column.kind
 
 
 class DaskArraySource(Source):
@@ -211,7 +205,8 @@ def _partitions(collection: Any) -> list[Any]:
     graphs, later = (optional_module(f"dask.{name}", "dask", _ARRAY) for name in ("optimization", "delayed"))
     parts = np.ravel(np.asarray(collection.to_delayed(), dtype=object)).tolist()
     graph = dict(parts[0].__dask_graph__()) if parts else {}
-    return [later.Delayed(part.key, graphs.cull(graph, [part.key])[0]) for part in parts]
+    # What was persisted has no graph: the scheduler knows it by its name.
+    return [later.Delayed(part.key, graphs.cull(graph, [part.key])[0]) if part.key in graph else part for part in parts]
 
 
 def _together(delayed: tuple[Any, Any, Any]) -> Any:

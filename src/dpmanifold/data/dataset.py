@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import pathlib
-import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -17,45 +15,16 @@ from dpmanifold.data._files import bad_file, in_words, listed
 from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_header, chosen_key
 from dpmanifold.data.choosing import places_of, shape_for
 from dpmanifold.data.csv_table import CsvTable
-from dpmanifold.data.file_pieces import ArrayPiece, Binding, FilePiece, TablePiece, groups_in_pieces
+from dpmanifold.data.file_pieces import Binding, FilePiece
 from dpmanifold.data.folders import files_in
 from dpmanifold.data.formats import loader_of, open_file
-from dpmanifold.data.landmarks import is_long
 from dpmanifold.data.parquet_table import ParquetTable
+from dpmanifold.data.parts import Part, column_of, opened_part, pieces_of
 from dpmanifold.data.pieces import Beside, asked_for
 from dpmanifold.data.reading import Reading
-from dpmanifold.data.rows import Column
-from dpmanifold.data.stamps import Stamp
-from dpmanifold.data.tables import StreamedTable
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Source
-
-# Numbers of a piece: large enough that opening a file costs nothing, small enough that there is work for everybody.
-_PIECE_NUMBERS = 9 * 2**20
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A file that was opened: what its header says, and none of its records."""
-
-    stamp: Stamp
-    columns: tuple[Column, ...] = ()
-    header: ArrayHeader | None = None
-    groups: tuple[int, ...] | None = None
-    keys: tuple[str, ...] = ()
-    is_long: bool = False
-    about: int | None = None
-
-    @property
-    def path(self) -> pathlib.Path:
-        return pathlib.Path(self.stamp.path)
-
-    @property
-    def rows(self) -> int | None:
-        if self.header is not None:
-            return self.header.shape[0]
-        return None if self.groups is None else sum(self.groups)
 
 
 class Dataset(Source):
@@ -118,7 +87,7 @@ class Dataset(Source):
         self._columns, self._key, self._order, self._coordinates = columns, key, order, coordinates
         found = files_in(paths)
         self._refuse_formats(found)
-        self._parts = [_opened(path, key) for path in found]
+        self._parts = [opened_part(path, key) for path in found]
         self.files = tuple(found)
         first = self._parts[0]
         if first.header is not None and columns is not None:
@@ -153,7 +122,7 @@ class Dataset(Source):
         if self._parts[0].header is not None:
             return all(array_header(part.path, name).dtype.kind in "iu" for part in self._parts)
         return all(
-            part.groups is not None and _column(part, name).kind == "whole" for part in self._parts
+            part.groups is not None and column_of(part, name).kind == "whole" for part in self._parts
         )  # CSV has no groups
 
     def record_shape(
@@ -207,7 +176,7 @@ class Dataset(Source):
         pieces: list[FilePiece] = []
         done = 0
         for part in self._parts:
-            pieces += _pieces(part, binding, beside, done)
+            pieces += pieces_of(part, binding, beside, done)
             done += part.rows or 0
         # Where all are looked at together, it is the first records that are.
         place = next((place for place, piece in enumerate(pieces) if piece.rows != 0), 0)
@@ -254,19 +223,23 @@ class Dataset(Source):
 
     def _is_text(self, name: str) -> bool:
         """Return whether ids must be text: CSV has no other, and files must agree."""
-        for part in self._parts:
-            if part.groups is not None and _column(part, name).kind not in ("whole", "text"):
+        first = self._parts[0]
+        tables = [part for part in self._parts if part.groups is not None]
+        for part in tables:
+            if column_of(part, name).kind not in ("whole", "text"):
                 raise bad_file(part.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
-        kinds = {"text" if part.groups is None else _column(part, name).kind for part in self._parts}
-        mixed = next((part for part in self._parts if part.groups is None), None)
-        if len(kinds) > 1 and mixed is None:
-            other = next(part for part in self._parts if _column(part, name).kind != _column(self._parts[0], name).kind)
+        if len(tables) < len(self._parts):
+            return True
+        other = next((part for part in tables if column_of(part, name).kind != column_of(first, name).kind), None)
+        if other is not None:
+            kinds = {"whole": "whole numbers", "text": "text"}
+            ours, theirs = (kinds[column_of(part, name).kind] for part in (first, other))
             raise bad_file(
                 other.path,
-                f"column {name!r} is {_column(other, name).kind} numbers or text here and not in "
-                f'{self._parts[0].path.name!r}. Write ids in one way: 7 and "07" may be one person or two.',
+                f"column {name!r} is {theirs} here, and {ours} in {first.path.name!r}. Write ids in one way: 7 and "
+                '"07" may be one person or two.',
             )
-        return mixed is not None
+        return False
 
     def _refuse_lengths(self, reading: Reading) -> None:
         """Refuse archives whose arrays of ids or classes are not one per record."""
@@ -291,7 +264,7 @@ class Dataset(Source):
             return "Arrays in .npy files have no columns: give one id per record in an array."
         return f"There are {listed(self.names)}."
 
-    def _refuse_other(self, first: _Part, part: _Part) -> None:
+    def _refuse_other(self, first: Part, part: Part) -> None:
         """Refuse a file whose columns, or whose records, are not those of the first."""
         if first.header is not None and part.header is not None:
             ours, theirs = (one.shape[1:] for one in (first.header, part.header))
@@ -335,81 +308,6 @@ class Dataset(Source):
             raise InvalidArgumentError(
                 f"paths: {arrays.name!r} is an array and {tables.name!r} a table. Give files of one kind."
             )
-
-
-def _opened(path: pathlib.Path, key: str | None) -> _Part:
-    """Open a file and read what it says about itself."""
-    try:
-        stamp = Stamp.of(path)
-    except OSError:
-        raise bad_file(path, "it cannot be opened. It was removed, or may not be read.") from None
-    if stamp.size == 0:
-        raise bad_file(path, "it is empty, without even a header. Write it again, or leave it out.")
-    kind = loader_of(path)
-    if kind in (NpyFile, NpzFile):
-        header = array_header(path, key)
-        if len(header.shape) < 2:
-            raise bad_file(path, f"it must hold one record per row, this is an array of shape {header.shape}.")
-        if header.dtype.kind not in "fiuc":
-            raise bad_file(path, f"it must hold numbers, this is an array of {header.dtype}.")
-        keys = tuple(open_file(path).names)
-        taken = None if kind is NpyFile else chosen_key(path, key)
-        return _Part(stamp, header=header, keys=tuple(name for name in keys if name != taken))
-    table = cast(StreamedTable, open_file(path))
-    if isinstance(table, ParquetTable):
-        columns = tuple(_parquet_column(table, name) for name in table.names)
-        return _Part(stamp, columns, groups=tuple(table.group_rows), is_long=is_long(table))
-    columns = tuple(Column(name, "number") for name in table.names)
-    return _Part(stamp, columns, is_long=is_long(table), about=_about(table))
-
-
-def _about(table: StreamedTable) -> int | None:
-    """Return roughly how many rows a table of text has, if its beginning can be read: what reads it all says if not."""
-    try:
-        return cast(CsvTable, table).about()
-    except (OSError, EOFError, zlib.error):
-        return None
-
-
-def _parquet_column(table: ParquetTable, name: str) -> Column:
-    """Return what is known of a column: lists are numbers, as many as they are long."""
-    kind = table.kind(name)
-    return Column(name, "number", table.list_width(name)) if kind == "lists" else Column(name, kind)
-
-
-def _column(part: _Part, name: str) -> Column:
-    found = next((column for column in part.columns if column.name == name), None)
-    if found is None:
-        raise bad_file(part.path, f"it has no column {name!r}.")
-    return found
-
-
-def _pieces(part: _Part, binding: Binding, beside: Beside, done: int) -> Iterator[FilePiece]:
-    """Yield the pieces of a file, of which the first record is the `done`-th of all."""
-    name = part.path.name
-    if part.header is not None:
-        rows = part.header.shape[0]
-        # What is compressed can only be read from its beginning.
-        keys = [binding.names[0] if binding.names else None, *binding.beside]
-        packed = any(array_header(part.path, key).begins is None for key in keys)
-        step = rows if packed else max(1, _PIECE_NUMBERS // max(1, math.prod(part.header.shape[1:])))
-        for start in range(0, max(1, rows), max(1, step)):
-            stop = min(start + step, rows)
-            here = beside.cut(done + start, done + stop)
-            yield ArrayPiece(
-                part.stamp, binding, name, stop - start, False, here.units, here.labels, start, key=keys[0]
-            )
-        return
-    if part.groups is None:
-        yield TablePiece(part.stamp, binding, name, about=part.about)
-        return
-    width = sum(_column(part, column).width for column in binding.names)
-    first = 0
-    for groups in groups_in_pieces(part.groups, max(1, _PIECE_NUMBERS // max(1, width))):
-        rows = sum(part.groups[group] for group in groups)
-        here = beside.cut(done + first, done + first + rows)
-        yield TablePiece(part.stamp, binding, name, rows, False, here.units, here.labels, first, groups=groups)
-        first += rows
 
 
 __all__ = ["Dataset"]

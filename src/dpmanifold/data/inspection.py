@@ -273,7 +273,7 @@ def _first(piece: Piece, space: Manifold, block: Block, before: int, valid: Arra
     """Say which record of a piece is the first that is no point, and why."""
     index = int(np.argmin(valid))
     reason = space.check(block.records[index]) or "it is no point."
-    return f"{piece.name}: record {before + index} (the first is 0) is no point of {space!r}: {reason}"
+    return f"{piece.name}: record {piece.first + before + index} (the first is 0) is no point of {space!r}: {reason}"
 
 
 def _counted(units: Any) -> Counter[Any]:

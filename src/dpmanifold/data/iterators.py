@@ -12,7 +12,7 @@ from dpmanifold.data.choosing import places_of
 from dpmanifold.data.frames import rows_of_table
 from dpmanifold.data.pieces import Beside, asked_for
 from dpmanifold.data.reading import Reading
-from dpmanifold.data.rows import ArrayRows, Column, Places, Rows
+from dpmanifold.data.rows import ArrayRows, Column, Places, Rows, alike
 from dpmanifold.data.steady import SteadyPiece
 from dpmanifold.data.tables_in_memory import Wanted
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -128,7 +128,7 @@ class BlocksPiece(SteadyPiece):
             if columns is None:
                 columns = rows.columns
                 self.places = _places(self._reading, rows)
-            elif list(rows.columns) != list(columns):
+            elif not alike(rows.columns, columns):
                 raise InvalidDataError("blocks of one function must have the same columns, of the same types.")
             yield rows
         if columns is not None and not self._tried:

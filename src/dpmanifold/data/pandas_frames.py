@@ -18,6 +18,9 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Piece, is_a
 from dpmanifold.stats.inputs import is_each_record
 
+# Entries of a column of objects that tell what it holds.
+_LOOKED_AT = 1000
+
 _KINDS = {"i": "whole", "u": "whole", "f": "number", "c": "complex", "b": "truth", "O": "object"}
 
 
@@ -46,7 +49,7 @@ class PandasRows(Rows):
         values = np.empty((len(self), len(places)), dtype=kind)
         for i, place in enumerate(places):
             column = self.frame.iloc[:, place]
-            if self.columns[place].kind == "object":
+            if self.columns[place].kind in ("object", "text"):
                 values[:, i] = [_number(entry) for entry in np.asarray(column).tolist()]
             else:
                 plain = isinstance(column.dtype, np.dtype)
@@ -60,7 +63,11 @@ class PandasRows(Rows):
             return np.asarray(column)
         import pyarrow
 
-        return words_of(pyarrow.array(column, from_pandas=True))
+        try:
+            return words_of(pyarrow.array(column, from_pandas=True))
+        except pyarrow.ArrowException:
+            # Not all of it is text after all: whoever groups ids says so.
+            return np.asarray(column)
 
     def missing(self, place: int) -> int | None:
         """Ask pandas."""
@@ -77,8 +84,20 @@ def _number(entry: object) -> float:
 
 
 def pandas_columns(frame: Any) -> list[Column]:
-    """Return what is known of the columns of a frame, also of one of dask."""
-    return [Column(str(name), _kind(dtype)) for name, dtype in zip(frame.columns, frame.dtypes, strict=True)]
+    """Return what is known of the columns of a frame, also of one of dask; of objects, whether they seem to be text."""
+    found = [Column(str(name), _kind(dtype)) for name, dtype in zip(frame.columns, frame.dtypes, strict=True)]
+    if not isinstance(getattr(frame, "shape", (None,))[0], int):
+        return found  # dask's rows are not here
+    for place, column in enumerate(found):
+        if column.kind == "object" and _seems_text(np.asarray(frame.iloc[:_LOOKED_AT, place]).tolist()):
+            found[place] = Column(column.name, "text")
+    return found
+
+
+def _seems_text(entries: list[Any]) -> bool:
+    """Return whether there is text among the first entries and nothing else but gaps: pandas 2 has no type for text."""
+    kinds = {type(entry).__name__ for entry in entries if not (isinstance(entry, float) and entry != entry)}
+    return kinds - {"NoneType", "NAType", "NaTType"} == {"str"}
 
 
 def _kind(dtype: Any) -> str:

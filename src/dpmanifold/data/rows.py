@@ -32,6 +32,13 @@ class Column(NamedTuple):
     width: int = 1
 
 
+def alike(one: Sequence[Column], two: Sequence[Column]) -> bool:
+    """Return whether columns are the same but for what is found out only by reading: gaps make floats of integers."""
+    kinds = {"whole": "number", "text": "object"}
+    first, second = ([each._replace(kind=kinds.get(each.kind, each.kind)) for each in side] for side in (one, two))
+    return first == second
+
+
 class Rows(ABC):
     """Some rows of records."""
 
@@ -126,4 +133,4 @@ class Places:
         )
 
 
-__all__ = ["NUMBERS", "ArrayRows", "Column", "Places", "Rows"]
+__all__ = ["NUMBERS", "ArrayRows", "Column", "Places", "Rows", "alike"]

@@ -57,6 +57,9 @@ def _active_client() -> Any:
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
+    with contextlib.suppress(ValueError):
+        distributed.get_worker()
+        return None  # this is a task itself: one that waited for others could keep them from running
     try:
         client = distributed.default_client()
     except ValueError:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dpmanifold.engines import Engine
+from dpmanifold.progress import bar
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -80,4 +82,9 @@ def run(work: Pass[P, R], parts: Sequence[Part], what: str = "reading") -> R | N
     return None if total is None else work.finish(total)
 
 
-__all__ = ["Part", "Pass", "run"]
+def solving(parts: Sequence[Part]) -> AbstractContextManager[object]:
+    """Show that a solver works on parts of an engine, without a total: the number of its passes is data."""
+    return nullcontext() if all(part.engine is None for part in parts) else bar("solving")
+
+
+__all__ = ["Part", "Pass", "run", "solving"]

@@ -18,12 +18,13 @@ from dpmanifold._merged_ids import MergedIds
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.engines import Engine
 from dpmanifold.errors import SourceChangedError
-from dpmanifold.frechet.passes import Part, run
+from dpmanifold.frechet.passes import Part, run, solving
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.reading import FirstPass, Found, Kept, Reading, UnitWords, WhatWasFound
 from dpmanifold.frechet.records import bytes_of_a_point
 from dpmanifold.frechet.streams import averaged, of_averages, refuse_too_many
 from dpmanifold.frechet.summands import Summands
+from dpmanifold.progress import quietly
 from dpmanifold.sources import Piece
 
 # Beside a point: the number of its unit, and that of its class.
@@ -104,16 +105,12 @@ def _itself(item: object) -> object:
 
 
 def _of_records(found: Found, reading: Reading, part: Part) -> list[UnitPoints]:
-    ball, groups = reading.ball, []
-    flat = ball.space.is_flat
-    totals = ball.space.from_addends(found.sums.total()) if flat and found.sums is not None else None
+    groups = []
     for number in range(reading.classes):
-        n = int(found.counts[number])
-        where = Part(part.items, _Opening(reading, number if reading.classes > 1 else None), part.engine)
-        mean = None if totals is None else totals[number] / n
-        first = None if flat or reading.classes > 1 else found.sums
-        sample = None if flat or reading.classes > 1 else found.sample
-        groups.append(UnitPoints(ball, "record", n, [where], mean, first, sample))
+        n, several = int(found.counts[number]), reading.classes > 1
+        where = Part(part.items, _Opening(reading, number if several else None), part.engine)
+        first = None if found.sums is None else found.sums.cut(1, number)
+        groups.append(UnitPoints(reading.ball, "record", n, [where], first, None if several else found.sample))
     return groups
 
 
@@ -161,7 +158,8 @@ def _solved(found: Found, reading: Reading, part: Part) -> Array:
         first = np.zeros((len(units.counts), frame.dim))
         first[:count] = frame.from_log_words(np.broadcast_to(frame.origin, (count, *frame.shape)), found.sums)
         found.sums = None  # as large as all units
-    return averaged(frame, ball, units, None, count, first)
+    with solving([part]):
+        return averaged(frame, ball, units, None, count, first)
 
 
 class _Units(Summands):
@@ -184,7 +182,8 @@ class _Units(Summands):
         place = np.full(len(x), -1, dtype=np.int64)
         place[wanted] = np.arange(len(wanted))
         work = UnitWords(self._reading, self._ids, place, frame.at(x[wanted]))
-        words, seen = run(work, [self._part], "averaging") or (None, 0)
+        with quietly():  # how many passes there are is data
+            words, seen = run(work, [self._part]) or (None, 0)
         if seen != self.n or words is None:
             raise SourceChangedError("the records changed while they were read: a later pass found another number.")
         totals[wanted] = frame.from_log_words(x[wanted], words)

@@ -9,7 +9,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet.counting import Sample, SumOf, Within, over, unpacked
-from dpmanifold.frechet.passes import Part
+from dpmanifold.frechet.passes import Part, solving
 from dpmanifold.frechet.records import bytes_of_a_point
 from dpmanifold.frechet.solver import Solved, solve_groups
 from dpmanifold.frechet.summands import Spread
@@ -29,8 +29,8 @@ class UnitPoints:
     unit : "record" or "unit"
     n : how many there are
     parts : where they are: what opens as arrays of points, packed by the frame
-    mean : their mean in the frame, where it is known already
-    first : the sum of their logarithms at the frame's origin, as `frame.log_words` adds them, where it is known
+    first : the sum of their logarithms at the frame's origin, where it is known: as `frame.log_words` adds them, on a
+        flat space as `space.clipped_sums` does
     sample : some of them, by their own bits, where they were chosen already
 
     Examples
@@ -47,12 +47,12 @@ class UnitPoints:
         unit: str,
         n: int,
         parts: Sequence[Part],
-        mean: Array | None = None,
         first: ExactSum | None = None,
         sample: Sample | None = None,
     ) -> None:
         self.ball, self.unit = ball, unit
-        self._n, self._parts, self._mean, self._first, self._sample = n, tuple(parts), mean, first, sample
+        self._n, self._parts, self._first, self._sample = n, tuple(parts), first, sample
+        self._mean: Array | None = None
 
     @staticmethod
     def of(points: Array, ball: Ball, unit: str = "record") -> UnitPoints:
@@ -64,7 +64,7 @@ class UnitPoints:
     @staticmethod
     def packed(stored: Array, ball: Ball, unit: str, first: ExactSum | None = None) -> UnitPoints:
         """Take such points as `ball.frame.pack` keeps them."""
-        return UnitPoints(ball, unit, len(stored), [Part([stored], _alone)], first=first)
+        return UnitPoints(ball, unit, len(stored), [Part([stored], _alone)], first)
 
     def __len__(self) -> int:
         return self._n
@@ -128,11 +128,15 @@ class UnitPoints:
         """Return the mean, as a batch of one, to a tolerance that the ball allows, and how it was found."""
         ball, frame = self.ball, self.ball.frame
         if frame.is_flat:
-            mean = self.mean_of(lambda block: block, ball.radius) if self._mean is None else self._mean
+            if self._first is None:
+                mean = self.mean_of(lambda block: block, ball.radius)
+            else:
+                mean = ball.space.from_addends(self._first.total())[0] / self._n
             return Solved(mean[None], np.zeros(1), 0)
         first = None if self._first is None else frame.from_log_words(frame.origin[None], self._first)
         points = Spread(ball, self._parts, self._n, self._sample)
-        return solve_groups(frame, ball.in_frame, points, None, None, 1, tol, 200, first=first)
+        with solving(self._parts):
+            return solve_groups(frame, ball.in_frame, points, None, None, 1, tol, 200, first=first)
 
     # ---------------------------------------------------------------- other units, other balls
 
@@ -144,24 +148,22 @@ class UnitPoints:
         parts = [_kept(part.then(_Moving(self.ball, inner)), share) for part in self._parts]
         return UnitPoints(inner, self.unit, self._n, parts)
 
-    def where(self, chosen: Array, total: FloatArray | None = None) -> UnitPoints:
-        """Return the points of some units, given a boolean for each; and on a flat space their sum, where known.
+    def where(self, chosen: Array, first: ExactSum | None = None) -> UnitPoints:
+        """Return the points of some units, given a boolean for each; with the sum that is known already, if it is.
 
         For points that lie in one place, in the order of :meth:`blocks`.
         """
-        n = int(np.count_nonzero(chosen))
         parts = [part.then(_Some(chosen)) for part in self._parts]
-        return UnitPoints(self.ball, self.unit, n, parts, None if total is None else total / n)
+        return UnitPoints(self.ball, self.unit, int(np.count_nonzero(chosen)), parts, first)
 
     def joined(self, other: UnitPoints) -> UnitPoints:
         """Return the units of two groups in one ball together."""
         first = None
         if self._first is not None and other._first is not None:
-            first = ExactSum(self._first.size, self._first.bound)
-            first.merge(self._first)
+            first = self._first.cut(1)
             first.merge(other._first)
         n = len(self) + len(other)
-        return UnitPoints(self.ball, self.unit, n, [*self._parts, *other._parts], first=first)
+        return UnitPoints(self.ball, self.unit, n, [*self._parts, *other._parts], first)
 
 
 def _kept(part: Part, size: int) -> Part:

@@ -81,9 +81,10 @@ def made_by_class(records: Records, ball: Ball, label: Array, classes: int) -> t
         made = made_from(records, ball)
         return [made.points.where(label == number) for number in range(classes)], made.clipped, made.replaced
     with np.errstate(all="ignore"):
-        total, clipped, replaced = _summed(records, ball, label, classes)
+        sums = flat_sum(ball, classes)
+        clipped, replaced = add_clipped(records, ball, sums, label)
     everybody = UnitPoints(ball, "record", len(records), [here(records, ball)])
-    parts = [everybody.where(label == number, total[number]) for number in range(classes)]
+    parts = [everybody.where(label == number, sums.cut(1, number)) for number in range(classes)]
     return parts, clipped, replaced + records.replaced
 
 
@@ -91,9 +92,9 @@ def made_by_class(records: Records, ball: Ball, label: Array, classes: int) -> t
 
 
 def _flat_records(records: Records, ball: Ball) -> Made:
-    total, clipped, replaced = _summed(records, ball, None, 1)
-    points = UnitPoints(ball, "record", len(records), [here(records, ball)], total[0] / len(records))
-    return Made(points, clipped, replaced)
+    sums = flat_sum(ball)
+    clipped, replaced = add_clipped(records, ball, sums)
+    return Made(UnitPoints(ball, "record", len(records), [here(records, ball)], sums), clipped, replaced)
 
 
 def here(records: Records, ball: Ball) -> Part:
@@ -102,15 +103,10 @@ def here(records: Records, ball: Ball) -> Part:
 
 
 def _flat_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[FloatArray, int, int]:
-    total, clipped, replaced = _summed(records, ball, ids.group, len(ids))
+    sums = flat_sum(ball, len(ids))
+    clipped, replaced = add_clipped(records, ball, sums, ids.group)
+    total = ball.space.from_addends(sums.total())
     return total / np.bincount(ids.group, minlength=len(ids))[:, None], clipped, replaced
-
-
-def _summed(records: Records, ball: Ball, group: Array | None, groups: int) -> tuple[FloatArray, int, int]:
-    """Return the sums of clipped records in coordinates, (groups, dim), and how many were clipped and replaced."""
-    sums = flat_sum(ball, groups)
-    clipped, replaced = add_clipped(records, ball, sums, group)
-    return ball.space.from_addends(sums.total()), clipped, replaced
 
 
 # -------------------------------------------------------------------- curved: points are kept, or units solved

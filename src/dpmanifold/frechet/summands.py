@@ -14,6 +14,7 @@ from dpmanifold.frechet.passes import Part
 from dpmanifold.frechet.tolerances import reach
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.manifolds.base import Manifold
+from dpmanifold.progress import quietly
 
 # The bound of sums of points that all are at the origin.
 _SMALLEST_BOUND = 1e-200
@@ -116,12 +117,14 @@ class Spread(Summands):
     def sums(self, x: Array, active: Array | None) -> FloatArray:
         """Broadcast the base point and merge the integers that come back."""
         frame = self._ball.frame
-        words = over(LogWords(frame, x, self._bound), self._parts, self.n)
+        with quietly():  # how many passes there are is data
+            words = over(LogWords(frame, x, self._bound), self._parts, self.n)
         return frame.from_log_words(x, ExactSum(frame.dim, self._bound) if words is None else words)
 
     def some(self) -> Array:
         """Choose within every part, and then among those."""
         if self._sample is None:
-            self._sample = over(Sampling(MOST_TRIED + 1), self._parts, self.n)
+            with quietly():
+                self._sample = over(Sampling(MOST_TRIED + 1), self._parts, self.n)
         assert self._sample is not None  # there are points
         return self._sample.below(TRIAL / self.n)

@@ -157,16 +157,16 @@ class ExactSum:
         more.words[: self.groups], more.records = self.words, self.records
         return more
 
-    def cut(self, groups: int) -> ExactSum:
-        """Return the sums of the first groups.
+    def cut(self, groups: int, start: int = 0) -> ExactSum:
+        """Return the sums of so many groups, the first ones or from another on; a copy.
 
         Examples
         --------
-        >>> ExactSum(1, bound=4.0, groups=3).cut(1).total()
+        >>> ExactSum(1, bound=4.0, groups=3).cut(1, start=2).total()
         array([[0.]])
         """
-        fewer = ExactSum(self.size, self.bound, 0)
-        fewer.groups, fewer.words, fewer.records = groups, self.words[:groups].copy(), self.records
+        fewer = ExactSum(self.size, self.bound, groups)
+        fewer.words[:], fewer.records = self.words[start : start + groups], self.records
         return fewer
 
     def total(self) -> FloatArray:

@@ -15,7 +15,7 @@ class ProjectedPiece(Piece):
 
     def __init__(self, piece: Piece, space: Manifold) -> None:
         self._piece, self._space = piece, space
-        self.name, self.rows = piece.name, piece.rows
+        self.name, self.rows, self.about, self.first = piece.name, piece.rows, piece.about, piece.first
 
     def blocks(self) -> Iterator[Block]:
         """Yield the other's blocks, with records moved onto the space."""
