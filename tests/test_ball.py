@@ -1,7 +1,17 @@
 import numpy as np
 import pytest
 
-from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, InvalidArgumentError, InvalidDataError, KendallShapes, Sphere
+from dpmanifold import (
+    SPD,
+    Ball,
+    Euclidean,
+    Hyperbolic,
+    InvalidArgumentError,
+    InvalidDataError,
+    KendallShapes,
+    Sphere,
+    linalg,
+)
 
 
 @pytest.mark.parametrize("radius", [0, 0.0, -1.0, np.nan, np.inf, "1", None, True])
@@ -130,3 +140,15 @@ def test_pulling_in_never_raises(space, bad):
     ball = Ball(space, space.origin, 0.5)
     points = np.stack([space.origin, np.full(space.shape, bad)])
     np.testing.assert_array_equal(ball.pull_in(points), np.stack([space.origin, space.origin]))
+
+
+@pytest.mark.parametrize("name", linalg.backends())
+@pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
+@pytest.mark.parametrize("size", [2, 9])
+def test_matrices_that_overflow_on_their_way_are_clipped_like_others(size, metric, name):
+    ball = Ball(SPD(size, metric=metric), np.diag(np.geomspace(0.01, 1.0, size)), 2.0)
+    X = np.stack([scale * np.eye(size) for scale in (1e308, 1e-308, 0.1)])
+    with linalg.backend(name):
+        moved = ball.to_frame(X)
+        assert np.array_equal(moved, [ball.to_frame(one) for one in X])
+        assert np.allclose(ball.frame.dist(ball.frame.origin, moved)[:2], 2.0)

@@ -1,8 +1,10 @@
 """Ids that come in pieces are grouped, ordered and refused as those of one array."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,3 +81,20 @@ def test_nothing_about_ids_is_shown():
     merged = MergedIds()
     merged.add(["secret"], "a")
     assert repr(merged) == "MergedIds()"
+
+
+def test_threads_that_look_ids_up_do_not_disturb_each_other():
+    """Text that spells whole numbers is looked up in a table, which is filled as it is asked for."""
+    names = np.arange(20_000)
+    pieces = [MergedIds() for _ in range(2)]
+    for one, part in zip(pieces, np.array_split(names, 2), strict=True):
+        one.add(pa.array(part.astype(str)), "a")
+    for _ in range(2):
+        merged = MergedIds()
+        for one in pieces:
+            merged.merge(pickle.loads(pickle.dumps(one)))
+        asked = [np.random.default_rng(seed).permutation(names)[:4000] for seed in range(40)]
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(merged.find, [pa.array(part.astype(str)) for part in asked]))
+        for part, number in zip(asked, found, strict=True):
+            np.testing.assert_array_equal(number, part)

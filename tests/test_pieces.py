@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Budget, Euclidean, PureDP
+from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Budget, Euclidean, PureDP, linalg
 from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.frechet import Records
@@ -85,6 +85,15 @@ def test_the_smallest_blocks_do_not_show(units):
     X, ids = data(ball, 120)
     expected = bits(prepared(X, EACH_RECORD if units == "each-record" else ids, ball))
     assert bits(prepared(ListSource(X, ids, cuts=[1, 1, 60], block=1), units, ball)) == expected
+
+
+@pytest.mark.parametrize("name", linalg.backends())
+def test_threads_use_the_backend_of_the_call(name):
+    ball = BALLS[-1]
+    X, _ = data(ball, 300)
+    with linalg.backend(name), using(engine(2)):
+        found = bits(prepared(ListSource(X, cuts=[100, 200]), EACH_RECORD, ball))
+        assert found == bits(prepared(X, EACH_RECORD, ball))
 
 
 @pytest.mark.parametrize("ball", BALLS, ids=repr)

@@ -36,7 +36,10 @@ def in_fresh_process(case: Case, threads: int = 1, source: str | None = None) ->
     )
     if done.returncode:
         raise SystemExit(f"The call failed: {case['what']} with {case.get('engine', 'threads')}.")
-    return json.loads(done.stdout.splitlines()[-1])
+    found = json.loads(done.stdout.splitlines()[-1])
+    of = f"{len(case['paths'])} files, {case.get('workers', 1)} {case.get('engine', 'threads')}"
+    print(f"{of}: {found.get('seconds', 'hashes')}", file=sys.stderr)  # tables come when all of it is done
+    return found
 
 
 def highest_memory(process: int | str = "self") -> float:

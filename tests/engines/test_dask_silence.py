@@ -61,7 +61,7 @@ def test_a_release_leaves_nothing_behind(cluster, capfd, tmp_path):
         columns = {"xx": X[:, 0, 0], "xy": X[:, 0, 1], "yy": X[:, 1, 1], "person": people}
         pyarrow.parquet.write_table(pa.table(columns), tmp_path / f"{SECRET}-9.parquet")
         damaged_study = dpm.data.Dataset(tmp_path, columns=["xx", "xy", "yy"])
-        with pytest.raises(InvalidDataError, match="not positive definite"):
+        with pytest.raises(InvalidDataError, match=rf"{SECRET}-9\.parquet.* not positive definite"):
             dpm.private_mean(damaged_study, ball, dpm.GDP(1.0), units="person")
     said = everything_said(client, client.cluster.scheduler) + "".join(capfd.readouterr())
     for secret in (SECRET, str(VALUE), str(tmp_path), "Compute Failed", "InvalidData", "not valid"):

@@ -24,13 +24,17 @@ from scale.made import ball, cuts, dataset, hidden, tensors, write
 N, PARTS, PEOPLE = 240, 4, 12
 
 
-class Nothing(RandomSource):
-    """A source of randomness from which nothing may be drawn."""
+class Watched(RandomSource):
+    """A source of randomness that counts what is drawn from it. (To raise would be in vain: see stats/sealed.py.)"""
 
     private = True
 
+    def __init__(self):
+        self.drawn = 0
+
     def _words(self, n):
-        raise AssertionError("something was drawn")
+        self.drawn += n
+        return np.random.default_rng(self.drawn).integers(0, 2**64, n, dtype=np.uint64)
 
 
 # -------------------------------------------------------------------- what is done to the second of four files
@@ -249,10 +253,10 @@ def units_of(paths):
 
 def refused(paths, units, **options):
     """Ask for a release and return the message of the refusal; nothing is spent and nothing is drawn."""
-    budget = Budget(GDP(1.0))
+    budget, bits = Budget(GDP(1.0)), Watched()
     with pytest.raises(errors.DPManifoldError) as caught:
-        private_mean(dataset(paths, **options), ball(), GDP(1.0), units=units, budget=budget, rng=Nothing())
-    assert budget.history == ()
+        private_mean(dataset(paths, **options), ball(), GDP(1.0), units=units, budget=budget, rng=bits)
+    assert (budget.history, bits.drawn) == ((), 0)
     return str(caught.value)
 
 
@@ -274,6 +278,14 @@ def test_hostile_files_are_refused_by_name_and_place(tmp_path, damage):
     assert_tells_no_entry(message)
 
 
+def test_good_files_are_spent_on_and_drawn_for(tmp_path):
+    """What the other tests would see, were anything spent or drawn."""
+    paths, budget, bits = files(tmp_path, "parquet")[0], Budget(GDP(1.0)), Watched()
+    private_mean(dataset(paths), ball(), GDP(1.0), units=PERSON, budget=budget, rng=bits)
+    assert len(budget.history) == 1
+    assert bits.drawn > 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", HOSTILE, ids=lambda damage: damage.__name__)
 def test_threads_and_a_cluster_refuse_them_in_the_same_words(client, tmp_path, damage):
@@ -290,7 +302,8 @@ def test_threads_and_a_cluster_refuse_them_in_the_same_words(client, tmp_path, d
 def test_the_command_refuses_them(tmp_path, monkeypatch, damage):
     """Nothing on stdout, no file written, nothing drawn; the message names the file and tells no entry."""
     paths = damage(tmp_path / "data")
-    monkeypatch.setattr(SystemSource, "_words", Nothing._words)
+    bits = Watched()
+    monkeypatch.setattr(SystemSource, "_words", lambda self, n: bits._words(n))
     monkeypatch.chdir(tmp_path)
     units = PERSON if isinstance(units_of(paths), str) else "each-record"
     words = ["mean", "data", "--space", "spd", "--units", units, "--center", "1", "--radius", "1.5", "--mu", "1"]
@@ -301,6 +314,7 @@ def test_the_command_refuses_them(tmp_path, monkeypatch, damage):
             path.unlink()
     result = CliRunner().invoke(app, [*words, *columns, *key, "--out", "release.json"], env={"COLUMNS": "200"})
     assert result.exit_code not in (0, None)
+    assert bits.drawn == 0
     assert result.stdout == ""
     assert not (tmp_path / "release.json").exists()
     assert "Traceback" not in result.output
@@ -311,11 +325,11 @@ def test_the_command_refuses_them(tmp_path, monkeypatch, damage):
 
 def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
     paths, changed, values, people = files(tmp_path, "parquet")
-    opened, budget = dataset(paths), Budget(GDP(1.0))
+    opened, budget, bits = dataset(paths), Budget(GDP(1.0)), Watched()
     pyarrow.parquet.write_table(as_table(values[:30], people[:30]), changed)
     with pytest.raises(errors.SourceChangedError, match=IN_THE_SECOND):
-        private_mean(opened, ball(), GDP(1.0), units=PERSON, budget=budget, rng=Nothing())
-    assert budget.history == ()
+        private_mean(opened, ball(), GDP(1.0), units=PERSON, budget=budget, rng=bits)
+    assert (budget.history, bits.drawn) == ((), 0)
 
 
 @pytest.mark.parametrize("metric", ["logeuclid", "riemann"])

@@ -37,9 +37,9 @@ app = typer.Typer(
     name="dpm",
     cls=_Commands,
     help="Differentially private statistics for data on curved spaces.\n\n"
-    "Start with dpm demo; then dpm plan, dpm check, dpm mean, dpm show. Exit codes: 0 done, 1 a fault of the program or the "
-    "machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept "
-    "or a result does not hold, 129, 130 or 143 interrupted.",
+    "Start with dpm demo; then dpm plan, dpm check, dpm mean, dpm show. Exit codes: 0 done, 1 a fault of the program "
+    "or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept or a result does not hold, 129, 130 "
+    "or 143 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     add_completion=False,

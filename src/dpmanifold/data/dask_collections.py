@@ -205,7 +205,8 @@ def _partitions(collection: Any) -> list[Any]:
     graphs, later = (optional_module(f"dask.{name}", "dask", _ARRAY) for name in ("optimization", "delayed"))
     parts = np.ravel(np.asarray(collection.to_delayed(), dtype=object)).tolist()
     graph = dict(parts[0].__dask_graph__()) if parts else {}
-    return [later.Delayed(part.key, graphs.cull(graph, [part.key])[0]) for part in parts]
+    # What was persisted has no graph: the scheduler knows it by its name.
+    return [later.Delayed(part.key, graphs.cull(graph, [part.key])[0]) if part.key in graph else part for part in parts]
 
 
 def _together(delayed: tuple[Any, Any, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -62,7 +63,8 @@ class ThreadEngine(Engine):
                 while waiting or running:
                     while waiting and len(running) < self.workers:
                         place, value = waiting.popleft()
-                        running[pool.submit(task, value)] = place
+                        # In this context: the backend in use, and so the bits, are those of the caller.
+                        running[pool.submit(contextvars.copy_context().run, task, value)] = place
                     done, _ = wait(running, return_when=FIRST_COMPLETED)
                     for future in done:
                         yield running.pop(future), future.result()
