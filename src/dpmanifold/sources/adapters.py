@@ -28,9 +28,10 @@ def as_source(X: object) -> Source | None:
     """
     if isinstance(X, Source):
         return X
-    if isinstance(X, np.ndarray | list | tuple):
+    if isinstance(X, np.ndarray):
         return None
-    adapters = itertools.chain(ADAPTERS.own(), ADAPTERS)
+    # Lists are the library's own: whoever has one of numbers needs no other distribution.
+    adapters = ADAPTERS.own() if isinstance(X, list | tuple) else itertools.chain(ADAPTERS.own(), ADAPTERS)
     return next((found for adapter in adapters if (found := adapter(X)) is not None), None)
 
 
