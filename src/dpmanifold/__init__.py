@@ -8,16 +8,18 @@
 'wrapped-gaussian'
 """
 
-from dpmanifold import data, frechet, linalg, mechanisms, noise, plots, privacy, progress, report, sensitivity
+from dpmanifold import data, engines, frechet, linalg, mechanisms, noise, plots, privacy, progress, report, sensitivity
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import (
+    ClusterError,
     ConvergenceError,
     DPManifoldError,
     InvalidArgumentError,
     InvalidDataError,
     MissingPackageError,
     SamplerError,
+    SourceChangedError,
 )
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
@@ -60,6 +62,7 @@ __all__ = [
     "Ball",
     "Budget",
     "BudgetError",
+    "ClusterError",
     "Comparison",
     "ConvergenceError",
     "DPManifoldError",
@@ -81,6 +84,7 @@ __all__ = [
     "Release",
     "Result",
     "SamplerError",
+    "SourceChangedError",
     "Sphere",
     "Statistic",
     "TwoSampleTest",
@@ -88,6 +92,7 @@ __all__ = [
     "__version__",
     "compare",
     "data",
+    "engines",
     "frechet",
     "linalg",
     "load",

@@ -83,7 +83,7 @@ class UnitIds:
         )
         if len({type(name) for name in (*ours[:1], *theirs[:1])}) < 2:
             return not set(ours).isdisjoint(theirs)
-        return not set(map(_as_number, ours)).isdisjoint(map(_as_number, theirs))
+        return not set(map(as_number, ours)).isdisjoint(map(as_number, theirs))
 
 
 def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
@@ -332,7 +332,7 @@ def _whole(entry: Any) -> int:
     return int(float.__float__(entry)) if isinstance(entry, float) else int(entry)
 
 
-def _as_number(name: int | str) -> int | str:
+def as_number(name: int | str) -> int | str:
     """Return the whole number that an id spells, or the id."""
     for read in (int, float):
         try:

@@ -301,7 +301,7 @@ class _Numbers:
             found = self._table[ids - self._low]
             if found.min() >= 0:
                 return np.asarray(found)
-            fresh = _distinct(ids[found < 0])
+            fresh = np.unique(ids[found < 0])
             self._table[fresh - self._low] = np.arange(len(self._known), len(self._known) + len(fresh))
             self._known = np.concatenate([self._known, fresh])
             return np.asarray(self._table[ids - self._low])
@@ -349,11 +349,6 @@ class _Numbers:
         place[order] = np.arange(len(order))
         found = self._known[order]
         return UnitIds(place, found.tolist() if found.dtype == object else found)
-
-
-def _distinct(ids: Array) -> Array:
-    """Return the distinct ones among a few."""
-    return np.unique(ids)
 
 
 __all__ = ["MergedIds"]

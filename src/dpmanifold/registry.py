@@ -1,9 +1,10 @@
 """Things that are found by name: the library's own, and those of others.
 
 Another distribution adds one by an entry point in the group that the registry names: `dpmanifold.spaces`,
-`dpmanifold.statistics`, `dpmanifold.mechanisms`, `dpmanifold.loaders`, `dpmanifold.pictures`, `dpmanifold.readers`,
-`dpmanifold.papers`; a script by one call of `register`. Entry points are loaded when a name is not known, or when all
-names are asked for: never to find what the library has itself. A name that is registered already keeps its meaning.
+`dpmanifold.statistics`, `dpmanifold.mechanisms`, `dpmanifold.loaders`, `dpmanifold.sources`, `dpmanifold.pictures`,
+`dpmanifold.readers`, `dpmanifold.papers`; a script by one call of `register`. Entry points are loaded when a name is
+not known, or when all names are asked for: never to find what the library has itself. A name that is registered already
+keeps its meaning.
 """
 
 from __future__ import annotations

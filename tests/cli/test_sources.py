@@ -1,6 +1,7 @@
 """Records from one file, many, a folder or a pattern, by one process or several: the release is the same."""
 
 import json
+import logging
 import os
 import pathlib
 import shutil
@@ -280,11 +281,13 @@ def test_a_cluster_that_runs_is_used_by_its_address(stored, invoke):
     words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--out"]
     invoke(*words, "alone.json")
     quiet = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    level = logging.getLogger("distributed").level
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, scheduler_kwargs=quiet
     ) as here:
         invoke(*words, "helped.json", "--dask", here.scheduler_address)
         assert here.workers  # it is somebody else's, and goes on
+        assert logging.getLogger("distributed").level == level  # as are the logs of this process
     assert released("alone.json") == released("helped.json")
 
 

@@ -262,7 +262,7 @@ def test_memory_is_bounded(tmp_path, monkeypatch, suffix):
 
 def test_pieces_are_pickled_read_again_and_say_nothing(tmp_path, small):
     paths = [saved(tmp_path / f"sub-ann{i}.nii.gz", small, "fsl") for i in range(2)]
-    source = data.from_nifti(paths, order="fsl", columns={"person": ["ann", "bob"], "group": [1, 2]})
+    source = data.from_nifti(paths, order="fsl", per_image={"person": ["ann", "bob"], "group": [1, 2]})
     assert (source.rows, len(source), source.columns) == (None, 2, ["person", "group"])
     pieces = source.bound(SPD(3, metric="riemann"), units="person", labels="group")
     assert [repr(piece) for piece in pieces] == ["ImagePiece()", "ImagePiece()"]
@@ -353,7 +353,7 @@ def test_wrong_lists_are_refused(tmp_path, small):
     link.symlink_to(paths[0])
     with pytest.raises(InvalidDataError, match="would count twice"):
         data.from_nifti([*paths, link], order="fsl")
-    source = data.from_nifti(paths, order="fsl", mask=mask, columns={"person": ["a"], "group": [1, 2]})
+    source = data.from_nifti(paths, order="fsl", mask=mask, per_image={"person": ["a"], "group": [1, 2]})
     for units, says in (
         (["a"], "units must have one value for each of the 2 images, got 1 of them"),
         (["a", None], "missing id at index 1"),

@@ -114,6 +114,25 @@ def test_records_that_change_between_passes_are_refused():
     read(shuffled)  # another order is fine
 
 
+def test_another_order_is_refused_where_ids_stand_beside_the_records():
+    """With ids in its own columns a query may give its rows in any order; else they would be other people's."""
+    calls = []
+
+    def make():
+        calls.append(1)
+        yield TENSORS if len(calls) < 3 else TENSORS[::-1]  # one block is asked for again before the second pass
+
+    for units, refused in ((None, False), (PEOPLE, True)):
+        calls.clear()
+        [piece] = data.from_blocks(make).bound(SPD(3), units)
+        list(piece.blocks())
+        if refused:
+            with pytest.raises(SourceChangedError, match="in the same order"):
+                list(piece.blocks())
+        else:
+            assert sum(len(block.records) for block in piece.blocks()) == N
+
+
 # -------------------------------------------------------------------- what is refused
 
 

@@ -151,7 +151,7 @@ PIECES = [Tensors(seed) for seed in range(12)]
 
 
 def client_of(engine):
-    return engine._client
+    return engine.client
 
 
 def wait_for(condition, seconds=60):

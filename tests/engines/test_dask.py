@@ -165,7 +165,7 @@ def test_an_existing_client_is_used(cluster):
             assert isinstance(current_engine(), ThreadEngine)
     with using(cluster):
         assert current_engine() is cluster
-    with distributed.Client(client.scheduler.address) as default:
+    with distributed.Client(client.scheduler.address, security=client.security) as default:
         assert client_of(current_engine()) is default
     assert isinstance(current_engine(), ThreadEngine)
 

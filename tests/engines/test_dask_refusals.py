@@ -210,8 +210,8 @@ def test_without_dask_the_extra_is_named(monkeypatch):
 
 
 def test_a_client_that_is_closed_in_the_middle(cluster):
-    address = client_of(cluster).scheduler.address
-    with DaskEngine.connect(address) as engine:
+    client = client_of(cluster)
+    with DaskEngine.connect(client.scheduler.address, security=client.security) as engine:
         results = engine.map(partial, PIECES)
         next(results)
         held = engine.keep(partial, PIECES[:2])
@@ -227,7 +227,8 @@ def test_a_client_that_is_closed_in_the_middle(cluster):
 
 
 def test_a_client_that_is_closed_while_the_driver_waits(cluster, tmp_path):
-    with DaskEngine.connect(client_of(cluster).scheduler.address) as engine:
+    client = client_of(cluster)
+    with DaskEngine.connect(client.scheduler.address, security=client.security) as engine:
         closing = threading.Timer(0.5, client_of(engine).close)
         closing.start()
         with pytest.raises(ClusterError, match="closed"):

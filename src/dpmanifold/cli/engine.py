@@ -34,19 +34,29 @@ def at_work(words: Mapping[str, Any]) -> Iterator[None]:
     optional_module("distributed", "dask", "--dask" if workers is None else "--workers")
     from dpmanifold.engines import DaskEngine
 
-    _silence()
-    with working("starting workers" if address is None else "connecting", quiet=words["quiet"]):
-        engine = DaskEngine.local(workers) if address is None else DaskEngine.connect(address)
-    try:
-        with using(engine):
-            yield
-    finally:
-        with contextlib.suppress(Exception):  # what was released is released, whatever becomes of the workers
-            engine.close()
+    with _silence():
+        with working("starting workers" if address is None else "connecting", quiet=words["quiet"]):
+            engine = DaskEngine.local(workers) if address is None else DaskEngine.connect(address)
+        try:
+            with using(engine):
+                yield
+        finally:
+            with contextlib.suppress(Exception):  # what was released is released, whatever becomes of the workers
+                engine.close()
 
 
-def _silence() -> None:
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
     """Keep what Dask logs about its workers off the terminal: what matters comes as an error, in words of ours."""
-    if not wants_traceback():
-        optional_module("dask", "dask", "--workers").config.set({"logging": {"distributed": "critical"}})  # of workers
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if wants_traceback():
+        yield
+        return
+    dask = optional_module("dask", "dask", "--workers")
+    here = logging.getLogger("distributed")
+    level = here.level
+    with dask.config.set({"logging": {"distributed": "critical"}}):  # of worker processes, which take it over
+        here.setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            here.setLevel(level)

@@ -9,6 +9,7 @@ from dpmanifold.data.arrow_tables import arrow_source
 from dpmanifold.data.dask_collections import dask_source
 from dpmanifold.data.pandas_frames import pandas_source
 from dpmanifold.data.polars_frames import polars_source
+from dpmanifold.data.tensorfit import tensorfit_source
 from dpmanifold.data.zarrs import zarr_source
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.sources import ADAPTERS
@@ -28,6 +29,7 @@ ADAPTERS.register("polars", polars_source)
 ADAPTERS.register("arrow", arrow_source)
 ADAPTERS.register("zarr", zarr_source)
 ADAPTERS.register("dask", dask_source)
+ADAPTERS.register("tensorfit", tensorfit_source)
 ADAPTERS.register("iterator", _refuse_iterators)
 
 __all__: list[str] = []

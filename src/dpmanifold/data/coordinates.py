@@ -29,7 +29,8 @@ def from_coordinates(array: object, coordinates: str, *, invalid: str = "nan", l
     - "decinc": declination (clockwise from north, seen from above) and inclination (down from the horizontal), as
       palaeomagnetists count them. x points north, y east, z *down*: (cos I cos D, cos I sin D, sin I).
     - "strikedip": planes by strike (by the right-hand rule: the plane dips to the right of it) and dip, from 0 to 180
-      degrees, above 90 if overturned; as their poles, the normals that point down. x north, y east, z down.
+      degrees, above 90 if overturned; as their poles, the normals that point down, or up if overturned. x north,
+      y east, z down.
 
     On :class:`Hyperbolic` (d), of curvature -1, d columns:
 

@@ -207,7 +207,10 @@ class Dataset(Source):
         for name in (reading.units, reading.labels):
             if name is not None:
                 text = text or self._is_text(name)
-        return Binding(places.reading, tuple(names), reading.units, reading.labels, text)
+        numbers = reading.units is not None and any(
+            part.groups is not None and column_of(part, reading.units).kind == "whole" for part in self._parts
+        )
+        return Binding(places.reading, tuple(names), reading.units, reading.labels, text, text and numbers)
 
     def _try_out(self, reading: Reading) -> None:
         """Refuse arrays that are no records of the space by their shapes and the kind of their numbers."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmanifold._check import Array
-from dpmanifold._ids import MISSING_WORDS
+from dpmanifold._ids import MISSING_WORDS, as_number
 
 Entries = Any
 """(m,): an array of whole numbers, or a `pyarrow.DictionaryArray` of text; null where nothing stands."""
@@ -79,6 +79,22 @@ def first_missing(entries: Entries, labels: bool = False) -> int | None:
     none = pc.equal(words, "") if labels else pc.is_in(pc.utf8_lower(words), value_set=pa.array(sorted(MISSING_WORDS)))
     found = pc.or_(missing, pc.fill_null(none.take(entries.indices), True)).index(True).as_py()
     return None if found < 0 else int(found)
+
+
+def first_respelt(entries: Entries) -> int | None:
+    """Return where the first word stands that is a whole number, and not as a column of numbers would be written.
+
+    Examples
+    --------
+    >>> first_respelt(text_entries(pa.array(["7", "ann", "007"]))), first_respelt(np.array([7, 8]))
+    (2, None)
+    """
+    if isinstance(entries, np.ndarray):
+        return None
+    numbers = [(word, as_number(word)) for word in entries.dictionary.to_pylist()]
+    other = np.array([isinstance(number, int) and str(number) != word for word, number in numbers], dtype=bool)
+    found = other[entries.indices.to_numpy()] if other.any() else other[:0]
+    return int(np.argmax(found)) if found.any() else None
 
 
 def joined(parts: Sequence[Entries], text: bool = False) -> Array:

@@ -18,7 +18,7 @@ from dpmanifold._check import Array
 from dpmanifold.data._files import bad_file
 from dpmanifold.data.archives import array_blocks
 from dpmanifold.data.csv_table import CsvTable
-from dpmanifold.data.entries import Entries, as_array, as_text, first_missing, text_entries
+from dpmanifold.data.entries import Entries, as_array, as_text, first_missing, first_respelt, text_entries
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.stamps import Stamp
@@ -40,6 +40,7 @@ class Binding:
     names : the columns that are numbers of a record; none of an array
     units, labels : the columns, or arrays of an archive, of ids and classes
     text : whether ids are text in all files, since they are in one of them
+    numbers : whether they are whole numbers in another
     """
 
     reading: Reading
@@ -47,6 +48,7 @@ class Binding:
     units: str | None = None
     labels: str | None = None
     text: bool = False
+    numbers: bool = False
 
     @property
     def beside(self) -> list[str]:
@@ -146,8 +148,20 @@ class TablePiece(FilePiece):
         for values, entries in found:
             for name, column in zip(beside, entries, strict=True):
                 table.refuse_missing(column, name, name != self.binding.units, done)
+                if name == self.binding.units and self.binding.numbers:
+                    self._refuse_respelt(table, column, done)
             done += len(values)
             yield values, [as_text(column) for column in entries] if self.binding.text else entries
+
+    def _refuse_respelt(self, table: StreamedTable, column: Entries, done: int) -> None:
+        """Refuse text such as 007 where another file has numbers, of which 7 may be the same person."""
+        place = first_respelt(column)
+        if place is not None:
+            raise bad_file(
+                self.path,
+                f"{table.place(done + place)} has an id in column {self.binding.units!r} that is a whole number in "
+                'another form, and others have numbers: 7 and "07" may be one person or two. Write ids in one way.',
+            )
 
 
 @dataclass(frozen=True, repr=False)

@@ -106,8 +106,9 @@ def _refuse_copies(files: Sequence[pathlib.Path]) -> None:
 
 
 def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
-    """Refuse a file that is named twice, also through links: its records would count twice."""
+    """Refuse a file that is named twice, also through links or as a copy: its records would count twice."""
     seen: dict[tuple[int, int], pathlib.Path] = {}
+    called: dict[str, pathlib.Path] = {}
     for path in files:
         try:
             about = path.stat()
@@ -119,3 +120,16 @@ def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
                 f"paths: {str(earlier)!r} and {str(path)!r} are one file, and its records would count twice. Name it "
                 "once."
             )
+        # Most often one was made from the other: visits.csv and visits.csv.gz, or visits.parquet.
+        twin = called.setdefault(os.path.join(path.parent, _stem(path)), path)
+        if twin is not path:
+            raise InvalidArgumentError(
+                f"paths: {twin.name!r} and {path.name!r} differ only in how their names end. If one is a copy of the "
+                "other, its records would count twice: leave it out; else give them different names."
+            )
+
+
+def _stem(path: pathlib.Path) -> str:
+    """Return a name without what says the format."""
+    ends = sorted((end for end in known_suffixes() if path.name.lower().endswith(end)), key=len)
+    return path.name[: -len(ends[-1])] if ends else path.name

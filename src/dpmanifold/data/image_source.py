@@ -113,7 +113,7 @@ class ImageSource(Source):
             raise InvalidArgumentError(
                 f"{name} {shown(given)} is no column of these images. {there}; or give one value per image."
             )
-        return _one_each(self._columns[given], len(self._images), f"columns[{given!r}]")
+        return _one_each(self._columns[given], len(self._images), f"per_image[{given!r}]")
 
 
 def _one_each(values: object, count: int, name: str) -> list[Any]:

@@ -26,7 +26,7 @@ def from_nifti(
     *,
     mask: PathLike | Sequence[PathLike] | None = None,
     order: str | None = None,
-    columns: Mapping[str, Sequence[Any]] | None = None,
+    per_image: Mapping[str, Sequence[Any]] | None = None,
 ) -> ImageSource:
     """Return the tensors of many images as a source: given as X, they are read a part of an image at a time.
 
@@ -41,8 +41,9 @@ def from_nifti(
         and one without a tensor is refused by a statistic, or counts as its ball's centre (`invalid="center"`)
     order : "fsl", "dipy", "mrtrix", "camino" or "row", for all images. Needed where a header does not say that an image
         holds symmetric matrices
-    columns : what is known of each image by name: whose it is, which class the person is of. `units=` and `labels=` of
-        a private call take such a name, or one value for each image. One person may have several images
+    per_image : what is known of each image, one value each by name: whose it is, which class the person is of. A
+        private call's `units=` and `labels=` take such a name, or one value for each image. One person may have several
+        images
 
     Raises
     ------
@@ -59,7 +60,7 @@ def from_nifti(
     >>> for path in paths:
     ...     values = np.broadcast_to([1.6, 0.0, 0.0, 0.4, 0.0, 0.4], (2, 2, 2, 6))        # as FSL writes them
     ...     nibabel.Nifti1Image(values, np.eye(4)).to_filename(path)
-    >>> source = from_nifti(paths, order="fsl", columns={"person": ["ann", "bob"]})
+    >>> source = from_nifti(paths, order="fsl", per_image={"person": ["ann", "bob"]})
     >>> [block.records.shape for piece in source.bound(dpm.SPD(3), units="person") for block in piece.blocks()]
     [(8, 3, 3), (8, 3, 3)]
     """
@@ -75,7 +76,7 @@ def from_nifti(
         raise InvalidArgumentError(f"mask must be one image, or one for each of {len(paths):,}, got {len(mask):,}.")
     refuse_twice(paths)
     images = [StoredImage(path, one, order) for path, one in zip(paths, masks, strict=True)]
-    return ImageSource(images, columns, NONZERO_NEEDS_UNITS if mask == NONZERO else None)
+    return ImageSource(images, per_image, NONZERO_NEEDS_UNITS if mask == NONZERO else None)
 
 
 class StoredImage(Image):

@@ -21,7 +21,8 @@ class SteadyPiece(RowsPiece):
     """A piece that remembers what it read first: how many records, and their numbers added up.
 
     Later passes must give the same ones, or the statistic is none of any data. The sum is of the numbers' bits, modulo
-    2^64, and does not depend on the order; it tells by all odds where records were changed, and is no proof.
+    2^64; it tells by all odds where records were changed, and is no proof. The order may be another one, unless ids or
+    classes stand in an array beside the records: then records in another order are other people's.
 
     Attributes
     ----------
@@ -44,21 +45,28 @@ class SteadyPiece(RowsPiece):
     def cut(self, parts: Iterable[Rows], beside: Beside | None = None) -> Iterator[Block]:
         """Yield blocks, and refuse to end where they were others before."""
         count, total = 0, 0
+        in_order = self.beside.units is not None or self.beside.labels is not None
         for block in super().cut(parts, beside):
-            count, total = count + len(block.records), (total + _sum_of_bits(block.records)) % 2**64
+            total = (total + _sum_of_bits(block.records, count if in_order else None)) % 2**64
+            count += len(block.records)
             yield block
         with self._lock:
             before, self.seen = self.seen, (count, total)
         if before not in (None, (count, total)):
             raise SourceChangedError(
                 f"{self.name} gave other records than when it was read before. Take a copy of what it reads, or make "
-                "it give the same ones each time: no sampling, no live tables."
+                "it give the same ones each time: no sampling, no live tables; and in the same order, where ids stand "
+                "beside them."
             )
 
 
-def _sum_of_bits(records: Array) -> int:
-    """Return the sum of the records' words, modulo 2^64."""
-    return int(np.ascontiguousarray(records).view(_WORDS).sum(dtype=_WORDS))
+def _sum_of_bits(records: Array, first: int | None) -> int:
+    """Return the sum of the records' words, modulo 2^64; times odd numbers by their places, where `first` is one."""
+    words = np.ascontiguousarray(records).view(_WORDS)
+    if first is None:
+        return int(words.sum(dtype=_WORDS))
+    sums = words.reshape(len(records), -1).sum(axis=1, dtype=_WORDS)
+    return int((sums * (2 * np.arange(first, first + len(records), dtype=_WORDS) + _WORDS(1))).sum(dtype=_WORDS))
 
 
 __all__ = ["SteadyPiece"]

@@ -63,12 +63,12 @@ class TableInMemory(TableSource):
         places = places_of(self._wanted.reading(space, unit, label), self._table.columns, self._where)
         beside = Beside(ids, classes)
         return [
-            TablePiece(self._where, places, beside.cut(*span), span, self._table.cut(*span))
+            MemoryPiece(self._where, places, beside.cut(*span), span, self._table.cut(*span))
             for span in spans(self.rows, space)
         ]
 
 
-class TablePiece(RowsPiece):
+class MemoryPiece(RowsPiece):
     """Some rows of a table in memory."""
 
     def __init__(self, where: str, places: Places, beside: Beside, span: tuple[int, int], table: Rows) -> None:

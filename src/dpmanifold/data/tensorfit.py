@@ -15,13 +15,12 @@ from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.data.image_source import Image, ImageSource
 from dpmanifold.data.nifti_source import NONZERO, NONZERO_NEEDS_UNITS
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.sources import ADAPTERS, Source
 
 # Voxels whose tensors are computed together.
 _VOXELS = 65_536
 
 
-def from_tensorfit(fits: Any, mask: Any = None, *, columns: Mapping[str, Sequence[Any]] | None = None) -> ImageSource:
+def from_tensorfit(fits: Any, mask: Any = None, *, per_image: Mapping[str, Sequence[Any]] | None = None) -> ImageSource:
     """Return the tensors of one or more fits of dipy as a source: `fit.quadratic_form`, some voxels at a time.
 
     A fit is one person's: give an id for each fit as `units=`. Fits of models that hold a tensor (kurtosis, free water)
@@ -33,7 +32,7 @@ def from_tensorfit(fits: Any, mask: Any = None, *, columns: Mapping[str, Sequenc
     mask : an array of the fit's grid, voxels above 0 are taken; a list of one per fit; or "nonzero": voxels that were
         fitted, as dipy leaves 0 outside of the mask that `fit` was given. Without it all voxels are taken, and those
         that were not fitted are no tensors
-    columns : what is known of each fit by name, see :func:`from_nifti`
+    per_image : what is known of each fit, one value each by name, see :func:`from_nifti`
 
     Raises
     ------
@@ -63,7 +62,7 @@ def from_tensorfit(fits: Any, mask: Any = None, *, columns: Mapping[str, Sequenc
         raise InvalidArgumentError(f"mask must be one array, or one for each of {len(every):,}, got {len(masks):,}.")
     images = [FittedImage(fit, one, f"fit {i}") for i, (fit, one) in enumerate(zip(every, masks, strict=True))]
     chosen = any(isinstance(one, str) for one in masks)
-    return ImageSource(images, columns, NONZERO_NEEDS_UNITS if chosen else None)
+    return ImageSource(images, per_image, NONZERO_NEEDS_UNITS if chosen else None)
 
 
 class FittedImage(Image):
@@ -125,11 +124,10 @@ def _inside(mask: object, grid: tuple[int, ...], name: str) -> Array:
     return np.asarray(inside)
 
 
-def _adapted(X: object) -> Source | None:
+def tensorfit_source(X: object) -> ImageSource | None:
+    """Return a fit, or a list of fits, as a source, and None of everything else."""
     several = isinstance(X, (list, tuple)) and bool(X) and is_tensorfit(X[0])
     return from_tensorfit(X) if several or is_tensorfit(X) else None
 
 
-ADAPTERS.register("tensorfit", _adapted)
-
-__all__ = ["from_tensorfit"]
+__all__ = ["from_tensorfit", "tensorfit_source"]

@@ -49,6 +49,10 @@ _LOCAL = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.http.routes": [],
     "distributed.scheduler.http.routes": [],
+    # Dask makes glibc hand freed memory back at once; blocks of records come and go, and a pass would take half as long
+    # again.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**26,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
 }
 
 # How often, in seconds, the driver looks whether there are workers at all.
@@ -90,7 +94,7 @@ class DaskEngine(Engine):
             raise InvalidArgumentError(
                 f"client must be a distributed.Client that is not asynchronous, got {shown(client)}."
             )
-        self._client, self._patience = client, float(patience)
+        self.client, self._patience = client, float(patience)
         # By way of the scheduler, which is what clients do unless told otherwise, results take several times as long.
         # Workers on this machine can be reached from here.
         self._direct = True if isinstance(client.cluster, _distributed().LocalCluster) else None
@@ -194,14 +198,14 @@ class DaskEngine(Engine):
 
     def _pass(self, task: Callable[[Any], Any]) -> _Pass:
         self._look()
-        if self._client not in _ABLE:
+        if self.client not in _ABLE:
             # Asked without anything of ours: a worker that cannot read a task breaks down.
-            asked = _Calls(self._client)
+            asked = _Calls(self.client)
             there = asked.submitted(bool, asked.submitted(importlib.util.find_spec, "dpmanifold"))
             if not next(self._finished(iter([(None, there)])))[1]:
                 raise _absent()
-            _ABLE.add(self._client)
-        return _Pass(self._client, task)
+            _ABLE.add(self.client)
+        return _Pass(self.client, task)
 
     def _finished(self, futures: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Yield items and results of their tasks in the order in which they end; a task is submitted by taking it."""
@@ -210,7 +214,7 @@ class DaskEngine(Engine):
 
         async def fetch(future: Any) -> None:
             try:
-                ended.put(_End(future, await self._client.gather(future, direct=self._direct, asynchronous=True), None))
+                ended.put(_End(future, await self.client.gather(future, direct=self._direct, asynchronous=True), None))
             except BaseException as error:  # where the client is closed too; a task itself raises nothing
                 ended.put(_End(future, None, error))
 
@@ -218,7 +222,7 @@ class DaskEngine(Engine):
             try:
                 for item, future in itertools.islice(futures, max(0, _AHEAD * self.workers - len(running))):
                     running[future] = item
-                    self._client.loop.add_callback(fetch, future)
+                    self.client.loop.add_callback(fetch, future)
             except Exception:
                 self._look()  # where the client was closed meanwhile, that is what happened
                 raise
@@ -254,10 +258,10 @@ class DaskEngine(Engine):
 
     def _look(self) -> int:
         """Note how many workers there are now, and how much they hold; return how many tasks can run at a time."""
-        if self._client.status != "running":
-            raise ClusterError(f"the client of the Dask cluster is {self._client.status}: the work cannot be finished.")
+        if self.client.status != "running":
+            raise ClusterError(f"the client of the Dask cluster is {self.client.status}: the work cannot be finished.")
         try:
-            found = self._client.scheduler_info(n_workers=-1)["workers"].values()
+            found = self.client.scheduler_info(n_workers=-1)["workers"].values()
         except (OSError, ValueError) as error:
             raise ClusterError(f"the Dask scheduler does not answer any more ({type(error).__name__}).") from None
         slots = sum(int(worker["nthreads"]) for worker in found)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
+from dpmanifold._check import positive_int
 from dpmanifold.engines.base import Engine, Held
 from dpmanifold.linalg.native.limits import one_thread_each
 from dpmanifold.progress import bar
@@ -29,7 +30,7 @@ class ThreadEngine(Engine):
     """
 
     def __init__(self, workers: int = 1) -> None:
-        self.workers = workers
+        self.workers = positive_int(workers, "workers")
 
     def __repr__(self) -> str:
         return f"ThreadEngine(workers={self.workers})"

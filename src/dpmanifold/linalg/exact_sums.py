@@ -29,8 +29,8 @@ class ExactSum:
 
     An entry is divided by 2^(p - 62), where 2^p is the smallest power of two not below `bound`, cut to a whole number
     (toward zero: no vector gets longer) and added as an integer. Nothing else is rounded until :meth:`total`. Cutting
-    costs less than 2^-61 of the bound per entry and record, a five-hundredth of a double's rounding at that size. Up
-    to 2^31 records fit (theory: rounding).
+    costs less than 2^-61 of the bound per entry and record, at most a 256th of what rounding to a double may cost at
+    that size. Up to 2^31 records fit (theory: rounding).
 
     Parameters
     ----------

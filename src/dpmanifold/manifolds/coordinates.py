@@ -144,7 +144,7 @@ def _colatitude(unit: str, columns: tuple[tuple[str, ...], ...]) -> Coordinates:
 
 
 def _strike_dip() -> Coordinates:
-    """Planes by strike (right-hand rule) and dip, as their poles: downward normals, x north, y east, z down."""
+    """Planes by strike (right-hand rule) and dip, as their poles: x north, y east, z down, and up beyond 90 degrees."""
     scale = _IN_RADIANS[DEGREES]
 
     def read(values: Array) -> FloatArray:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+
+import numpy as np
 
 from dpmanifold.registry import Registry
 from dpmanifold.sources.base import Source
@@ -16,6 +19,8 @@ ADAPTERS: Registry[Adapter] = Registry("source", "dpmanifold.sources")
 def as_source(X: object) -> Source | None:
     """Return X as a source; None where it is an array or a list, to be taken as it is.
 
+    The library's own adapters are asked first, and those of other distributions only about what none of these knows.
+
     Examples
     --------
     >>> as_source([[1.0], [2.0]]) is None
@@ -23,7 +28,11 @@ def as_source(X: object) -> Source | None:
     """
     if isinstance(X, Source):
         return X
-    return next((found for adapter in ADAPTERS.own() if (found := adapter(X)) is not None), None)
+    if isinstance(X, np.ndarray):
+        return None
+    # Lists are the library's own: whoever has one of numbers needs no other distribution.
+    adapters = ADAPTERS.own() if isinstance(X, list | tuple) else itertools.chain(ADAPTERS.own(), ADAPTERS)
+    return next((found for adapter in adapters if (found := adapter(X)) is not None), None)
 
 
 def is_a(X: object, package: str, *names: str) -> bool:
