@@ -444,3 +444,10 @@ def test_keys_fit_the_page():
         box = figure.legends[0].get_window_extent()
         assert box.x0 >= 0
         assert box.x1 <= canvas.WIDTH * figure.get_dpi()
+
+
+def test_the_three_shadows_of_a_tensor_have_one_scale():
+    mean = dpm.private_mean([np.diag([4.0, 1.0, 1.0])] * 50, dpm.Ball(dpm.SPD(3), np.eye(3), 2.0), GAUSSIAN, units=EACH)
+    shadows = plots.tensors(mean).axes[1:4]
+    assert len({(*axes.get_xlim(), *axes.get_ylim()) for axes in shadows}) == 1
+    assert shadows[0].get_xlim()[1] > 1.9

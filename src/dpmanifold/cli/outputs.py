@@ -140,12 +140,12 @@ def _refuse_input(option: str, path: pathlib.Path, inputs: Inputs) -> None:
         for source in itertools.chain.from_iterable(_files_named(os.fspath(text)) for text in texts):
             if same_file(path, source):
                 raise InvalidArgumentError(
-                    f"{option} {path} is the file that {word} reads, and would be lost. Give another name; --force "
+                    f"{option} {path} is the file read as {word}, and would be lost. Give another name; --force "
                     "does not change this."
                 )
             if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
                 raise InvalidArgumentError(
-                    f"{option} {path} lies in the folder that {word} reads. Give another folder."
+                    f"{option} {path} lies in the folder read as {word}. Give another folder."
                 )
 
 

@@ -19,7 +19,8 @@ def files_in(paths: object) -> list[pathlib.Path]:
 
     Of a folder, and of what a pattern matches, those files are meant whose names say a format that is known; names
     that begin with a dot or an underscore (`_SUCCESS`, `_metadata`) are passed over. What is in folders below is meant
-    by a pattern with `**`.
+    by a pattern with `**`. Files whose names differ in their endings alone (`a.csv`, `a.parquet`) are refused there: most
+    often one was made from the other.
 
     Parameters
     ----------
@@ -53,7 +54,10 @@ def _files_of(path: object) -> list[pathlib.Path]:
         if one.is_file():
             return [one]
         if glob.has_magic(name):
-            return _known([pathlib.Path(match) for match in sorted(glob.glob(name, recursive=True))], f"{name!r}")
+            matches = [pathlib.Path(match) for match in sorted(glob.glob(name, recursive=True))]
+            if not matches:
+                raise InvalidArgumentError(f"paths: nothing has a name like {name!r}. Check it, and the folder.")
+            return _known(matches, f"{name!r}")
         circular = one.is_symlink()
     except (OSError, RuntimeError):  # links that lead back to themselves, folders that may not be looked into
         circular = True
@@ -83,7 +87,22 @@ def _known(candidates: Sequence[pathlib.Path], where: str) -> list[pathlib.Path]
             f"paths: there are no files of records in {where}, which holds {there}. Known are "
             f"{in_words(known_suffixes())}."
         )
+    _refuse_copies(taken)
     return taken
+
+
+def _refuse_copies(files: Sequence[pathlib.Path]) -> None:
+    """Refuse `a.csv` beside `a.parquet` where nobody named the two: converted or unpacked records would count twice."""
+    seen: dict[pathlib.Path, pathlib.Path] = {}
+    for path in files:
+        ending = max((end for end in known_suffixes() if path.name.lower().endswith(end)), key=len)
+        earlier = seen.setdefault(path.with_name(path.name[: -len(ending)]), path)
+        if earlier is not path:
+            raise InvalidArgumentError(
+                f"paths: {str(earlier)!r} and {str(path)!r} differ in their endings alone. If one was made from the "
+                "other, its records would count twice: move it, or say which are meant by a pattern such as "
+                "'parts/*.parquet'. If both are meant, name each file."
+            )
 
 
 def _refuse_twice(files: Sequence[pathlib.Path]) -> None:

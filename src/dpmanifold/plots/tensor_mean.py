@@ -50,9 +50,14 @@ def draw_mean(result: Release | Region, parent: Release) -> Figure:
         return figure
     panels = figure.subplots(2, 2)
     _solid(panels[0, 0], spread.center)
-    for axes, plane in zip(panels.ravel()[1:], ((0, 1), (0, 2), (1, 2)), strict=True):
+    shadows = panels.ravel()[1:]
+    for axes, plane in zip(shadows, ((0, 1), (0, 2), (1, 2)), strict=True):
         _outline(axes, spread, plane)
         canvas.caption(axes, f"shadow in {_NAMES[plane[0]]} and {_NAMES[plane[1]]}")
+    limit = max(axes.get_xlim()[1] for axes in shadows)
+    for axes in shadows:  # one scale, or the smallest shadow would look as large as the others
+        axes.set_xlim(-limit, limit)
+        axes.set_ylim(-limit, limit)
     canvas.key(figure, panels[0, 1])
     return figure
 
