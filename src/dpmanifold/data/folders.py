@@ -19,8 +19,8 @@ def files_in(paths: object) -> list[pathlib.Path]:
 
     Of a folder, and of what a pattern matches, those files are meant whose names say a format that is known; names
     that begin with a dot or an underscore (`_SUCCESS`, `_metadata`) are passed over. What is in folders below is meant
-    by a pattern with `**`. Files whose names differ in their endings alone (`a.csv`, `a.parquet`) are refused there: most
-    often one was made from the other.
+    by a pattern with `**`. Files whose names differ only in how they end (`a.csv`, `a.parquet`) are refused: most often
+    one was made from the other.
 
     Parameters
     ----------
@@ -87,22 +87,7 @@ def _known(candidates: Sequence[pathlib.Path], where: str) -> list[pathlib.Path]
             f"paths: there are no files of records in {where}, which holds {there}. Known are "
             f"{in_words(known_suffixes())}."
         )
-    _refuse_copies(taken)
     return taken
-
-
-def _refuse_copies(files: Sequence[pathlib.Path]) -> None:
-    """Refuse `a.csv` beside `a.parquet` where nobody named the two: converted or unpacked records would count twice."""
-    seen: dict[pathlib.Path, pathlib.Path] = {}
-    for path in files:
-        ending = max((end for end in known_suffixes() if path.name.lower().endswith(end)), key=len)
-        earlier = seen.setdefault(path.with_name(path.name[: -len(ending)]), path)
-        if earlier is not path:
-            raise InvalidArgumentError(
-                f"paths: {str(earlier)!r} and {str(path)!r} differ in their endings alone. If one was made from the "
-                "other, its records would count twice: move it, or say which are meant by a pattern such as "
-                "'parts/*.parquet'. If both are meant, name each file."
-            )
 
 
 def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
@@ -123,8 +108,9 @@ def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
         twin = called.setdefault(os.path.join(path.parent, _stem(path)), path)
         if twin is not path:
             raise InvalidArgumentError(
-                f"paths: {twin.name!r} and {path.name!r} differ only in how their names end. If one is a copy of the "
-                "other, its records would count twice: leave it out; else give them different names."
+                f"paths: {twin.name!r} and {path.name!r} differ only in how their names end. If one was made from the "
+                "other, its records would count twice: move it, or say which are meant by a pattern such as "
+                "'parts/*.parquet'; else give them different names."
             )
 
 
