@@ -1,4 +1,4 @@
-"""One person stays one: across formats that write ids differently, and where a file lies beside a copy of it."""
+"""One person stays one, across formats that write ids differently."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -6,7 +6,7 @@ import pytest
 
 from dpmanifold import Euclidean
 from dpmanifold.data import Dataset
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidDataError
 
 
 @pytest.mark.parametrize("word", ["007", "+7", "7e0", "7.0"])
@@ -20,11 +20,3 @@ def test_a_number_in_another_form_beside_numbers_is_refused(tmp_path, word):
     (tmp_path / "b.csv").write_text("person,x\n9,1\n7,2\nann,3\n")
     [*_, piece] = Dataset(tmp_path, columns="x").bound(Euclidean(1), "person")
     assert [block.units.to_pylist() for block in piece.blocks()] == [["9", "7", "ann"]]
-
-
-@pytest.mark.parametrize("copy", ["a.csv.gz", "a.tsv", "a.parquet"])
-def test_a_copy_in_another_format_does_not_count_twice(tmp_path, copy):
-    for name in ("a.csv", copy):
-        (tmp_path / name).write_text("x\n1\n")
-    with pytest.raises(InvalidArgumentError, match="differ only in how their names end"):
-        Dataset(tmp_path)

@@ -19,8 +19,8 @@ def files_in(paths: object) -> list[pathlib.Path]:
 
     Of a folder, and of what a pattern matches, those files are meant whose names say a format that is known; names
     that begin with a dot or an underscore (`_SUCCESS`, `_metadata`) are passed over. What is in folders below is meant
-    by a pattern with `**`. Files whose names differ only in how they end (`a.csv`, `a.parquet`) are refused: most often
-    one was made from the other.
+    by a pattern with `**`. Files whose names differ in their endings alone (`a.csv`, `a.parquet`) are refused there:
+    most often one was made from the other.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _known(candidates: Sequence[pathlib.Path], where: str) -> list[pathlib.Path]
 
 
 def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
-    """Refuse a file that is named twice, also through links or as a copy: its records would count twice."""
+    """Refuse a file that is named twice, also through links: its records would count twice."""
     try:
         twice = named_twice(files)
     except OSError as problem:
@@ -102,19 +102,3 @@ def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
         raise InvalidArgumentError(
             f"paths: {one!r} and {other!r} are one file, and its records would count twice. Name it once."
         )
-    called: dict[str, pathlib.Path] = {}
-    for path in files:
-        # Most often one was made from the other: visits.csv and visits.csv.gz, or visits.parquet.
-        twin = called.setdefault(os.path.join(path.parent, _stem(path)), path)
-        if twin is not path:
-            raise InvalidArgumentError(
-                f"paths: {twin.name!r} and {path.name!r} differ only in how their names end. If one was made from the "
-                "other, its records would count twice: move it, or say which are meant by a pattern such as "
-                "'parts/*.parquet'; else give them different names."
-            )
-
-
-def _stem(path: pathlib.Path) -> str:
-    """Return a name without what says the format."""
-    ends = sorted((end for end in known_suffixes() if path.name.lower().endswith(end)), key=len)
-    return path.name[: -len(ends[-1])] if ends else path.name
