@@ -17,7 +17,6 @@ import dpmanifold.data.parts as parts
 from dpmanifold import SPD, Euclidean, InvalidArgumentError, InvalidDataError, KendallShapes, Sphere, data
 from dpmanifold._merged_ids import MergedIds
 from dpmanifold.data import Dataset
-from dpmanifold.data.folders import files_in
 from dpmanifold.errors import SourceChangedError
 from dpmanifold.sources import as_source
 
@@ -260,20 +259,11 @@ def test_folders_patterns_and_lists_of_files(tmp_path):
     assert set(Dataset(f"{tmp_path}/**/*.csv").files) == {*paths, deep}
 
 
-@pytest.mark.parametrize("other", ["a.csv.gz", "a.parquet", "a.TSV"])
-def test_a_table_beside_its_copy_in_another_format_is_not_read_twice(tmp_path, other):
-    for name in ("a.csv", "b.csv", other):
-        (tmp_path / name).write_text("x\n1\n")
-    for given in (tmp_path, f"{tmp_path}/*"):
-        refused(InvalidArgumentError, lambda given=given: files_in(given), "a.csv", other, "count twice")
-    assert [path.name for path in files_in(f"{tmp_path}/*.csv")] == ["a.csv", "b.csv"]
-    assert len(files_in([tmp_path / "a.csv", tmp_path / other])) == 2  # both were named
-
-
 def test_paths_that_mean_nothing_are_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     (tmp_path / "more").mkdir()
     refused(InvalidArgumentError, lambda: Dataset(tmp_path), "no files of records", "1 .txt", "1 folders", ".parquet")
+    refused(InvalidArgumentError, lambda: Dataset(tmp_path), "name one, or give a pattern with **")
     refused(InvalidArgumentError, lambda: Dataset(tmp_path / "more"), "holds nothing")
     refused(InvalidArgumentError, lambda: Dataset(tmp_path / "none"), "there is no file or folder")
     refused(InvalidArgumentError, lambda: Dataset(f"{tmp_path}/*.csv"), "nothing has a name like", "*.csv")

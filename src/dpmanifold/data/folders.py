@@ -19,8 +19,7 @@ def files_in(paths: object) -> list[pathlib.Path]:
 
     Of a folder, and of what a pattern matches, those files are meant whose names say a format that is known; names
     that begin with a dot or an underscore (`_SUCCESS`, `_metadata`) are passed over. What is in folders below is meant
-    by a pattern with `**`. Files whose names differ in their endings alone (`a.csv`, `a.parquet`) are refused there: most
-    often one was made from the other.
+    by a pattern with `**`.
 
     Parameters
     ----------
@@ -83,26 +82,12 @@ def _known(candidates: Sequence[pathlib.Path], where: str) -> list[pathlib.Path]
     if not taken:
         kinds = Counter("folders" if path.is_dir() else path.suffix or "files without an ending" for path in seen)
         there = listed(f"{count} {kind}" for kind, count in sorted(kinds.items())) if kinds else "nothing"
+        below = " Folders below are not looked into: name one, or give a pattern with **." if "folders" in kinds else ""
         raise InvalidArgumentError(
-            f"paths: there are no files of records in {where}, which holds {there}. Known are "
+            f"paths: there are no files of records in {where}, which holds {there}.{below} Known are "
             f"{in_words(known_suffixes())}."
         )
-    _refuse_copies(taken)
     return taken
-
-
-def _refuse_copies(files: Sequence[pathlib.Path]) -> None:
-    """Refuse `a.csv` beside `a.parquet` where nobody named the two: converted or unpacked records would count twice."""
-    seen: dict[pathlib.Path, pathlib.Path] = {}
-    for path in files:
-        ending = max((end for end in known_suffixes() if path.name.lower().endswith(end)), key=len)
-        earlier = seen.setdefault(path.with_name(path.name[: -len(ending)]), path)
-        if earlier is not path:
-            raise InvalidArgumentError(
-                f"paths: {str(earlier)!r} and {str(path)!r} differ in their endings alone. If one was made from the "
-                "other, its records would count twice: move it, or say which are meant by a pattern such as "
-                "'parts/*.parquet'. If both are meant, name each file."
-            )
 
 
 def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
