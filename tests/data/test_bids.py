@@ -95,7 +95,7 @@ def test_sessions_are_one_person_and_masks_lie_beside(study):
     root, expected = study
     source = data.from_bids(root, order="fsl")
     assert len(source) == 4
-    assert source.columns == ["participant_id", "diagnosis", "age"]
+    assert source.names == ["participant_id", "diagnosis", "age"]
     got = read(source, labels="diagnosis")
     assert sorted(got) == sorted(PEOPLE)
     for person, parts in expected.items():
@@ -190,7 +190,7 @@ def test_participants(study, tmp_path):
     table.rename(elsewhere)
     with pytest.raises(InvalidArgumentError, match=r"there is no participants\.tsv in .*participants=False"):
         data.from_bids(root, order="fsl")
-    assert data.from_bids(root, order="fsl", participants=False).columns == ["participant_id"]
+    assert data.from_bids(root, order="fsl", participants=False).names == ["participant_id"]
     assert read(data.from_bids(root, order="fsl", participants=elsewhere), labels="age")
     with pytest.raises(InvalidArgumentError, match="labels 'diagnosis' is no column of these images"):
         data.from_bids(root, order="fsl", participants=False).bound(SPD(3), "participant_id", "diagnosis")

@@ -263,7 +263,7 @@ def test_memory_is_bounded(tmp_path, monkeypatch, suffix):
 def test_pieces_are_pickled_read_again_and_say_nothing(tmp_path, small):
     paths = [saved(tmp_path / f"sub-ann{i}.nii.gz", small, "fsl") for i in range(2)]
     source = data.from_nifti(paths, order="fsl", per_image={"person": ["ann", "bob"], "group": [1, 2]})
-    assert (source.rows, len(source), source.columns) == (None, 2, ["person", "group"])
+    assert (source.rows, len(source), source.names) == (None, 2, ["person", "group"])
     pieces = source.bound(SPD(3, metric="riemann"), units="person", labels="group")
     assert [repr(piece) for piece in pieces] == ["ImagePiece()", "ImagePiece()"]
     assert "ann" not in repr(vars(pieces[0])["_image"])
@@ -360,7 +360,7 @@ def test_wrong_lists_are_refused(tmp_path, small):
         (["a", "a "], "units"),
         (3, "one value for each of the 2 images, got 3"),
         ("nobody", "units 'nobody' is no column of these images. There are 'person', 'group'"),
-        ("person", r"columns\['person'\] must have one value"),
+        ("person", r"per_image\['person'\] must have one value"),
     ):
         with pytest.raises(InvalidArgumentError, match=says):
             source.bound(SPD(3), units=units)

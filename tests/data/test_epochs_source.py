@@ -57,7 +57,7 @@ def test_pieces_hold_what_each_file_holds(files, monkeypatch, capsys, length, va
     monkeypatch.setattr(implementation, "_EPOCHS_OF_PIECE", length)
     monkeypatch.setattr(blocks_of, "_BLOCK_VALUES", values)
     source = data.from_epochs_files(files, band=(8, 30))
-    assert (source.rows, source.channels, source.size, source.columns) == (22, tuple(NAMES), 4, ["subject", "event"])
+    assert (source.rows, source.channels, source.size, source.names) == (22, tuple(NAMES), 4, ["subject", "event"])
     pieces = source.bound(SPACE, "subject", "event")
     assert len(pieces) == sum(-(-n // length) for n in LENGTHS)
     assert sum(piece.rows for piece in pieces) == 22
@@ -132,7 +132,7 @@ def test_metadata_that_all_files_have_are_columns(tmp_path):
         paths.append(tmp_path / f"{number}_epo.fif")
         one.save(paths[-1], verbose="error")
     source = data.from_epochs_files(paths, ["a", "b"])
-    assert source.columns == ["subject", "event", "site"]
+    assert source.names == ["subject", "event", "site"]
     assert gathered(source.bound(SPACE, "subject", "site"))[2].tolist() == ["site0"] * 4 + ["site1"] * 4
     with pytest.raises(InvalidArgumentError, match="one of the columns 'subject', 'event', 'site', got 'age'"):
         source.bound(SPACE, "age")

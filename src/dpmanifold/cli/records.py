@@ -188,7 +188,7 @@ def _brains(folder: str, name: str, size: str | None, how: How, tell: Callable[[
             raise InvalidArgumentError(f"{option} means nothing for {folder}, a folder of images. Leave it out.")
     source = data.from_bids(folder, order=how.order, mask=True if how.mask is None else how.mask, curator=tell)
     space = space_of(name, size, (3, 3))
-    return Given(Projected(source) if how.normalize else source, space, source.columns)
+    return Given(Projected(source) if how.normalize else source, space, source.names)
 
 
 def _at_once(file: data.DataFile, name: str, size: str | None, how: How, along: Sequence[str | None]) -> Given:

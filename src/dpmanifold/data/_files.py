@@ -45,6 +45,28 @@ def in_words(suffixes: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def named_twice(files: Iterable[pathlib.Path]) -> tuple[pathlib.Path, pathlib.Path] | None:
+    """Return two names of one file, spelt differently or through a link; None where every file is there once.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.csv").write_text("x")
+    >>> [path.name for path in named_twice([folder / "a.csv", folder / "." / "a.csv"])]
+    ['a.csv', 'a.csv']
+    """
+    seen: dict[tuple[int, int] | str, pathlib.Path] = {}
+    for path in files:
+        about = path.stat()
+        # Some systems number no files: there the name without links decides.
+        key = (about.st_dev, about.st_ino) if about.st_ino else os.path.realpath(path)
+        if key in seen:
+            return seen[key], path
+        seen[key] = path
+    return None
+
+
 def checked_path(path: object) -> pathlib.Path:
     """Return `path` as the path of something that exists, or say what is wrong with it."""
     if not isinstance(path, (str, os.PathLike)):

@@ -74,7 +74,7 @@ def from_bids(
 
     Returns
     -------
-    ImageSource : its columns are "participant_id" (sub-01, ...) and the others of participants.tsv, as text, for
+    ImageSource : its `names` are "participant_id" (sub-01, ...) and the others of participants.tsv, as text, for
         `units=` and `labels=`
 
     Raises
@@ -96,7 +96,7 @@ def from_bids(
     ...     (folder / name / "dwi").mkdir(parents=True)
     ...     nibabel.Nifti1Image(tensor, np.eye(4)).to_filename(folder / name / "dwi" / f"{name}_tensor.nii.gz")
     >>> source = from_bids(folder, order="fsl", mask=None)
-    >>> len(source), source.columns
+    >>> len(source), source.names
     (2, ['participant_id', 'group'])
     >>> ball = dpm.Ball(dpm.SPD(3), 0.7 * np.eye(3), 2.5)
     >>> pieces = source.bound(ball.space, units="participant_id", labels="group")

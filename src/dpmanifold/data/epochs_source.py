@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold._ids import unit_ids
-from dpmanifold.data._files import PathLike, bad_file, checked_file, listed
+from dpmanifold.data._files import PathLike, bad_file, checked_file, listed, named_twice
 from dpmanifold.data.mne_epochs import EVENT, EpochsFile, Recipe
 from dpmanifold.data.pieces import Beside, asked_for
 from dpmanifold.data.stamps import Stamp
@@ -39,8 +38,8 @@ def from_epochs_files(
     Headers are read now, epochs when a statistic asks for them, some hundred at a time: memory does not grow with the
     recordings. Where a statistic reads them several times, so are the files.
 
-    Its columns, for `units=` and `labels=`: "subject", who was recorded, as said here; "event", the names of the
-    events; and the columns of the metadata that all files have.
+    Its columns (`names`), for `units=` and `labels=`: "subject", who was recorded, as said here; "event", the names of
+    the events; and the columns of the metadata that all files have.
 
     Parameters
     ----------
@@ -104,26 +103,24 @@ class EpochsSource(Source):
     ----------
     channels : names of the channels, in the order of the matrices' rows (before an average reference is taken out)
     size : the size of the matrices
-    columns : what `units=` and `labels=` can name
+    names : what `units=` and `labels=` can name
     """
 
     def __init__(self, paths: Sequence[PathLike], subjects: Sequence[Any], recipe: Recipe) -> None:
         found = [checked_file(path) for path in paths]
         self._recipe, self._recordings = recipe, list[_Recording]()
-        seen = set[tuple[int, int]]()
+        twice = named_twice(found)
+        if twice is not None:
+            raise InvalidArgumentError(f"files names {twice[1].name!r} twice. Give every recording once.")
         with bar("opening", total=len(found)) as step:
             for path, subject in zip(found, subjects, strict=True):
-                place = os.stat(path)
-                if (place.st_dev, place.st_ino) in seen:
-                    raise InvalidArgumentError(f"files names {path.name!r} twice. Give every recording once.")
-                seen.add((place.st_dev, place.st_ino))
                 stamp, file = Stamp.of(path), EpochsFile(path)
                 channels = tuple(file.channels(recipe))
                 if not self._recordings:
-                    self.channels, self.columns = channels, [SUBJECT, *file.names]
+                    self.channels, self.names = channels, [SUBJECT, *file.names]
                 if channels != self.channels:
                     raise bad_file(path, _other_channels(channels, self.channels))
-                self.columns = [name for name in self.columns if name in (SUBJECT, *file.names)]
+                self.names = [name for name in self.names if name in (SUBJECT, *file.names)]
                 compressed = path.name.lower().endswith(".gz")
                 self._recordings.append(_Recording(stamp, subject, len(file.epochs), compressed))
                 step(1)
@@ -152,8 +149,8 @@ class EpochsSource(Source):
         unit, ids = asked_for(units, self.rows, "units")
         label, classes = asked_for(labels, self.rows, "labels")
         for name, column in (("units", unit), ("labels", label)):
-            if column is not None and column not in self.columns:
-                raise InvalidArgumentError(f"{name} must be one of the columns {listed(self.columns)}, got {column!r}.")
+            if column is not None and column not in self.names:
+                raise InvalidArgumentError(f"{name} must be one of the columns {listed(self.names)}, got {column!r}.")
         if unit == EVENT:
             raise InvalidArgumentError('units: events are nobody. Give "subject", a column of the metadata, or ids.')
         beside, pieces, before = Beside(ids, classes), list[Piece](), 0

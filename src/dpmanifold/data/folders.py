@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dpmanifold._check import shown
-from dpmanifold.data._files import in_words, listed
+from dpmanifold.data._files import in_words, listed, named_twice
 from dpmanifold.data.formats import known_suffixes, loader_of
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
@@ -92,19 +92,18 @@ def _known(candidates: Sequence[pathlib.Path], where: str) -> list[pathlib.Path]
 
 def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
     """Refuse a file that is named twice, also through links or as a copy: its records would count twice."""
-    seen: dict[tuple[int, int], pathlib.Path] = {}
+    try:
+        twice = named_twice(files)
+    except OSError as problem:
+        name = os.path.basename(problem.filename)
+        raise InvalidDataError(f"{name}: it cannot be opened. It was removed, or may not be read.") from None
+    if twice is not None:
+        one, other = map(str, twice)
+        raise InvalidArgumentError(
+            f"paths: {one!r} and {other!r} are one file, and its records would count twice. Name it once."
+        )
     called: dict[str, pathlib.Path] = {}
     for path in files:
-        try:
-            about = path.stat()
-        except OSError:
-            raise InvalidDataError(f"{path.name}: it cannot be opened. It was removed, or may not be read.") from None
-        earlier = seen.setdefault((about.st_dev, about.st_ino), path)
-        if earlier is not path:
-            raise InvalidArgumentError(
-                f"paths: {str(earlier)!r} and {str(path)!r} are one file, and its records would count twice. Name it "
-                "once."
-            )
         # Most often one was made from the other: visits.csv and visits.csv.gz, or visits.parquet.
         twin = called.setdefault(os.path.join(path.parent, _stem(path)), path)
         if twin is not path:

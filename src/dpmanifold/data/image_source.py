@@ -76,7 +76,7 @@ class ImageSource(Source):
         return None
 
     @property
-    def columns(self) -> list[str]:
+    def names(self) -> list[str]:
         """What `units=` and `labels=` can name."""
         return list(self._columns)
 

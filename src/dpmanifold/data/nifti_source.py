@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmanifold._check import FloatArray, shown
-from dpmanifold.data._files import PathLike, bad_file, checked_file
+from dpmanifold.data._files import PathLike, bad_file, checked_file, named_twice
 from dpmanifold.data.image_source import Image, ImageSource
 from dpmanifold.data.nifti import TensorImage
 from dpmanifold.data.stamps import Stamp
@@ -108,17 +108,10 @@ class StoredImage(Image):
 
 def refuse_twice(paths: Sequence[PathLike]) -> None:
     """Refuse images of which two are one file, by name or by a link: somebody's voxels would count twice."""
-    seen: dict[tuple[int, int] | str, PathLike] = {}
-    for path in paths:
-        found = checked_file(path)
-        status = found.stat()
-        # Some systems number no files: there the name without links decides.
-        key = (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(found)
-        if key in seen:
-            raise bad_file(
-                found, f"it is the same file as {os.fspath(seen[key])!r}, and would count twice. Name it once."
-            )
-        seen[key] = path
+    twice = named_twice(map(checked_file, paths))
+    if twice is not None:
+        one, other = twice
+        raise bad_file(other, f"it is the same file as {str(one)!r}, and would count twice. Name it once.")
 
 
 __all__ = ["from_nifti"]
