@@ -16,6 +16,7 @@ from data.kinds import CLASSES, NAMES, PEOPLE, TENSORS, N, arrow_table, batches,
 from dpmanifold import SPD, Euclidean, data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.sources import as_source
+from dpmanifold.stats.records import number_of_records
 
 NINE = arrow_table().select([f"x{i}" for i in range(1, 10)])
 CUTS = [slice(i, i + 130) for i in range(0, N, 130)]
@@ -83,6 +84,9 @@ def test_what_can_be_read_only_once_is_refused_with_the_remedy():
             as_source(once)
     with pytest.raises(InvalidArgumentError, match=r"X is a RecordBatchReader.*data.from_blocks\(lambda"):
         as_source(arrow_table().to_reader())
+    for wrong, remedy in (("study/", "data.Dataset"), (lambda: iter(blocks), "data.from_blocks")):
+        with pytest.raises(InvalidDataError, match=f"X must be a batch of records.*{remedy}"):
+            number_of_records(wrong)
     for wrong in (3, None, blocks, "SELECT 1", []):
         with pytest.raises(InvalidArgumentError, match="make must be a function"):
             data.from_blocks(wrong)

@@ -14,6 +14,7 @@ from scipy.signal import butter, sosfiltfilt
 import dpmanifold.data.mne_epochs as implementation
 from dpmanifold import InvalidArgumentError, InvalidDataError, data
 from dpmanifold.errors import MissingPackageError
+from dpmanifold.sources import as_source
 
 RATE = 250.0
 MONTAGE = mne.channels.make_standard_montage("biosemi16")  # of MNE's own files
@@ -232,3 +233,8 @@ def test_without_mne_the_extra_is_named(monkeypatch, saved):
     for call in (lambda: data.from_epochs(path), lambda: data.from_epochs(EPOCHS)):
         with pytest.raises(MissingPackageError, match=r"dpmanifold\[eeg\]"):
             call()
+
+
+def test_epochs_given_as_records_are_refused_with_the_function_that_takes_them():
+    with pytest.raises(InvalidArgumentError, match=r"object of MNE.*data\.from_epochs"):
+        as_source(recording())

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import signal
 import subprocess
 import sys
 from functools import partial as filled
@@ -88,6 +89,15 @@ def test_one_worker_gives_the_same_bits(here):
     with DaskEngine.local(1) as engine:
         assert engine.workers == 1
         assert np.array_equal(merged(engine.map(partial, PIECES)), here)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be blocked here")
+def test_workers_of_this_machine_leave_ctrl_c_to_the_driver(cluster):
+    def blocked():
+        return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    assert set(client_of(cluster).run(blocked).values()) == {True}
+    assert not blocked()
 
 
 def test_few_tasks_are_under_way(cluster):

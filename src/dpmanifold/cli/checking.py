@@ -81,7 +81,9 @@ def check(
         say_json({**found.to_dict(), "notes": asked.told})
     else:
         say(_NOT_PRIVATE)
-        say_table(_table(found))
+        table = _table(found)
+        if table.row_count:
+            say_table(table)
         say("\n".join([*asked.told, *_sentences(found)]))
     if not found.ok:
         raise typer.Exit(DATA_REFUSED)

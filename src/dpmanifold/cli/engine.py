@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpmanifold._extras import optional_module
+from dpmanifold.cli.endings import held_back
 from dpmanifold.cli.failures import wants_traceback
 from dpmanifold.cli.work import working
 from dpmanifold.engines import using
@@ -35,14 +36,20 @@ def at_work(words: Mapping[str, Any]) -> Iterator[None]:
     from dpmanifold.engines import DaskEngine
 
     with _silence():
-        with working("starting workers" if address is None else "connecting", quiet=words["quiet"]):
-            engine = DaskEngine.local(workers) if address is None else DaskEngine.connect(address)
+        engine: DaskEngine | None = None
         try:
+            with working("starting workers" if address is None else "connecting", quiet=words["quiet"]):
+                if address is not None:
+                    engine = DaskEngine.connect(address)
+                else:
+                    with held_back():  # Dask cannot end workers that have not started
+                        engine = DaskEngine.local(workers)
             with using(engine):
                 yield
         finally:
-            with contextlib.suppress(Exception):  # what was released is released, whatever becomes of the workers
-                engine.close()
+            if engine is not None:
+                with contextlib.suppress(Exception):  # what was released is released, whatever becomes of the workers
+                    engine.close()
 
 
 @contextlib.contextmanager

@@ -198,7 +198,7 @@ def _with_ones(matrices: FloatArray) -> FloatArray:
     if bad.any():
         raise InvalidDataError(
             f"array: the matrix{index_text(bad)} has other numbers than 1 on its diagonal. Correlations have not: give "
-            'kind="covariance", or what ConnectivityMeasure was told.'
+            'kind="covariance", or what ConnectivityMeasure was told, such as discard_diagonal=True.'
         )
     result = matrices.copy()
     result[:, diagonal, diagonal] = np.where(np.isnan(matrices[:, diagonal, diagonal]), np.nan, 1.0)

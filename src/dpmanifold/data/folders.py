@@ -87,7 +87,22 @@ def _known(candidates: Sequence[pathlib.Path], where: str) -> list[pathlib.Path]
             f"paths: there are no files of records in {where}, which holds {there}. Known are "
             f"{in_words(known_suffixes())}."
         )
+    _refuse_copies(taken)
     return taken
+
+
+def _refuse_copies(files: Sequence[pathlib.Path]) -> None:
+    """Refuse `a.csv` beside `a.parquet` where nobody named the two: converted or unpacked records would count twice."""
+    seen: dict[pathlib.Path, pathlib.Path] = {}
+    for path in files:
+        ending = max((end for end in known_suffixes() if path.name.lower().endswith(end)), key=len)
+        earlier = seen.setdefault(path.with_name(path.name[: -len(ending)]), path)
+        if earlier is not path:
+            raise InvalidArgumentError(
+                f"paths: {str(earlier)!r} and {str(path)!r} differ in their endings alone. If one was made from the "
+                "other, its records would count twice: move it, or say which are meant by a pattern such as "
+                "'parts/*.parquet'. If both are meant, name each file."
+            )
 
 
 def _refuse_twice(files: Sequence[pathlib.Path]) -> None:

@@ -13,8 +13,10 @@ import concurrent.futures
 import contextlib
 import importlib.util
 import itertools
+import multiprocessing.resource_tracker
 import queue
 import secrets
+import signal
 import threading
 import time
 import weakref
@@ -69,6 +71,23 @@ def _distributed() -> Any:
     return optional_module("distributed", "dask", "work on a cluster")
 
 
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C in this thread, and so in the threads and processes that it starts: the driver alone is to hear it.
+
+    A terminal sends it to all of them, and workers would each print where they were.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    multiprocessing.resource_tracker.ensure_running()  # which would lift the block in the thread that starts it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class DaskEngine(Engine):
     """The workers of a Dask cluster.
 
@@ -116,17 +135,18 @@ class DaskEngine(Engine):
         workers = positive_int(workers, "workers")
         distributed, dask = _distributed(), optional_module("dask", "dask", "work on a cluster")
         with contextlib.ExitStack() as closing, dask.config.set(_LOCAL):  # settings reach workers when they start
-            cluster = closing.enter_context(
-                distributed.LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    host="127.0.0.1",
-                    security=True if importlib.util.find_spec("cryptography") else None,
-                    dashboard_address=None,
-                    scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            with _interrupts_blocked():
+                cluster = closing.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        processes=True,
+                        host="127.0.0.1",
+                        security=True if importlib.util.find_spec("cryptography") else None,
+                        dashboard_address=None,
+                        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                    )
                 )
-            )
             engine = cls(closing.enter_context(distributed.Client(cluster, set_as_default=False)))
             engine._closing = closing.pop_all()
         return engine

@@ -7,6 +7,7 @@ of them are refused all the same, unless that was confirmed: stats/curator.py.)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
@@ -67,7 +68,11 @@ def number_of_records(X: object, name: str = "X") -> int:
             raise TypeError
         return len(X)  # type: ignore[arg-type]
     except TypeError:
-        raise InvalidDataError(f"{name} must be a batch of records, an array or a list, got {shown(X)}.") from None
+        remedy = " Files are data.Dataset(path)." if isinstance(X, (str, os.PathLike)) else ""
+        remedy = " A function that makes blocks is data.from_blocks(function)." if callable(X) else remedy
+        raise InvalidDataError(
+            f"{name} must be a batch of records, an array or a list, got {shown(X)}.{remedy}"
+        ) from None
 
 
 def _with_centers(X: object, ball: Ball) -> tuple[Array, int]:
