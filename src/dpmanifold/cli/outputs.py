@@ -144,9 +144,7 @@ def _refuse_input(option: str, path: pathlib.Path, inputs: Inputs) -> None:
                     "does not change this."
                 )
             if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
-                raise InvalidArgumentError(
-                    f"{option} {path} lies in the folder read as {word}. Give another folder."
-                )
+                raise InvalidArgumentError(f"{option} {path} lies in the folder read as {word}. Give another folder.")
 
 
 def _files_named(text: str) -> Iterator[pathlib.Path]:
