@@ -66,7 +66,7 @@ def test_links_are_drawn_or_refused_before_anything_is_spent(invoke, shapes, sit
         assert message in " ".join(invoke("mean", *shapes, *words, code=2).output.split())
     about_sites = ["--coordinates", "lonlat", "--picture", "x.png", "--links", "1-2"]
     assert "means nothing in a picture on Sphere(2)" in invoke("mean", *sites, *about_sites, code=2).output
-    assert "is the file that --links reads" in " ".join(
+    assert "is the file read as --links" in " ".join(
         invoke(
             "mean", *shapes, "--picture", "x.png", "--links", "links.txt", "--npy", "links.txt", "--force", code=2
         ).output.split()

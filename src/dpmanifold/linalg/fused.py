@@ -442,7 +442,7 @@ def _lengths_by_lapack(x: FloatArray, inverse: FloatArray | None, power: int) ->
     white, taken = (passes.plain(x), np.zeros(x.shape[:-2])) if inverse is None else _whitened_scaled(inverse, x)
     # A matrix that overflowed on its way is at no finite distance; LAPACK would refuse all of them for it.
     finite = np.asarray(np.isfinite(white).all(axis=(-1, -2)))
-    white = np.where(finite[..., None, None], white, np.eye(x.shape[-1]))
+    white = np.where(finite[..., None, None], white, 1.0)
     values = np.log(positive_eigenvalues(np.asarray(np.linalg.eigvalsh(white))))
     lengths = np.linalg.norm(values + ((taken - power) * math.log(2))[..., None], axis=-1)
     return np.asarray(np.where(finite, lengths, np.inf))
