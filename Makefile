@@ -24,7 +24,7 @@ docs: $(READY)
 	$(BIN)/python tools/pages/offline.py site
 
 test: $(READY)
-	$(THREADS) $(BIN)/python -m pytest -q -n 2
+	$(THREADS) $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 test-all: $(READY)
 	$(THREADS) $(BIN)/python -m pytest -q -n 2 -m "not reference"

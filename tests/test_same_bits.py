@@ -230,6 +230,7 @@ def test_the_proven_rounding_is_not_loose():
     assert float(ball.frame.dist(one, two)) > 10 * allowed(ball, len(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
 @pytest.mark.parametrize("level", linalg.backends())
 def test_at_every_level_order_blocks_and_threads_do_not_show(level, metric):

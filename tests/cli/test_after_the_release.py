@@ -208,6 +208,7 @@ def test_a_full_stdout_gives_a_message_and_keeps_the_release(folder, launch, wor
     assert dpm.verify(dpm.load(folder / "mean.json")).ok
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 @pytest.mark.parametrize("words", [["spaces"], ["--help"], ["mean", "--help"], ["--version"], ["mechanisms", "--json"]])
 def test_other_output_on_a_full_stdout_gives_a_message(launch, words):

@@ -42,6 +42,7 @@ def nested():
     return on_terminal(HASTE + NESTED)
 
 
+@pytest.mark.slow
 def test_a_bar_inside_another_takes_its_place_and_passes_are_numbered(nested):
     seen = nested
     assert seen.code == 0
@@ -55,6 +56,7 @@ def test_a_bar_inside_another_takes_its_place_and_passes_are_numbered(nested):
     assert max(len(line) for line in states) <= 80
 
 
+@pytest.mark.slow
 def test_what_goes_to_stdout_stays_there_while_a_bar_is_shown(nested):
     assert nested.stdout == "a result\nafterwards\n"
     both = on_terminal(HASTE + NESTED, stdout=True)

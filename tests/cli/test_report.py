@@ -168,6 +168,7 @@ def test_without_a_ball_a_report_speaks_of_none():
         assert untrue not in words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RESULTS)
 def test_digits_are_safe_where_exact_noise_was_drawn_in_private(kind):
     assert HOLDS in Page(html_report(RESULTS[kind](arithmetic="exact"))).words

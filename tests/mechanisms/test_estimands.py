@@ -467,6 +467,7 @@ def largest_gaps(ball, runs=150):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ball", "attained"),
     [

@@ -103,6 +103,7 @@ def quick(folder, tmp_path_factory):
     return out, rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda e: e.name)
 def test_quick_runs_write_results(quick, experiment):
     out, rows = quick

@@ -96,6 +96,7 @@ def reference_tail(space, law, scale, distance, sign, level):
     return mp.quad(lambda t: density(t) * (below(t) if sign > 0 else 1 - below(t)), breaks) / total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(
     ("space", "scale", "distance"),

@@ -29,6 +29,7 @@ def simulated_risks(dim, ratio, rule, distance, seed=0, projected=True):
     return drawn.mean(), shrunk.mean(), (shrunk - drawn).std() / math.sqrt(DRAWS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dim", "ratio"), [(1, 0.5), (1, 1.0), (2, 1.0), (3, 1.7), (6, 2.4), (10, 3.9), (21, 9.0), (45, 20.0)]
 )
