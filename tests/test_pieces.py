@@ -264,6 +264,10 @@ def test_few_units_and_no_records_are_refused():
         dpm.private_means(
             ListSource(X, None, labels, cuts=[3]), "group", ball, PureDP(1.0), units=EACH_RECORD, classes=[0]
         )
+    with pytest.raises(InvalidDataError, match="piece 0: it has 6 records in a block, and 1 labels"):
+        dpm.private_means(
+            ListSource(X, None, labels[:1]), "group", ball, PureDP(1.0), units=EACH_RECORD, classes=[0, 1]
+        )
 
 
 class Fleeting(ListSource):

@@ -68,6 +68,8 @@ class Reading:
             label = None
             if self.numbers is not None:
                 label = np.asarray(self.numbers(np.asarray(block.labels)), dtype=np.int64)
+                if label.shape != (len(block.records),):
+                    raise InvalidDataError(f"it has {len(block.records)} records in a block, and {label.size} labels.")
             yield Taken(self.take(block.records, first), block.units, label, first)
             first += len(block.records)
 
