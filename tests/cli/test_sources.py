@@ -259,6 +259,9 @@ def test_an_output_beside_a_pattern_is_nobodys_input(stored, invoke):
     os.mkdir("results")
     invoke("mean", "npy/*.npy", *REST, "--out", "results/out.json", "--npy", "results/out.npy")
     invoke("mean", "npy/[0-9].npy", *REST, "--out", "npy/out.json", "--npy", "npy/mean.npy")
+    for name in ("results/out", "npy/mean"):
+        assert np.load(f"{name}.npy").shape == (3, 3)
+    assert dpm.load("npy/out.json").n == dpm.load("results/out.json").n
 
 
 # -------------------------------------------------------------------- workers

@@ -17,10 +17,10 @@ from rich.text import Text
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.cli import options
 from dpmanifold.cli.arguments import EACH, ball_of, kind_of, space_of
+from dpmanifold.cli.command import how_of, shared_options
 from dpmanifold.cli.engine import at_work
-from dpmanifold.cli.failures import DATA_REFUSED, guarded
+from dpmanifold.cli.failures import DATA_REFUSED
 from dpmanifold.cli.records import Given, How, as_options, column_elsewhere, in_words_of_options, opened_whole, read
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.cli.work import working
@@ -35,49 +35,41 @@ _NOT_PRIVATE = "NOT PRIVATE: data about the data, for the curator alone."
 _MOST_LINES = 30
 
 
-@guarded
+# What only a release needs.
+_OF_RELEASES = (
+    "out", "epsilon", "delta", "mu", "rho", "arithmetic", "invalid", "confirm", "notice", "seed", "npy", "picture",
+    "links", "html", "force",
+)  # fmt: skip
+
+
+@shared_options(*_OF_RELEASES)
 def check(
-    path: options.Data,
+    words: dict[str, Any],
     space: Annotated[str | None, typer.Option(help="As in dpm mean: also check that records are its points.")] = None,
     units: Annotated[str | None, typer.Option(help="As in dpm mean: also check and count the ids.")] = None,
     labels: Annotated[
         str | None, typer.Option(help="As in dpm means: a column of classes, to be read as well.")
     ] = None,
-    key: options.Key = None,
-    columns: options.Columns = None,
-    order: options.Order = None,
-    coordinates: options.Coordinates = None,
-    mask: options.Mask = None,
-    normalize: options.Normalize = False,
-    size: options.Size = None,
-    radius: options.Radius = None,
-    center: options.Center = None,
-    source: options.Source = "",
-    ball: options.BallFile = None,
-    workers: options.Workers = None,
-    dask: options.Dask = None,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
 ) -> None:
     """Read all files and say what is wrong with them: formats, columns, damage, ids. NOT PRIVATE: for the curator.
 
     With --space also which records are no points of it, and with --radius or --ball how many lie outside the ball.
     Releases nothing and spends nothing. Exits with 3 if something is wrong.
     """
-    about_space = (size, radius, center, ball, order, coordinates, mask)
-    if space is None and (normalize or any(given is not None for given in about_space)):
+    about_space = ("size", "radius", "center", "ball", "order", "coordinates", "mask")
+    if space is None and (words["normalize"] or any(words[name] is not None for name in about_space)):
         raise InvalidArgumentError(
             "--space is missing: --size, --order, --coordinates, --mask, --normalize and the ball are about a space."
         )
-    with at_work({"workers": workers, "dask": dask, "quiet": quiet}), in_words_of_options():
-        asked = _Asked(path, space, size, units, labels, How(columns, key, order, coordinates, mask, normalize))
+    with at_work(words), in_words_of_options():
+        asked = _Asked(words["path"], space, words["size"], units, labels, how_of(words))
         where = asked.space()
         inside = None
-        if where is not None and not (radius is None and ball is None):
-            inside = ball_of(where, radius, center, source, ball)
-        with working("checking", quiet=quiet):
+        if where is not None and not (words["radius"] is None and words["ball"] is None):
+            inside = ball_of(where, words["radius"], words["center"], words["source"], words["ball"])
+        with working("checking", quiet=words["quiet"]):
             found = asked.inspected(where, inside)
-    if as_json:
+    if words["as_json"]:
         say_json({**found.to_dict(), "notes": asked.told})
     else:
         say(_NOT_PRIVATE)

@@ -1,5 +1,6 @@
 """From files and raw data to points of a space, and the public balls that hold them whatever the data are."""
 
+from dpmanifold.data import adapters as _adapters  # noqa: F401  registers what as_source asks
 from dpmanifold.data.bids import from_bids, is_bids
 from dpmanifold.data.blocks import descriptors_in_blocks, iter_blocks
 from dpmanifold.data.connectivity import correlation_ball, from_connectivity

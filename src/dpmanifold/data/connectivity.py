@@ -13,10 +13,9 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, index_text, numeric_array, open_fraction, positive_int, shown
 from dpmanifold.ball import Ball
-from dpmanifold.data.descriptor_ball import rounded_up, smallest_ball
+from dpmanifold.data.descriptor_ball import ball_about_multiple, smallest_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import symmetrize
-from dpmanifold.manifolds import SPD
 
 _KINDS = ("correlation", "covariance", "precision")
 _NO_POINTS = {
@@ -123,14 +122,8 @@ def correlation_ball(regions: int, shrinkage: float = 0.1, metric: str = "logeuc
     size, least = positive_int(regions, "regions"), open_fraction(shrinkage, "shrinkage")
     center, radius = smallest_ball(size, least, (1 - least) * size)
     source = f"correlations of {size} regions shrunk by {least:g}: all of them, certified by duality"
-    space = SPD(size, metric)
-    try:
-        return Ball(space, center * np.eye(size), rounded_up(radius), source)
-    except InvalidArgumentError as problem:
-        raise InvalidArgumentError(
-            f"These correlations need a ball of radius {radius:.4g} on {space!r}, which cannot be had: {problem} Raise "
-            'the shrinkage, take fewer regions, or metric="logeuclid".'
-        ) from problem
+    remedy = "Raise the shrinkage, take fewer regions"
+    return ball_about_multiple(size, metric, center, radius, source, "correlations", remedy)
 
 
 def _check_kind(kind: object, discard_diagonal: object) -> None:

@@ -157,6 +157,20 @@ def rounded_up(radius: float) -> float:
     return math.ceil(radius * scale * (1 + _ROUNDING)) / scale
 
 
+def ball_about_multiple(
+    size: int, metric: str, center: float, radius: float, source: str, what: str, remedy: str
+) -> Ball:
+    """Return the ball about center I whose radius is rounded up; or say what needs it, and what to do instead."""
+    space = SPD(size, metric)
+    try:
+        return Ball(space, center * np.eye(size), rounded_up(radius), source)
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(
+            f"These {what} need a ball of radius {radius:.4g} on {space!r}, which cannot be had: {problem} {remedy}, "
+            'or metric="logeuclid".'
+        ) from problem
+
+
 def _checked_size(channels: object) -> int:
     """Return the size of the descriptors that `channels` means, or say what is wrong with it."""
     if isinstance(channels, str) and channels in _SIZES:

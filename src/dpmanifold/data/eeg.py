@@ -16,10 +16,9 @@ from scipy.linalg import helmert
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.data.blocks import iter_blocks
-from dpmanifold.data.descriptor_ball import rounded_up, smallest_ball
+from dpmanifold.data.descriptor_ball import ball_about_multiple, smallest_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import symmetrize
-from dpmanifold.manifolds import SPD
 
 _LOWEST_UV = 0.5  # what a good amplifier and its electrodes leave as noise
 # Above this ratio of largest to smallest eigenvalue the rounding of a covariance (1e-16 of the largest, times some
@@ -221,14 +220,8 @@ def eeg_ball(
         raise InvalidArgumentError(f'bound must be "typical" or "certain", got {shown(bound)}.')
     reference = " in average reference" if average_reference else ""
     source = f"EEG covariances, {count} channels{reference}, ridge {ridge:g} uV: {reason}"
-    space = SPD(size, metric)
-    try:
-        return Ball(space, center * np.eye(size), rounded_up(radius), source)
-    except InvalidArgumentError as problem:
-        raise InvalidArgumentError(
-            f"These amplitudes need a ball of radius {radius:.4g} on {space!r}, which cannot be had: {problem} Lower "
-            'highest_uv, raise ridge_uv, take fewer channels, or metric="logeuclid".'
-        ) from problem
+    remedy = "Lower highest_uv, raise ridge_uv, take fewer channels"
+    return ball_about_multiple(size, metric, center, radius, source, "amplitudes", remedy)
 
 
 def _refuse_condition(least: float, largest: float) -> None:

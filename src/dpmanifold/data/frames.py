@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpmanifold._check import shown
-from dpmanifold.data import adapters  # noqa: F401  what as_source asks
 from dpmanifold.data.arrow_tables import ArrowRows
 from dpmanifold.data.pandas_frames import PandasRows
 from dpmanifold.data.polars_frames import PolarsRows

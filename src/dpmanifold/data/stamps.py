@@ -23,8 +23,8 @@ class Stamp:
     >>> stamp.check()
     Traceback (most recent call last):
     ...
-    dpmanifold.errors.SourceChangedError: a.csv: it was changed or removed while it was being read. Nothing was
-    released; leave it alone, and start again.
+    dpmanifold.errors.SourceChangedError: a.csv: it was changed or removed while it was being read. Leave it
+    alone, and start again.
     """
 
     path: str
@@ -45,6 +45,6 @@ class Stamp:
         except OSError:
             pass
         raise SourceChangedError(
-            f"{os.path.basename(self.path)}: it was changed or removed while it was being read. Nothing was released; "
-            "leave it alone, and start again."
+            f"{os.path.basename(self.path)}: it was changed or removed while it was being read. Leave it "
+            "alone, and start again."
         )
