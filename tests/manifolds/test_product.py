@@ -175,7 +175,7 @@ def test_texts_are_short_and_come_back():
     assert repr(fifty) == "Product([SPD(3)] * 50)"
     weights = np.random.default_rng(0).random(50) + 0.5
     for space in (
-        fifty, Product([SPD(3)] * 50, weights=weights), Product([Sphere(2), SPD(3), SPD(3), Hyperbolic(2)], weights=0.1),
+        fifty, Product([SPD(3)] * 50, weights=weights), Product([Sphere(2), SPD(3), SPD(3), Sphere(1)], weights=0.1),
         Product([Product([Sphere(1)] * 2), Product([SPD(2)])]),
     ):  # fmt: skip
         again = space_from_text(repr(space))

@@ -43,7 +43,7 @@ class Run:
 
     def one(self, array: Array, j: int) -> Array:
         """Return what belongs to factor `j` of the run, from stacked points (..., count, *shape)."""
-        return np.asarray(array[(..., j, *(slice(None),) * len(self.space.shape))])
+        return np.asarray(np.take(array, j, axis=array.ndim - len(self.space.shape) - 1))
 
 
 def runs_of(factors: Sequence[Manifold]) -> list[Run]:

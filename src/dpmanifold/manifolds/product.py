@@ -430,31 +430,31 @@ class Product(Manifold):
         bases = p if isinstance(p, _Bases) else self.at(p)
         if rows is not None:
             stored, group = stored[rows], None if group is None else group[rows]
-        found = [
-            factor.log_words(base, np.ascontiguousarray(part), bound / a, group=group)
-            for (factor, a), base, part in zip(self._each(), bases.each, self._cut(stored), strict=True)
-        ]
+        own = self._empty_sums(bound, bases.count if sums is None else sums.groups)
+        parts = zip(self._each(), bases.each, self._cut(stored), own, strict=True)
+        for (factor, a), base, part, one in parts:
+            factor.log_words(base, np.ascontiguousarray(part), bound / a, group=group, sums=one)
         if sums is None:
-            sums = ExactSum(sum(one.size for one in found), bound, bases.count)
+            sums = ExactSum(sum(one.size for one in own), bound, bases.count)
         sums.count(len(stored))
-        sums.words += np.concatenate([one.words for one in found], axis=-1)
+        sums.words += np.concatenate([one.words for one in own], axis=-1)
         return sums
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Return those of the factors, times the weights."""
         found, start = [], 0
-        for (factor, a), part, size in zip(self._each(), self.split(p), self._sum_sizes, strict=True):
-            own = ExactSum(size, sums.bound / a, sums.groups)
-            own.words[:] = sums.words[:, :, start : start + size]
+        parts = zip(self.factors, self.split(p), self._empty_sums(sums.bound, sums.groups), strict=True)
+        for factor, part, own in parts:
+            own.words[:] = sums.words[:, :, start : start + own.size]
             found.append(factor.from_log_words(part, own))
-            start += size
+            start += own.size
         return np.asarray(np.concatenate(found, axis=-1) * self._scale)
 
-    @cached_property
-    def _sum_sizes(self) -> list[int]:
-        """How many entries the exact sums of every factor have."""
+    def _empty_sums(self, bound: float, groups: int) -> list[ExactSum]:
+        """Return where every factor adds up: sums as it makes them itself, at the scale of its own units."""
         nothing = (np.ascontiguousarray(factor.pack(factor.origin[None])[:0]) for factor in self.factors)
-        return [f.log_words(f.origin[None], part, 1.0).size for f, part in zip(self.factors, nothing, strict=True)]
+        each = zip(self._each(), nothing, strict=True)
+        return [factor.log_words(factor.origin[None], none, bound / a).grown(groups) for (factor, a), none in each]
 
     # ---------------------------------------------------------------- rounding
 

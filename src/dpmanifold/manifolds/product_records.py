@@ -56,7 +56,8 @@ def layouts_of(runs: Sequence[Run]) -> list[Layout]:
     """
     if len(runs) > 1:
         return plain_layouts({"f": (runs[-1].entries.stop,)})
-    count, found = runs[0].count, {}
+    count = runs[0].count
+    found: dict[tuple[str, tuple[int, ...]], Layout] = {}
     for one in runs[0].space.layouts():
         for shape in ((count, *one.shape), (count * math.prod(one.shape),)):
             words = f"(n, {', '.join(map(str, shape))})" if len(shape) > 1 else f"{shape[0]} columns"
