@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold import mechanisms, stats
-from dpmanifold.privacy import calibrate
+from dpmanifold import mechanisms
 from laws import replay
+from laws.sabotage import with_less_noise
 
 MU, EPSILON = 1.0, 1.0
 N, MANY = 10, 400  # a search for a radius is skipped where there are few
@@ -56,15 +56,6 @@ def losses(call, ball, measure, monkeypatch, n=N, random=6):
 def asked(private, ball, privacy, **options):
     how = {"units": dpm.EACH_RECORD, "confirm": True, "arithmetic": "exact", "rng": 0}
     return lambda X: private(X, ball, privacy, **how, **options)
-
-
-def with_less_noise(monkeypatch, share):
-    """Let every mechanism and every statistic draw with a share of its noise."""
-    for name in ("gaussian_scale", "laplace_scale"):
-        true = getattr(calibrate, name)
-        for room in (mechanisms.wrapped, mechanisms.estimands, mechanisms.riemannian_laplace, stats.additive):
-            if getattr(room, name, None) is true:
-                monkeypatch.setattr(room, name, lambda *given, true=true, **how: share * true(*given, **how))
 
 
 GAUSSIAN = {
