@@ -16,6 +16,8 @@ from dpmanifold.frechet import outer_products
 
 WEIGHT = "weight of the second moment"
 """What releases state the weight of :class:`JointMoments` as."""
+SQUARE_WEIGHT, FOURTH_WEIGHT = "weight of the squared length", "weight of the fourth power"
+"""What they state the weights of :class:`Lengths` as."""
 
 # Weights beyond this, or below its inverse, leave nothing of one part.
 _LARGEST_WEIGHT = 1e6

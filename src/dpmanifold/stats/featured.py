@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpmanifold import features
@@ -43,6 +44,10 @@ class FeatureStatistic(AveragedStatistic):
     def stating(self) -> dict[str, float]:
         """Return what a release states of the options: its details, from which `as_stated` finds them again."""
         return {}
+
+    def as_stated(self, release: Release) -> FeatureStatistic:
+        """Return the statistic with the options that a release states; itself, if it has none."""
+        return self
 
     # ---------------------------------------------------------------- the average
 
@@ -92,14 +97,24 @@ class FeatureStatistic(AveragedStatistic):
 
     def error(self, ball: Ball, calibration: Calibration) -> Forecast:
         """Return the law of the error of the first part, the average of the coordinates, in the data's units."""
-        dim = ball.frame.dim
-        scale = calibration.scale * float(self.features.units(dim, ball.radius)[0])
-        return additive_forecast(Calibration(calibration.mechanism, calibration.privacy, scale, calibration.sensitivity,
-                                             calibration.rule), dim)  # fmt: skip
+        return additive_forecast(replace(calibration, scale=calibration.scale * ball.radius), ball.frame.dim)
+
+    def noise_scales(self, release: Release) -> FloatArray:
+        """Return the standard deviation of the noise on every number, in the data's own units."""
+        stated = self.as_stated(release)
+        return release.scale * stated.features.units(release.ball.frame.dim, release.ball.radius)
 
     def range(self, ball: Ball) -> float | None:
         """Return the radius: noise on the coordinates as large leaves nothing."""
         return ball.radius
+
+    def notes(self, release: Release) -> list[str]:
+        """Say what scale and error are about, besides what is said of every average."""
+        about = (
+            "scale and sensitivity are of coordinates over the ball's radius; the error is that of the first "
+            f"{release.ball.frame.dim} numbers, the average of the coordinates at the ball's centre"
+        )
+        return [about, *super().notes(release)]
 
 
 class FeaturePlan(AveragePlan):
