@@ -22,7 +22,7 @@ from dpmanifold.errors import (
     SourceChangedError,
 )
 from dpmanifold.inference import Interval, Region, TwoSampleTest
-from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
+from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
 from dpmanifold.result import Result, load
@@ -77,6 +77,7 @@ __all__ = [
     "Notice",
     "Outlook",
     "Plan",
+    "Product",
     "Promise",
     "PromiseError",
     "PureDP",
