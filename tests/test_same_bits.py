@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dpmanifold import EACH_RECORD, GDP, SPD, Euclidean, features, frechet, linalg
+from dpmanifold import EACH_RECORD, GDP, SPD, Euclidean, frechet, linalg
 from dpmanifold.frechet import default_tol
 from dpmanifold.stats.inputs import Told, prepare
 from laws.spaces import BALLS, SMALL_BALLS
@@ -54,7 +54,6 @@ COMPUTED = {
     "hidden mean of people": lambda X, ids, ball: [prepared(X, ids, ball).mean()],
     "second moments of records": lambda X, ids, ball: squares(prepared(X, None, ball)),
     "second moments of people": lambda X, ids, ball: squares(prepared(X, ids, ball)),
-    "features of people": lambda X, ids, ball: [features.average(prepared(X, ids, ball), features.JointMoments())],
 }
 
 

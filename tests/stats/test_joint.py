@@ -73,10 +73,10 @@ def test_a_release_is_the_averages_with_the_stated_noise(name, arithmetic):
     ("name", "options"), [("joint moments", {"weight": 9.0}), ("joint lengths", {"square": 9.0, "fourth": 9.0})]
 )
 def test_the_noise_has_the_stated_law_number_by_number(name, options):
-    """Kolmogorov-Smirnov over 150 seeded draws of every number, false alarm 1e-6; with weights forgotten, rejected."""
+    """Kolmogorov-Smirnov over 100 seeded draws of every number, false alarm 1e-6; with weights forgotten, rejected."""
     X = records(40)
     truth = expected(name, X, BALL)
-    drawn = [release(name, X, rng=seed, **options) for seed in range(150)]
+    drawn = [release(name, X, rng=seed, **options) for seed in range(100)]
     away = np.array([(one.value - truth) / standard_deviations(one) for one in drawn])
     assert laws.kstest(away.ravel(), laws.norm.cdf).pvalue > 1e-6
     assert all(laws.kstest(column, laws.norm.cdf).pvalue > 1e-7 for column in away.T)
