@@ -188,6 +188,20 @@ def test_what_cannot_be_is_refused_before_anything_is_spent(privacy, options, wo
     assert not budget.history
 
 
+@pytest.mark.parametrize(
+    ("name", "ball"),
+    [
+        ("joint lengths", dpm.Ball(dpm.Euclidean(1), [0.0], 1e60)),
+        ("joint moments", dpm.Ball(dpm.Euclidean(1500), np.zeros(1500), 1.0)),
+    ],
+)
+def test_numbers_that_could_not_be_written_or_read_are_refused_before_anything_is_spent(name, ball):
+    budget = dpm.Budget(dpm.GDP(2.0))
+    with pytest.raises(dpm.DPManifoldError):
+        release(name, np.zeros((20, ball.space.dim)), ball, budget=budget)
+    assert not budget.history
+
+
 @pytest.mark.parametrize("privacy", [dpm.ApproxDP(1.0, 1e-6), dpm.ZCDP(0.5), dpm.GDP(1.0)], ids=repr)
 @pytest.mark.parametrize("name", NAMES)
 def test_json_round_trip(name, privacy, tmp_path):
