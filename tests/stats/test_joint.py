@@ -157,6 +157,38 @@ def test_where_a_smaller_ball_cannot_help_the_release_says_so():
     assert dpm.verify(found).ok
 
 
+# -------------------------------------------------------------------- behind the spend
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["frechet.UnitPoints.mean_of", "frechet.UnitPoints.in_ball", "frechet.UnitPoints.within", "features.average"],
+)
+def test_a_failure_behind_the_spend_does_not_show(monkeypatch, step):
+    """One draw for everything: what comes back states what it always states, and verifies."""
+
+    def broken(*_, **__):
+        raise ArithmeticError("a record did this")
+
+    monkeypatch.setattr(f"dpmanifold.{step}", broken)
+    found = release(X=narrow(), ball=LINE, refine=True)
+    monkeypatch.undo()
+    assert dpm.verify(found).ok
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_fails_at_the_edge(monkeypatch, name):
+    """Records at the centre, on the edge and beyond it, on every space: nothing is swallowed."""
+    seen = []
+    monkeypatch.setattr("dpmanifold.stats.sealed._swallow", seen.append)
+    for ball in BALLS:
+        steps = np.zeros((6, ball.space.dim))
+        steps[:, -1] = ball.radius * np.array([0.0, 1.0, -1.0, 1 + 1e-9, 1.2, 1e-9])
+        X = ball.space.project(ball.space.exp_coords(ball.center, steps))
+        release(name, X, ball, rng=0, confirm=True)
+    assert not seen
+
+
 # -------------------------------------------------------------------- plans, refusals, files
 
 
