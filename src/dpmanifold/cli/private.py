@@ -256,9 +256,12 @@ def release(
     asked: Asked,
     name: Annotated[str, typer.Argument(help="The statistic: a name from dpm statistics.")],
     mechanism: options.Mechanism = "auto",
+    refine: options.Refine = False,
 ) -> Release:
     """Release any statistic by name: those of dpm statistics, others' included."""
-    return private_statistic(*asked.about, statistic=name, mechanism=mechanism, **asked.terms)
+    # Not every statistic knows of smaller balls: one that does not refuses to be asked for them.
+    terms = {**asked.terms, **({"refine": True} if refine else {})}
+    return private_statistic(*asked.about, statistic=name, mechanism=mechanism, **terms)
 
 
 @shared_options("npy", "picture", "html", "ball")
