@@ -18,6 +18,7 @@ from dpmanifold.stats.chain import Chain, gaussian, mean_name
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, fresh_bits, refuse_inexact
 from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare_units, spend
+from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 
@@ -66,6 +67,7 @@ def private_test(
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
+    X, Y = as_batch(X, ball), as_batch(Y, ball)
     owners = _paired_units(units)
     sources = any(as_source(records) is not None for records in (X, Y))
     if not sources:
