@@ -113,7 +113,7 @@ class MergedIds:
         if theirs is None:
             return np.empty(0, dtype=np.int64)
         if self._store is None:
-            self._store, self._where = theirs, other._where
+            self._store, self._where = theirs.copy(), other._where
             return np.arange(len(theirs), dtype=np.int64)
         store = self._of_kind(isinstance(theirs, _Texts), other._where)
         try:
@@ -231,6 +231,15 @@ class _Texts:
     def __reduce__(self) -> tuple[Any, ...]:
         return _texts_again, (list(self._number),)  # a counter's next is no function that everybody can send
 
+    def copy(self) -> _Texts:
+        """Return the same ids with the same numbers, to which more can be added."""
+        other = _Texts()
+        other._number.update(self._number)
+        other._number.default_factory = count(len(self._number)).__next__
+        other._keys = dict(self._keys)
+        other._whole, other._of_whole = self._whole.copy(), self._of_whole
+        return other
+
     def __len__(self) -> int:
         return len(self._number)
 
@@ -279,6 +288,13 @@ class _Numbers:
         self._low = 0
         self._table: IntArray | None = np.empty(0, dtype=np.int64)  # the number of each from the lowest on, or -1
         self._order = np.empty(0, dtype=np.int64)  # without a table: numbers in the order of the ids
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _numbers_again, (self._known,)  # a table may be many times as large
+
+    def copy(self) -> _Numbers:
+        """Return the same ids with the same numbers, to which more can be added."""
+        return _numbers_again(self._known)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -349,6 +365,19 @@ class _Numbers:
         place[order] = np.arange(len(order))
         found = self._known[order]
         return UnitIds(place, found.tolist() if found.dtype == object else found)
+
+
+def _numbers_again(known: Array) -> _Numbers:
+    """Return ids with the numbers they had: their places."""
+    store = _Numbers()
+    if len(known) and not (known.dtype == np.int64 and store._fits(known)):
+        store._known, store._table = known, None
+        store._order = np.argsort(known, kind="stable")
+    elif len(known):
+        assert store._table is not None
+        store._known = known
+        store._table[known - store._low] = np.arange(len(known))
+    return store
 
 
 __all__ = ["MergedIds"]
