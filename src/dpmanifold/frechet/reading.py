@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmanifold._check import Array
-from dpmanifold._merged_ids import MergedIds
+from dpmanifold._merged_ids import MergedIds, Spelt
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.frechet.counting import Sample, Sampling
@@ -163,7 +163,7 @@ class Kept:
     stored: list[Array] = field(default_factory=list)
     unit: list[Array] = field(default_factory=list)
     label: list[IntArray] = field(default_factory=list)
-    distinct: Array | list[str] | None = None
+    distinct: Array | list[str] | Spelt | None = None
     found: Found | None = None
 
     def cut(self, records: int) -> Iterator[Kept]:
