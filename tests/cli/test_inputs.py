@@ -146,5 +146,5 @@ def test_stacks_of_points_are_one_space(invoke, folder):
         (("--space", "product:spd", "--size", "4"), "the number of factors and then theirs, as in 50,3"),
         (("--space", "product:torus"), "--space must be one of"),
     ):
-        result = invoke("mean", "stacks.csv", *words, *rest, "d.json", code=1)
+        result = invoke("mean", "stacks.csv", *words, *rest, "d.json", code=2)
         assert said in " ".join(result.output.split())

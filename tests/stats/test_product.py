@@ -100,7 +100,7 @@ def test_pictures_and_reports_are_made(name):
     release = CALLS["tangent mean"](records(name), None, BALLS[name])
     figure = plots.show(release)
     assert figure.texts[0].get_text() == f"Mean of {len(BALLS[name].space.factors)} factors"
-    assert repr(BALLS[name].space) in release.report()
+    assert "Product(" in release.report()
     with pytest.raises(dpm.InvalidArgumentError, match="product draws means on a Product"):
         plots.product(dpm.private_mean([[0.0]] * 9, dpm.Ball(dpm.Euclidean(1), [0.0], 1.0), P, units=EACH))
 
