@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmanifold.features import WEIGHT, JointMoments
+from dpmanifold.inference import Region
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header, Prepared
 from dpmanifold.stats.featured import FeaturePlan, FeatureStatistic
@@ -68,6 +69,10 @@ class JointMomentsAboutCenter(FeatureStatistic):
     def as_stated(self, release: Release) -> JointMomentsAboutCenter:
         """Return it with the weight that a release states."""
         return JointMomentsAboutCenter(release.details[WEIGHT])
+
+    def conclusion(self, release: Release) -> Region:
+        """Return the region that can be made of it."""
+        return Region(release)
 
 
 JOINT_MOMENTS = JointMomentsAboutCenter()
