@@ -308,12 +308,12 @@ def test_the_commands_that_take_any_statistic_take_them(tmp_path):
 
 
 def test_picture_report_and_words():
-    found = release()
+    found = release("joint lengths")
     axes = found.picture().axes[0]
     bars = next(line.get_segments() for line in axes.collections)
     lengths = np.array([np.ptp(segment[:, 1]) for segment in bars])
     np.testing.assert_allclose(lengths, 2 * 1.959964 * standard_deviations(found), rtol=1e-5)
-    assert "joint moments" in found._repr_html_()
+    assert "joint lengths" in found._repr_html_()
     assert "coordinates over the ball's radius" in str(found)
 
 
