@@ -353,9 +353,7 @@ def _summed(n: int) -> float:
     return 1 / n + 2 * (40 + math.log2(n)) * EPS
 
 
-def _checked(
-    ball: Ball, n: int, bound: str, bounds: tuple[str, ...] = _OF_MOMENTS, whole: bool = False
-) -> int:
+def _checked(ball: Ball, n: int, bound: str, bounds: tuple[str, ...] = _OF_MOMENTS, whole: bool = False) -> int:
     """Check the arguments every bound takes, and return n as an int; `whole` says that it needs no ball."""
     if not isinstance(ball, Ball):
         raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (ball, n).")
