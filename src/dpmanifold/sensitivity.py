@@ -131,7 +131,16 @@ def of_extrinsic_mean(ball: Ball, n: int) -> Sensitivity:
     return _of_average(bounds.diameter(r), bounds.rounding(r, _blocked(n)), n, "extrinsic mean")
 
 
-def of_average(bound: float, n: int, statistic: str, proof: str, *, size: int = 1, offset: float = 0.0) -> Sensitivity:
+def of_average(
+    bound: float,
+    n: int,
+    statistic: str,
+    proof: str,
+    *,
+    size: int = 1,
+    offset: float = 0.0,
+    diameter: float | None = None,
+) -> Sensitivity:
     """Bound the change of an average of vectors that are cut to a length: twice the length over n (theory: averages).
 
     Parameters
@@ -141,6 +150,7 @@ def of_average(bound: float, n: int, statistic: str, proof: str, *, size: int = 
     statistic, proof : what it is a bound of, and the page that proves it
     size : how many numbers a vector has
     offset : length of a public vector that is added to the average afterwards
+    diameter : how far apart two computed vectors can be, where that is proven; twice the bound if left out
 
     Examples
     --------
@@ -150,7 +160,8 @@ def of_average(bound: float, n: int, statistic: str, proof: str, *, size: int = 
     n = positive_int(n, "n")
     # A computed length may miss the true one by this share.
     missed = (size + 8) * EPS
-    found = _of_average(2 * bound * (1 + missed), EPS * (bound + offset), n, statistic)
+    apart = 2 * bound * (1 + missed) if diameter is None else diameter
+    found = _of_average(apart, EPS * (bound + offset), n, statistic)
     return Sensitivity(found.value, statistic, "tight", proof)
 
 
