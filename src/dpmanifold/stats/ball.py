@@ -297,7 +297,7 @@ def ball_recipe(shares: tuple[float, ...], refined: str = "") -> Recipe:
 
 def recalibrated(release: Release) -> tuple[Calibration, float]:
     """Return the noise of a mechanism that draws points, recomputed, and what its length surely stays below."""
-    found = attempt(get(release.mechanism), release.ball, release.n, release.share)
+    found = attempt(get(release.mechanism).following(release.rule), release.ball, release.n, release.share)
     if isinstance(found, str):
         raise InvalidArgumentError(f"{release.mechanism} cannot keep {release.share} there: {found}")
     calibration, forecast = found
