@@ -457,8 +457,9 @@ class Clipping:
         surely = inside - noise * (_LAPLACE_TAIL if step.share.to_dict()["kind"] == "PureDP" else _NORMAL_TAIL)
         outside = min(1.0, max((step.n - inside) / n, _LEFT_OUT))
         beyond = outer.radius + float(outer.space.dist(outer.center, inner.center)) - inner.radius
-        # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces.
-        lever = of_mean(outer, n).value * n / (2 * outer.effective_radius)
+        # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces. The sharp bound is for
+        # moves across the whole ball, and shorter ones may do more in proportion.
+        lever = of_mean(outer, n, bound="tight").value * n / (2 * outer.effective_radius)
         bound = min(1.0, max(0.0, (step.n - surely) / n)) * max(0.0, beyond) * lever
         return Clipping(outside, min(outside * inner.radius / 4, bound), bound)
 

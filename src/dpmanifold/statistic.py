@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import Calibration, Forecast
@@ -222,6 +223,10 @@ class Statistic(ABC):
             f"noise_error is for what is a point or an average, this is a {self.name}: its noise has scale "
             f"{release.scale:g}."
         )
+
+    def noise_scales(self, release: Release) -> FloatArray | float:
+        """Return the scale of the noise on the value's numbers, in their own units: one for all, or one for each."""
+        return release.scale
 
     def range(self, ball: Ball) -> float | None:
         """Return the size that noise is held against: with as much, the value says nothing. None if there is none."""

@@ -11,7 +11,7 @@ from laws.data import in_ball
 
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="by design")
 X = in_ball(BALL, 3000, np.random.default_rng(0))
-NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint moments"]
+NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint moments", "joint lengths"]
 # One value of each option besides the default; an option that is missing here fails the test that reads it.
 OTHER = {
     "mechanism": "riemannian-gaussian",
@@ -22,9 +22,12 @@ OTHER = {
     "coverage": 0.9,
     "about": BALL.center,
     "weight": 1.0,
+    "square": 1.0,
+    "fourth": 2.0,
 }
 # Where another one than that is what the statistic takes.
-FOR_ITSELF = {("ball", "mechanism"): "auto", ("joint moments", "mechanism"): "gaussian"}
+FOR_ITSELF = {("ball", "mechanism"): "auto", ("joint moments", "mechanism"): "gaussian",
+              ("joint lengths", "mechanism"): "gaussian"}  # fmt: skip
 
 
 def options_of(name):

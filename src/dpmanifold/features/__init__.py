@@ -13,13 +13,23 @@ from dpmanifold.features.averages import (
     sensitivity_of,
 )
 from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.maps import WEIGHT, JointMoments, Lengths, Tangent, checked_weight
+from dpmanifold.features.maps import (
+    FOURTH_WEIGHT,
+    SQUARE_WEIGHT,
+    WEIGHT,
+    JointMoments,
+    Lengths,
+    Tangent,
+    checked_weight,
+)
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths())}
 """The library's feature maps by name, with weights that cost nothing."""
 
 __all__ = [
     "FEATURES",
+    "FOURTH_WEIGHT",
+    "SQUARE_WEIGHT",
     "WEIGHT",
     "FeatureMap",
     "JointMoments",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cached_property
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from dpmanifold.frechet import outer_products
 
 WEIGHT = "weight of the second moment"
 """What releases state the weight of :class:`JointMoments` as."""
+SQUARE_WEIGHT, FOURTH_WEIGHT = "weight of the squared length", "weight of the fourth power"
+"""What they state the weights of :class:`Lengths` as."""
 
 # Weights beyond this, or below its inverse, leave nothing of one part.
 _LARGEST_WEIGHT = 1e6
@@ -142,15 +144,7 @@ class Lengths(FeatureMap):
 
     def diameter(self, dim: int) -> float:
         """Return the root of the largest (1 + t)^2 + square (1 - t^2)^2 + fourth (1 - t^4)^2, t in [0, 1]."""
-        return self._diameter
-
-    @cached_property
-    def _diameter(self) -> float:
-        a, b = Fraction(self.square), Fraction(self.fourth)
-        zero = Fraction(0)
-        # From the constant coefficient to that of t^8.
-        powers = [1 + a + b, Fraction(2), 1 - 2 * a, zero, a - 2 * b, zero, zero, zero, b]
-        return root_up(largest_on_unit_interval(powers))
+        return _diameter_of_lengths(self.square, self.fourth)
 
     def longest(self, dim: int) -> float:
         """Return the root of 1 + square + fourth."""
@@ -166,6 +160,13 @@ class Lengths(FeatureMap):
         if self.fourth:
             powers.append(radius**4 / math.sqrt(self.fourth))
         return np.concatenate([np.full(dim, radius), powers])
+
+
+@lru_cache(maxsize=256)
+def _diameter_of_lengths(square: float, fourth: float) -> float:
+    a, b, zero = Fraction(square), Fraction(fourth), Fraction(0)
+    # From the constant coefficient to that of t^8.
+    return root_up(largest_on_unit_interval([1 + a + b, Fraction(2), 1 - 2 * a, zero, a - 2 * b, zero, zero, zero, b]))
 
 
 def checked_weight(weight: object, name: str = "weight") -> float:

@@ -164,6 +164,10 @@ class Mechanism(ABC):
         """Bound how far one of n units moves the mean that it hides, in the metric of its noise."""
         return of_mean(ball, n)
 
+    def former_bound(self, ball: Ball, n: int) -> Sensitivity:
+        """Return what releases that state a "tight" bound were calibrated to, as `calibrate` takes it."""
+        return of_mean(ball, n, bound="tight")
+
     @abstractmethod
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return the scale for n units; may refuse with InvalidArgumentError what only the scale can tell.

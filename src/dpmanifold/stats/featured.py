@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpmanifold import features
@@ -11,7 +12,6 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.features import FeatureMap
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Forecast
-from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Kind, Prepared, Step
@@ -43,6 +43,10 @@ class FeatureStatistic(AveragedStatistic):
     def stating(self) -> dict[str, float]:
         """Return what a release states of the options: its details, from which `as_stated` finds them again."""
         return {}
+
+    def as_stated(self, release: Release) -> FeatureStatistic:
+        """Return the statistic with the options that a release states; itself, if it has none."""
+        return self
 
     # ---------------------------------------------------------------- the average
 
@@ -92,14 +96,24 @@ class FeatureStatistic(AveragedStatistic):
 
     def error(self, ball: Ball, calibration: Calibration) -> Forecast:
         """Return the law of the error of the first part, the average of the coordinates, in the data's units."""
-        dim = ball.frame.dim
-        scale = calibration.scale * float(self.features.units(dim, ball.radius)[0])
-        return additive_forecast(Calibration(calibration.mechanism, calibration.privacy, scale, calibration.sensitivity,
-                                             calibration.rule), dim)  # fmt: skip
+        return additive_forecast(replace(calibration, scale=calibration.scale * ball.radius), ball.frame.dim)
+
+    def noise_scales(self, release: Release) -> FloatArray:
+        """Return the standard deviation of the noise on every number, in the data's own units."""
+        stated = self.as_stated(release)
+        return release.scale * stated.features.units(release.ball.frame.dim, release.ball.radius)
 
     def range(self, ball: Ball) -> float | None:
         """Return the radius: noise on the coordinates as large leaves nothing."""
         return ball.radius
+
+    def notes(self, release: Release) -> list[str]:
+        """Say what scale and error are about, besides what is said of every average."""
+        about = (
+            "scale and sensitivity are of coordinates over the ball's radius; the error is that of the first "
+            f"{release.ball.frame.dim} numbers, the average of the coordinates at the ball's centre"
+        )
+        return [about, *super().notes(release)]
 
 
 class FeaturePlan(AveragePlan):
@@ -114,21 +128,19 @@ class FeaturePlan(AveragePlan):
     def __init__(
         self, stating: FeatureStatistic, statistic: FeatureStatistic, header: Header, refine: bool, mechanism: Any
     ) -> None:
-        require_ball(header.ball)
-        checked_arithmetic(header.arithmetic)
         ball, n = header.ball, header.n
+        require_ball(ball)
+        checked_arithmetic(header.arithmetic)
+        statistic.refuse_wrong_words(ball)
         # The tangent mean's noise is that of the first part, or in proportion to it.
         self._refinement = Refinement(ball, n, gaussian(header.privacy), refine, Wanted("tangent-mean-gaussian"))
         calibration = additive(statistic.sensitivity(ball, n), self._refinement.rest, mechanism)
-        refuse_overflow(calibration.scale)
+        # A smaller ball has smaller units: what can be written here can be written there.
+        largest = float(statistic.features.units(ball.frame.dim, ball.radius).max())
+        refuse_overflow(max(1.0, calibration.scale) * largest)
         super().__init__(statistic, header, calibration)
         self._stating = stating
         self._details = {**statistic.stating(), **self._refinement.details}
-
-    @property
-    def share(self) -> Promise:
-        """What a search for a ball leaves."""
-        return self.calibration.privacy
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draws; the features' in the public ball, where a smaller one is looked for first."""
