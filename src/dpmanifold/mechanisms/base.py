@@ -176,6 +176,10 @@ class Mechanism(ABC):
         the ball; the mean's own if left out.
         """
 
+    def following(self, rule: str) -> Mechanism:
+        """Return the mechanism as it was when its releases stated this rule; itself unless its rule has changed."""
+        return self
+
     def bound(self, ball: Ball, n: int, given: Sensitivity | None) -> Sensitivity:
         """Return the bound to calibrate to, or refuse another statistic where the law is made of the units' points."""
         if given is None:
