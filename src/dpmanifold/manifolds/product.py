@@ -369,6 +369,11 @@ class Product(Manifold):
         """That of the factor that ends first."""
         return min(factor.farthest * a for factor, a in self._each())
 
+    @property
+    def has_gaussian(self) -> bool:
+        """Whether all factors have it: the density is a product."""
+        return all(factor.has_gaussian for factor in self.factors)
+
     def volume_ceiling(self) -> tuple[int, float]:
         """Return the number of pairs and the rate by Jensen's inequality (theory: product)."""
         each = [(factor.volume_ceiling(), a) for factor, a in self._each()]
