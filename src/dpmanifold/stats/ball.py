@@ -307,8 +307,8 @@ def recalibrated(release: Release) -> tuple[Calibration, float]:
 
 
 def attempted(release: Release, ball: Ball) -> tuple[Calibration, Forecast] | str:
-    """Return the noise of a release's mechanism in a ball, by the bound that the release states, or why not."""
-    mechanism = get(release.mechanism)
+    """Return the noise of a release's mechanism in a ball, by the rule and bound that the release states, or why not."""
+    mechanism = get(release.mechanism).following(release.rule)
     bound = None
     if release.sensitivity.bound == "tight" and mechanism.sensitivity(ball, release.n).bound == "sharp":
         bound = mechanism.former_bound(ball, release.n)
