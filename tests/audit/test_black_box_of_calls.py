@@ -45,6 +45,7 @@ RAW = {"project": False, "shrink": None}
 # What is called, on which ball, what an attacker looks at, and how many releases: a mean on a curved space is solved.
 CALLS = {
     "tangent mean": (dpm.private_mean, CAP, {"estimand": "tangent", **RAW}, point, 1000),
+    "mean on the sphere": (dpm.private_mean, CAP, RAW, point, 400),
     "mean of a product": (dpm.private_mean, SEVERAL, RAW, point, 1000),
     "joint moments": (dpm.private_statistic, TENSORS, {"statistic": "joint moments"}, numbers, 1000),
 }

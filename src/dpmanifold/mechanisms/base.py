@@ -22,7 +22,6 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.noise import RadialLaw
 from dpmanifold.noise.source import RandomSource, Rng, Size
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.privacy.promises import float_down, sqrt_down
@@ -62,6 +61,19 @@ class Calibration:
     rule: str
 
 
+class LengthLaw(Protocol):
+    """The law of a length, or bounds of it: what a forecast is made of."""
+
+    def mean(self) -> float:
+        """Return the expected length."""
+
+    def moment(self, power: int) -> float:
+        """Return the expected power of it."""
+
+    def quantile(self, q: npt.ArrayLike) -> FloatArray:
+        """Return the length that is exceeded with probability 1 - q."""
+
+
 class Forecast:
     """How far the noise will carry the answer, before any data is touched (theory section 5).
 
@@ -71,7 +83,7 @@ class Forecast:
     """
 
     def __init__(
-        self, radius: RadialLaw, exact: bool, stretch: Callable[[FloatArray], FloatArray] | None = None
+        self, radius: LengthLaw, exact: bool, stretch: Callable[[FloatArray], FloatArray] | None = None
     ) -> None:
         self._radius, self._stretch = radius, stretch
         self.exact = exact

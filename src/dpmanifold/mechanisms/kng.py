@@ -43,8 +43,8 @@ class GradientMechanism(Mechanism):
         return of_gradient(ball, n, bound="tight")
 
     def bound(self, ball: Ball, n: int, given: Sensitivity | None) -> Sensitivity:
-        """Return the bound to calibrate to: of the gradient, and of nothing else."""
-        return given if given is not None and given.statistic == "gradient" else super().bound(ball, n, given)
+        """Return the bound to calibrate to: one of the gradient's own."""
+        return given if given == self.former_bound(ball, n) else super().bound(ball, n, given)
 
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return 2 Delta/epsilon with the gradient's sensitivity."""

@@ -140,6 +140,7 @@ def _compare_marks(release: Release, recipe: Recipe, findings: Findings) -> None
         f"projected: no {release.statistic} there says {release.projected}",
     )
     findings.require(recipe.shrinks or not release.shrinkage, "shrinkage: no such step is moved towards the centre")
+    findings.require(recipe.shaped == (release.shape is not None), f"shape: no {release.statistic} there states one")
     revealed = release.details.keys() >= REVEALED
     findings.require(
         not (release.private and (release.ball.simulated or revealed)),
@@ -184,7 +185,10 @@ def _compare_step(release: Release, recipe: Recipe, shares: list[Promise], findi
         same_units and (step.unit, step.neighbours) == (release.unit, release.neighbours),
         f"{name}it is about other units",
     )
-    if step.definition.kind is not Kind.BALL:
+    own = release.definition.step_faults(release, step)
+    if own is not None:
+        findings.wrong += own
+    elif step.definition.kind is not Kind.BALL:
         findings.require(release.ball == step.ball, f"{name}it is on another ball")
     elif release.ball != step.value:
         # Where the released ball does not suit the mechanism, the outer one is used.
