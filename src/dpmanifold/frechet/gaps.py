@@ -32,11 +32,15 @@ def tangent_gap(ball: Ball, away: float | None = None) -> float:
     if not e >= 0:
         raise InvalidArgumentError(f"away must be a distance of at least 0, got {away!r}.")
     bottom, top = space.curvature
+    found = 0.0
     if bottom < 0:
         u = math.sqrt(-bottom) * r
-        # Far out the bound says less than that both points lie in the ball.
-        return min(e * (space.hessian_bounds(r)[1] - 1) * math.sinh(u) / u, e + r)
-    return e * (1 - space.hessian_bounds(r + e)[0]) * (r / (r + e)) ** 2 if top > 0 else 0.0
+        found = e * (space.hessian_bounds(r)[1] - 1) * math.sinh(u) / u
+    if top > 0:
+        # Factors of a product may be curved either way: the larger bound holds for all of them (theory: product).
+        found = max(found, e * (1 - space.hessian_bounds(r + e)[0]) * (r / (r + e)) ** 2)
+    # Far out the bound says less than that both points lie in the ball.
+    return min(found, e + r)
 
 
 def extrinsic_gap(ball: Ball) -> float:
