@@ -79,7 +79,7 @@ def spaces(as_json: options.Json = False) -> None:
         table.add_row(name, repr(space), shape, curvature, limit)
     say_table(table)
     say("Below the limits with four digits a mean is unique; where it says about, double precision ends.")
-    say("Several at once: product:NAME for stacks of points of one space, or in full, such as 'Product([SPD(3)] * 50)'.")
+    say("Several at once: product:NAME for stacks of points, or in full, such as 'Product([SPD(3)] * 50)'.")
 
 
 def _largest_radius(space: Manifold) -> float | None:
