@@ -33,7 +33,9 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", ["flat", "hadamard", pytest.param("closed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["flat", *(pytest.param(one, marks=pytest.mark.slow) for one in ("hadamard", "closed"))]
+)
 @pytest.mark.parametrize("what", CALLS)
 def test_every_statistic_is_released_written_and_verified(name, what, tmp_path):
     result = CALLS[what](records(name), records(name, seed=1, shift=0.1), BALLS[name])
@@ -74,6 +76,7 @@ def test_one_array_per_factor_is_the_same_as_one_array():
     assert [part.shape for part in space.split(one.value)] == [(2, 2), (3,)]
 
 
+@pytest.mark.slow
 def test_weights_share_out_the_noise():
     """The noise in a factor's own units is in proportion to one over its weight: 300 draws, 1e-6 false alarms."""
     X, ball = records("flat", 50), BALLS["flat"]
