@@ -30,6 +30,7 @@ from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
 from dpmanifold.stats.outlook import groups_of
+from dpmanifold.stats.prospects import USUAL_FILL
 from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
@@ -181,8 +182,12 @@ def plan(
     everything: Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")] = False,
     refine: Annotated[bool, typer.Option("--refine", help="Also say what --refine would do, and if it helps.")] = False,
     fill: Annotated[
-        float, typer.Option(help="For --refine: the data lie within this share of the radius of their mean.")
-    ] = SMALL_FILL,
+        float | None,
+        typer.Option(
+            help=f"The data lie within this share of the radius of their mean: for --refine ({SMALL_FILL:g} if left "
+            f"out), regions and tests ({USUAL_FILL:g})."
+        ),
+    ] = None,
     picture: options.Picture = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -198,7 +203,7 @@ def plan(
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
     given = {"estimand": (estimand, None), "everything": (everything, False), "refine": (refine, False),
-             "fill": (fill, SMALL_FILL)}  # fmt: skip
+             "fill": (fill, None)}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, (value, usual) in given.items() if value != usual}
     groups = groups_of(statistic)
     if second is not None and groups == 1:
