@@ -8,7 +8,20 @@
 'wrapped-gaussian'
 """
 
-from dpmanifold import data, engines, frechet, linalg, mechanisms, noise, plots, privacy, progress, report, sensitivity
+from dpmanifold import (
+    data,
+    engines,
+    features,
+    frechet,
+    linalg,
+    mechanisms,
+    noise,
+    plots,
+    privacy,
+    progress,
+    report,
+    sensitivity,
+)
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import (
@@ -22,7 +35,7 @@ from dpmanifold.errors import (
     SourceChangedError,
 )
 from dpmanifold.inference import Interval, Region, TwoSampleTest
-from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
+from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
 from dpmanifold.result import Result, load
@@ -77,6 +90,7 @@ __all__ = [
     "Notice",
     "Outlook",
     "Plan",
+    "Product",
     "Promise",
     "PromiseError",
     "PureDP",
@@ -93,6 +107,7 @@ __all__ = [
     "compare",
     "data",
     "engines",
+    "features",
     "frechet",
     "linalg",
     "load",

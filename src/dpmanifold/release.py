@@ -27,6 +27,7 @@ from dpmanifold.records import (
     ball_to_dict,
     entries,
     flag,
+    matrix_from_json,
     number,
     numbers_by_name,
     reading,
@@ -85,7 +86,7 @@ _PLAIN: dict[str, Callable[[Any, str], Any]] = {
     "version": words,
 }  # fmt: skip
 _OBJECTS = ("format", "value", "privacy", "share", "sensitivity", "ball", "steps", "details")
-_OPTIONAL = ("answers", "shrinkage", "raw", "grid", "drawn")
+_OPTIONAL = ("answers", "shrinkage", "raw", "grid", "drawn", "shape")
 
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
@@ -120,6 +121,8 @@ class Release(Result, format=FORMAT):
     raw : the draw itself where the value was moved towards the centre, else None
     grid : of an exact release, k: all that was drawn are multiples of 2^k; else None
     drawn : of an exact release, the multiples that were drawn, one axis, from which the value follows; else None
+    shape : of noise that is shaped like public data, their second moments in coordinates at the ball's centre, (d, d);
+        else None
     """
 
     statistic: str
@@ -146,6 +149,7 @@ class Release(Result, format=FORMAT):
     raw: Any = None
     grid: int | None = None
     drawn: FloatArray | None = None
+    shape: FloatArray | None = None
     # The statistic where no registry has it by its name, for this object alone: nothing of it is written.
     _unregistered: ClassVar[Statistic | None] = None
 
@@ -230,6 +234,10 @@ class Release(Result, format=FORMAT):
     @property
     def clipping(self) -> Clipping | None:
         """What a refined mean states about the units that its ball leaves out; None if no smaller ball was found."""
+        return self.definition.clipping(self)
+
+    def clipping_to_ball(self) -> Clipping | None:
+        """Return it where the first step is the ball that this release is on."""
         for step in self.steps:
             if step.definition.kind is Kind.BALL and self.ball != step.ball:
                 return Clipping.of(step, self.n)
@@ -412,6 +420,7 @@ class Release(Result, format=FORMAT):
                 else {}
             ),
             **({} if self.drawn is None else {"grid": self.grid, "drawn": self.drawn.tolist()}),
+            **({} if self.shape is None else {"shape": self.shape.tolist()}),
         }
         return {**record, "answers": self.answers()} if answers else record
 
@@ -452,15 +461,21 @@ class Clipping:
         In a test the ball was found from both groups: whoever is outside may all be in one of them.
         """
         inner, outer = step.value, step.ball
+        beyond = outer.radius + float(outer.space.dist(outer.center, inner.center)) - inner.radius
+        # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces. The sharp bound is for
+        # moves across the whole ball, and shorter ones may do more in proportion.
+        lever = of_mean(outer, n, bound="tight").value * n / (2 * outer.effective_radius)
+        return Clipping.counted(step, n, inner.radius / 4, max(0.0, beyond) * lever)
+
+    @staticmethod
+    def counted(step: Release, n: int, typical: float, farthest: float) -> Clipping:
+        """Return it, given how far a unit that is cut is moved, typically and at most."""
         inside, noise = step.details["units inside"], step.details["count noise"]
         # A Laplace count is off by more than 6.9 of its scale with probability 0.001, a normal one by 3.1.
         surely = inside - noise * (_LAPLACE_TAIL if step.share.to_dict()["kind"] == "PureDP" else _NORMAL_TAIL)
         outside = min(1.0, max((step.n - inside) / n, _LEFT_OUT))
-        beyond = outer.radius + float(outer.space.dist(outer.center, inner.center)) - inner.radius
-        # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces.
-        lever = of_mean(outer, n).value * n / (2 * outer.effective_radius)
-        bound = min(1.0, max(0.0, (step.n - surely) / n)) * max(0.0, beyond) * lever
-        return Clipping(outside, min(outside * inner.radius / 4, bound), bound)
+        bound = min(1.0, max(0.0, (step.n - surely) / n)) * farthest
+        return Clipping(outside, min(outside * typical, bound), bound)
 
 
 def _release_from(record: Any, depth: int) -> Release:
@@ -487,6 +502,7 @@ def _release_from(record: Any, depth: int) -> Release:
         details=numbers_by_name(known["details"], "details", definition.details),
         **_shrunken(known, ball),
         **_exact(known, plain["arithmetic"]),
+        shape=matrix_from_json(known["shape"], "shape", ball.space.dim) if "shape" in known else None,
     )
     answers = known.get("answers")
     if isinstance(answers, dict) and "estimand" in answers and release.mechanism not in MECHANISMS:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import Calibration, Forecast
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpmanifold.frechet.points import UnitPoints
-    from dpmanifold.release import Release
+    from dpmanifold.release import Clipping, Release
     from dpmanifold.result import Result
     from dpmanifold.stats.draws import Bits
     from dpmanifold.stats.recipes import Recipe
@@ -198,6 +199,13 @@ class Statistic(ABC):
         """Return what is wrong with the further numbers."""
         return []
 
+    def step_faults(self, release: Release, step: Release) -> list[str] | None:
+        """Return what is wrong between a release and the step it rests on, besides units and promises.
+
+        None stands for the rule: it is on the ball that the step is on, or that the step released.
+        """
+        return None
+
     def tolerance(self, release: Release) -> float:
         """Return the public tolerance of the solver, 0 where nothing is solved."""
         return 0.0
@@ -222,6 +230,14 @@ class Statistic(ABC):
             f"noise_error is for what is a point or an average, this is a {self.name}: its noise has scale "
             f"{release.scale:g}."
         )
+
+    def noise_scales(self, release: Release) -> FloatArray | float:
+        """Return the scale of the noise on the value's numbers, in their own units: one for all, or one for each."""
+        return release.scale
+
+    def clipping(self, release: Release) -> Clipping | None:
+        """Return how far clipping to a released ball may have moved the value; None if there was none."""
+        return release.clipping_to_ball()
 
     def range(self, ball: Ball) -> float | None:
         """Return the size that noise is held against: with as much, the value says nothing. None if there is none."""

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
+from dpmanifold import features
 from dpmanifold.engines import DaskEngine, ThreadEngine, using
 from dpmanifold.stats.inputs import Told, prepare
 from engines.tasks import client_of
@@ -25,7 +26,7 @@ def data(ball, seed=0):
 
 def hidden(X, ball, units):
     points = prepare(X, ball, dpm.GDP(1.0), units, "raise", Told(confirm=True))
-    return points.mean().tobytes(), len(points)
+    return points.mean().tobytes(), features.average(points, features.JointMoments()).tobytes(), len(points)
 
 
 def agrees(engine, ball):

@@ -11,7 +11,7 @@ from laws.data import in_ball
 
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="by design")
 X = in_ball(BALL, 3000, np.random.default_rng(0))
-NAMES = ["mean", "variance", "ball", "second moment", "fourth moment"]
+NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint moments", "joint lengths"]
 # One value of each option besides the default; an option that is missing here fails the test that reads it.
 OTHER = {
     "mechanism": "riemannian-gaussian",
@@ -21,7 +21,13 @@ OTHER = {
     "shrink": None,
     "coverage": 0.9,
     "about": BALL.center,
+    "weight": 1.0,
+    "square": 1.0,
+    "fourth": 2.0,
 }
+# Where another one than that is what the statistic takes.
+FOR_ITSELF = {("ball", "mechanism"): "auto", ("joint moments", "mechanism"): "gaussian",
+              ("joint lengths", "mechanism"): "gaussian"}  # fmt: skip
 
 
 def options_of(name):
@@ -62,7 +68,7 @@ def test_what_a_call_may_cost_is_no_option(name, option):
 def test_a_release_costs_what_was_charged(name, option):
     """`verify` recomputes every share and scale from the promise that is stated, which is the one charged."""
     budget, privacy = dpm.Budget(dpm.GDP(5.0)), dpm.GDP(2.0)
-    given = {} if option is None else {option: "auto" if (name, option) == ("ball", "mechanism") else OTHER[option]}
+    given = {} if option is None else {option: FOR_ITSELF.get((name, option), OTHER[option])}
     release = dpm.private_statistic(X, BALL, privacy, statistic=name, units=dpm.EACH_RECORD, budget=budget, **given)
     assert release.privacy == privacy
     assert [spent.promise for spent in budget.history] == [privacy]

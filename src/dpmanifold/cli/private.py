@@ -207,9 +207,14 @@ def variance(
 
 
 @private_command("npy", "picture", "links")
-def region(asked: Asked, level: options.Level = 0.95, refine: options.Refine = False) -> Region:
+def region(
+    asked: Asked,
+    level: options.Level = 0.95,
+    estimand: options.Estimand = None,
+    refine: options.Refine = False,
+) -> Region:
     """Release a mean with a confidence region for the population's."""
-    return private_region(*asked.about, level=level, refine=refine, **asked.terms)
+    return private_region(*asked.about, level=level, estimand=estimand, refine=refine, **asked.terms)
 
 
 @private_command("picture")
@@ -256,9 +261,12 @@ def release(
     asked: Asked,
     name: Annotated[str, typer.Argument(help="The statistic: a name from dpm statistics.")],
     mechanism: options.Mechanism = "auto",
+    refine: options.Refine = False,
 ) -> Release:
     """Release any statistic by name: those of dpm statistics, others' included."""
-    return private_statistic(*asked.about, statistic=name, mechanism=mechanism, **asked.terms)
+    # Not every statistic knows of smaller balls: one that does not refuses to be asked for them.
+    terms = {**asked.terms, **({"refine": True} if refine else {})}
+    return private_statistic(*asked.about, statistic=name, mechanism=mechanism, **terms)
 
 
 @shared_options("npy", "picture", "html", "ball")

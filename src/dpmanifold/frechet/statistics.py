@@ -21,11 +21,13 @@ from dpmanifold.frechet.records import Records
 from dpmanifold.frechet.solver import Solved, blocks, solve_groups
 from dpmanifold.frechet.streams import made_from
 from dpmanifold.frechet.tolerances import lowest_tol, public_tol
-from dpmanifold.linalg import ExactSum, to_vecd
+from dpmanifold.linalg import ExactSum
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.sources import as_source
+
+_ROOT_TWO = math.sqrt(2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,8 @@ def outer_products(vectors: FloatArray) -> FloatArray:
     >>> outer_products(np.array([[1.0, 2.0]])).round(3)
     array([[1.   , 4.   , 2.828]])
     """
-    return to_vecd(vectors[:, :, None] * vectors[:, None, :])
+    rows, columns = np.triu_indices(vectors.shape[1], 1)
+    return np.hstack([vectors * vectors, _ROOT_TWO * (vectors[:, rows] * vectors[:, columns])])
 
 
 def unit_means(X: object, where: Ball | Manifold, *, units: object) -> Array:

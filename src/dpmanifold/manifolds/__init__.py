@@ -5,6 +5,7 @@ from dpmanifold.manifolds.euclidean import Euclidean
 from dpmanifold.manifolds.hyperbolic import Hyperbolic
 from dpmanifold.manifolds.kendall import KendallShapes
 from dpmanifold.manifolds.layouts import Layout
+from dpmanifold.manifolds.product import Product
 from dpmanifold.manifolds.registry import SPACES, space_from_text
 from dpmanifold.manifolds.spd import SPD
 from dpmanifold.manifolds.sphere import Sphere
@@ -17,6 +18,7 @@ __all__ = [
     "KendallShapes",
     "Layout",
     "Manifold",
+    "Product",
     "Sphere",
     "space_from_text",
 ]

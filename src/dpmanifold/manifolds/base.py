@@ -118,6 +118,13 @@ class Manifold(PointSet):
             return sinh_ceiling(self.dim, self.dim - 1, math.sqrt(-self.curvature[0]))
         return None
 
+    def volume_ceiling(self) -> tuple[int, float]:
+        """Return N and a such that J <= (sinh(a t)/(a t))^N at normal coordinates of length t, on Hadamard spaces.
+
+        Bishop's comparison by default; a space that knows better says so. No pairs where J is 1.
+        """
+        return (0, 0.0) if self.is_flat else (self.dim - 1, math.sqrt(-self.curvature[0]))
+
     def edge_directions(self) -> list[FloatArray]:
         """Return unit vectors of coordinates in which a ball's edge is most unlike: where worst cases are looked for.
 

@@ -55,7 +55,7 @@ class ForPeople(ABC):
 
     # ---------------------------------------------------------------- for people: points
 
-    factor_of: ClassVar[str | None] = None
+    factor_of: str | None = None
     """What has its logarithm within r at a distance of r, such as "eigenvalue": then exp(error) is a factor."""
     coordinates: ClassVar[Mapping[str, Coordinates]] = {}
     """Other coordinates in which records may come, by name."""

@@ -18,13 +18,16 @@ from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.euclidean import Euclidean
 from dpmanifold.manifolds.hyperbolic import Hyperbolic
 from dpmanifold.manifolds.kendall import KendallShapes
+from dpmanifold.manifolds.product import Product
 from dpmanifold.manifolds.spd import SPD
 from dpmanifold.manifolds.sphere import Sphere
 from dpmanifold.registry import Registry
 
-# A text that names a larger space is not one of ours. The whole numbers of a space with parts count together.
+# A text that names a larger space is not one of ours: the square of its whole numbers' sum says about how many entries
+# a point has. Those of a space with parts add up.
 _LARGEST_SPACE = 2_000
-_LONGEST_TEXT = 200
+_MOST_PARTS = 10_000
+_LONGEST_TEXT, _LONGEST_SHOWN = 20_000, 200
 
 SPACES: Registry[type[Manifold]] = Registry("space", "dpmanifold.spaces")
 """All classes of spaces by name, those of other distributions last."""
@@ -34,12 +37,14 @@ SPACES.register("Sphere", Sphere)
 SPACES.register("Hyperbolic", Hyperbolic)
 SPACES.register("KendallShapes", KendallShapes)
 SPACES.register("SPD", SPD)
+SPACES.register("Product", Product)
 
 
 def space_from_text(text: Any) -> Manifold:
     """Rebuild a space from its repr, by its name and literal arguments alone: nothing is evaluated.
 
-    An argument is a number, a text, a tuple or list of arguments, or a space again.
+    An argument is a number, a text, a tuple or list of arguments, or a space again. Lists may be written as sums and
+    multiples, as in [SPD(3)] * 50.
 
     Parameters
     ----------
@@ -53,15 +58,21 @@ def space_from_text(text: Any) -> Manifold:
     --------
     >>> space_from_text('SPD(3, metric="riemann")')
     SPD(3, metric="riemann")
+    >>> space_from_text("Product([SPD(3)] * 50)").dim
+    300
     """
     call = None
     with contextlib.suppress(SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
-        call = ast.parse(text, mode="eval").body if isinstance(text, str) and len(text) <= _LONGEST_TEXT else None
+        usable = isinstance(text, str) and len(text) <= _LONGEST_TEXT and text == text.strip()
+        call = ast.parse(text, mode="eval").body if usable else None
     if not isinstance(call, ast.Call):
         raise _no_space(text)
-    if sum(abs(size) for size in _whole_numbers(call)) > _LARGEST_SPACE:
-        raise InvalidDataError(f"not a space: {text!r} is larger than a release can hold.")
-    return _built(call, text)
+    try:
+        if _entries(call) > _LARGEST_SPACE**2:
+            raise InvalidDataError(f"not a space: {_cut(text)!r} is larger than a release can hold.")
+        return _built(call, text)
+    except RecursionError:
+        raise _no_space(text) from None
 
 
 def _built(call: ast.Call, text: str) -> Manifold:
@@ -73,7 +84,7 @@ def _built(call: ast.Call, text: str) -> Manifold:
     kind = SPACES.find(name) or next((kind for kind in SPACES if kind.__name__ == name), None)
     if kind is None:
         raise InvalidDataError(
-            f"not a space: {text!r}: none is registered as {name!r}. Install the distribution that offers it, or "
+            f"not a space: {_cut(text)!r}: none is registered as {name!r}. Install the distribution that offers it, or "
             "register its class (manifolds.SPACES)."
         )
     arguments = [_argument(node, text) for node in call.args]
@@ -82,13 +93,15 @@ def _built(call: ast.Call, text: str) -> Manifold:
         return kind(*arguments, **keywords)
     except TypeError as problem:
         # Wrong in number or in name: Python's own words about the constructor.
-        raise InvalidDataError(f"not a space: {text!r}: {problem}.") from None
+        raise InvalidDataError(f"not a space: {_cut(text)!r}: {problem}.") from None
 
 
 def _argument(node: ast.expr, text: str) -> Any:
-    """Return an argument: a literal, a space, or a tuple or list of them."""
+    """Return an argument: a literal, a space, a tuple or list of them, or a sum or multiple of lists."""
     if isinstance(node, ast.Call):
         return _built(node, text)
+    if isinstance(node, ast.BinOp):
+        return _list_of(node, text)
     if isinstance(node, (ast.Tuple, ast.List)):
         found = [_argument(part, text) for part in node.elts]
         return tuple(found) if isinstance(node, ast.Tuple) else found
@@ -98,12 +111,45 @@ def _argument(node: ast.expr, text: str) -> Any:
         raise _no_space(text) from None
 
 
-def _whole_numbers(call: ast.Call) -> list[int]:
-    return [node.value for node in ast.walk(call) if isinstance(node, ast.Constant) and isinstance(node.value, int)]
+def _list_of(node: ast.BinOp, text: str) -> list[Any]:
+    """Return the sum of two lists, or a multiple of one; other arithmetic is no argument."""
+    left = _argument(node.left, text) if isinstance(node.left, (ast.List, ast.BinOp)) else None
+    if isinstance(left, list) and isinstance(node.op, ast.Mult) and _times(node) is not None:
+        return left * int(_times(node) or 0)
+    if isinstance(left, list) and isinstance(node.op, ast.Add) and isinstance(node.right, (ast.List, ast.BinOp)):
+        return [*left, *_argument(node.right, text)]
+    raise _no_space(text)
+
+
+def _times(node: ast.BinOp) -> int | None:
+    """Return the factor of a multiple, a whole number of moderate size; None for everything else."""
+    value = node.right.value if isinstance(node.right, ast.Constant) else None
+    return value if isinstance(node.op, ast.Mult) and type(value) is int and 1 <= value <= _MOST_PARTS else None
+
+
+def _entries(node: ast.AST) -> int:
+    """Return about how many entries the points of a space have: squares of sums of whole numbers, part by part."""
+    if isinstance(node, ast.BinOp) and _times(node) is not None:
+        return _entries(node.left) * int(_times(node) or 0)
+    below = list(ast.iter_child_nodes(node))
+    inside = sum(_entries(child) for child in below)
+    own = sum(abs(size) for size in map(_whole_number, below)) if isinstance(node, ast.Call) else 0
+    return own**2 + inside
+
+
+def _whole_number(node: ast.AST) -> int:
+    """Return an argument that is a whole number, with its sign or name; 0 for anything else."""
+    inner = node.value if isinstance(node, ast.keyword) else node
+    inner = inner.operand if isinstance(inner, ast.UnaryOp) else inner
+    return inner.value if isinstance(inner, ast.Constant) and type(inner.value) is int else 0
+
+
+def _cut(text: object) -> str:
+    return str(text)[:_LONGEST_SHOWN]
 
 
 def _no_space(text: object) -> InvalidDataError:
-    return InvalidDataError(f"not a space: {str(text)[:_LONGEST_TEXT]!r}.")
+    return InvalidDataError(f"not a space: {_cut(text)!r}.")
 
 
 def spelled(name: object) -> tuple[type[Manifold], dict[str, Any]]:

@@ -163,9 +163,13 @@ class SPD(Manifold):
 
     def sphere_area(self) -> Area | None:
         """Ceiling t^(k-1) (sinh(at)/a)^N, N = k(k-1)/2, a = 1/sqrt(2(k-1)), of the affine metric (theory section 4)."""
+        return super().sphere_area() if self.is_flat else sinh_ceiling(self.dim, *self.volume_ceiling())
+
+    def volume_ceiling(self) -> tuple[int, float]:
+        """Return k(k-1)/2 and 1/sqrt(2(k-1)) on the affine metric (theory section 4)."""
         if self.is_flat:
-            return super().sphere_area()
-        return sinh_ceiling(self.dim, self.size * (self.size - 1) // 2, 1 / math.sqrt(2 * (self.size - 1)))
+            return super().volume_ceiling()
+        return self.size * (self.size - 1) // 2, 1 / math.sqrt(2 * (self.size - 1))
 
     def edge_directions(self) -> list[FloatArray]:
         """Return one eigenvalue alone, all alike, and two opposed: directions differ in how curved their planes are."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.features import logarithms
 from dpmanifold.frechet import UnitPoints, outer_products
 from dpmanifold.linalg import from_vecd
 from dpmanifold.manifolds import KendallShapes, Manifold, Sphere
@@ -57,9 +58,7 @@ class Embedding(ABC):
 
     def _logarithms(self, points: Array) -> FloatArray:
         """Normal coordinates at the frame's origin, no longer than the radius."""
-        with np.errstate(all="ignore"):
-            logs = self.frame.log_coords(self.frame.origin, points)
-        return shorten(np.nan_to_num(logs), self.ball.radius)
+        return shorten(logarithms(points, self.ball), self.ball.radius)
 
 
 class TangentEmbedding(Embedding):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from dpmanifold._check import shown
+from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import ball_line, footer_of, mark_of, mark_of_ball, promise_text
@@ -41,7 +41,8 @@ def vector(result: Release) -> Figure:
     values = np.asarray(result.value, dtype=np.float64)
     statistic = result.definition
     away = noise_of_entry(result, len(values))
-    words = f"{len(values)} numbers; the noise on each stays below {away:.3g} with {100 * NOISE_LEVEL:g} %"
+    below = f"{away:.3g}" if np.ndim(away) == 0 else "its bar"
+    words = f"{len(values)} numbers; the noise on each stays below {below} with {100 * NOISE_LEVEL:g} %"
     figure = canvas.new_figure(statistic.words, words, mark_of([result]), footer_of([result]), 3.4)
     axes = figure.subplots()
     places = np.arange(1, len(values) + 1)
@@ -118,14 +119,18 @@ def outlook(result: Outlook) -> Figure:
     return figure
 
 
-def noise_of_entry(result: Release, size: int) -> float:
-    """Return what noise on one of `size` numbers stays below with 95 %: one coordinate of Laplace's or normal noise."""
+def noise_of_entry(result: Release, size: int) -> FloatArray | float:
+    """Return what noise on one of `size` numbers stays below with 95 %: one coordinate of Laplace's or normal noise.
+
+    In the numbers' own units: one for all, or one for each.
+    """
+    scale = result.definition.noise_scales(result)
     if result.mechanism != "laplace":
-        return result.scale * float(special.ndtri((1 + NOISE_LEVEL) / 2))
+        return scale * float(special.ndtri((1 + NOISE_LEVEL) / 2))
     if size == 1:
-        return result.scale * float(np.log(1 / (1 - NOISE_LEVEL)))
+        return scale * float(np.log(1 / (1 - NOISE_LEVEL)))
     # A coordinate is no longer than the whole.
-    return result.scale * float(special.gammaincinv(size, NOISE_LEVEL))
+    return scale * float(special.gammaincinv(size, NOISE_LEVEL))
 
 
 def _require(result: object, kind: Kind, picture: str) -> None:

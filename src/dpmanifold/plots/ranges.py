@@ -56,7 +56,7 @@ def interval(result: Interval | Release) -> Figure:
             f"interval draws an Interval or the Release of a variance or another number, got {got}. private_interval "
             "and private_variance make them; show(result) finds the picture of any other result."
         )
-    away, what = noise_of_entry(result, 1), result.definition.words
+    away, what = float(noise_of_entry(result, 1)), result.definition.words
     least, most = result.definition.limits(result.ball)
     value, level = float(result.value), f"noise, {100 * NOISE_LEVEL:g} %"
     words = f"{value:.4g}; its noise stays below {away:.3g} with {100 * NOISE_LEVEL:g} %, sampling comes on top"

@@ -9,6 +9,8 @@ from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold.stats.interval import private_interval
+from dpmanifold.stats.joint_lengths import JOINT_LENGTHS
+from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
 from dpmanifold.stats.means import private_mean, private_means
 from dpmanifold.stats.outlook import Outlook, plan
@@ -18,6 +20,8 @@ from dpmanifold.stats.variance import private_variance
 
 __all__ = [
     "EACH_RECORD",
+    "JOINT_LENGTHS",
+    "JOINT_MOMENTS",
     "AveragedStatistic",
     "Clipping",
     "Comparison",

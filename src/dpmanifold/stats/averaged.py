@@ -23,7 +23,7 @@ from dpmanifold.manifolds.vectors import shorten, vector_norm
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.exact import grid_of
 from dpmanifold.privacy import Promise
-from dpmanifold.records import value_from_json, value_to_json
+from dpmanifold.records import LONGEST_VECTOR, value_from_json, value_to_json
 from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NEIGHBOURS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Kind, Prepared, Statistic, Step
@@ -133,13 +133,13 @@ class AveragedStatistic(Statistic):
         """Choose the noise, or refuse; look once, at public points, whether `per_unit` keeps its word."""
         require_ball(header.ball)
         checked_arithmetic(header.arithmetic)
-        self._refuse_wrong_words(header.ball)
+        self.refuse_wrong_words(header.ball)
         self._refuse_wrong_map(header.ball)
         calibration = additive(self.sensitivity(header.ball, header.n), header.privacy, mechanism)
         refuse_overflow(calibration.scale)
         return AveragePlan(self, header, calibration)
 
-    def _refuse_wrong_words(self, ball: Ball) -> None:
+    def refuse_wrong_words(self, ball: Ball) -> None:
         """Refuse a definition that could be spent on and then not be written, read or shown."""
         for name in ("name", "words"):
             text = getattr(self, name, None)
@@ -150,6 +150,11 @@ class AveragedStatistic(Statistic):
         kind, size = getattr(self, "kind", None), positive_int(self.size(ball), f"size of {self.name!r}")
         if kind not in (Kind.NUMBER, Kind.VECTOR, Kind.MATRIX):
             raise InvalidArgumentError(f"kind of {self.name!r} must be NUMBER, VECTOR or MATRIX, got {shown(kind)}.")
+        if size > LONGEST_VECTOR:
+            raise InvalidArgumentError(
+                f"size of {self.name!r} must be at most {LONGEST_VECTOR:,} to be read again, got {size:,} on "
+                f"{ball.space!r}. Choose a space of fewer dimensions."
+            )
         needed = math.prod(self.shape(ball))
         if size != needed:
             raise InvalidArgumentError(f"size of {self.name!r} must be {needed} for a {kind.value}, got {size}.")
@@ -212,6 +217,11 @@ class AveragedStatistic(Statistic):
         found = np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
         return shorten(found, self.bound(ball))
 
+    def average(self, points: UnitPoints) -> FloatArray:
+        """Return the average of what units count for, (size,). NOT PRIVATE, and it may raise."""
+        ball = points.ball
+        return points.mean_of(lambda block: self.vectors(block, ball), self.bound(ball)) + self.middle(ball)
+
     def _fill(self, found: FloatArray, block: Array, ball: Ball, first: int, last: int) -> None:
         """Compute rows first to last of a block; a row that raises stays 0.
 
@@ -234,9 +244,13 @@ class AveragedStatistic(Statistic):
         """Return the one way it is made: a draw of its own, with the whole promise."""
         return (Recipe(self.name, ADDITIVE, projected=False, neighbours=(NEIGHBOURS,)),)
 
+    def as_stated(self, release: Release) -> AveragedStatistic:
+        """Return the statistic with the options that a release states in its details; itself, if it has none."""
+        return self
+
     def calibrated(self, release: Release) -> tuple[Calibration, float]:
         """Return the noise that the stated share asks for, and what its length surely stays below."""
-        calibration = additive(self.sensitivity(release.ball, release.n), release.share)
+        calibration = additive(self.as_stated(release).sensitivity(release.ball, release.n), release.share)
         surely = float(additive_forecast(calibration, self.size(release.ball)).quantile(SURELY))
         return calibration, surely
 
@@ -245,19 +259,20 @@ class AveragedStatistic(Statistic):
 
     def grid(self, release: Release, calibration: Calibration) -> int | None:
         """Return the exponent of the grid."""
-        return grid_of(release.scale, self._largest(release.ball))
+        return grid_of(release.scale, self.as_stated(release)._largest(release.ball))
 
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return whether the value lies where no average and no noise carry it."""
-        return self._faults("value", self.numbers(release.value, release.ball), release.ball, noise)
+        stated = self.as_stated(release)
+        return stated._faults("value", stated.numbers(release.value, release.ball), release.ball, noise)
 
     def drawn_faults(self, release: Release, noise: float) -> list[str]:
         """Return whether the draw is too far, or the value not made of it."""
-        drawn, ball = release.drawn, release.ball
+        drawn, ball, stated = release.drawn, release.ball, self.as_stated(release)
         if drawn is None or drawn.shape != (self.size(ball),):
             return [f"drawn: there are {self.size(ball)} numbers in it"]
-        found = self._faults("drawn", drawn, ball, noise)
-        made = np.asarray(self.placed(drawn, ball))
+        found = stated._faults("drawn", drawn, ball, noise)
+        made = np.asarray(stated.placed(drawn, ball))
         follows = np.allclose(np.asarray(release.value), made, rtol=ROUNDING, atol=0)
         return found if follows else [*found, DOES_NOT_FOLLOW]
 
@@ -273,8 +288,12 @@ class AveragedStatistic(Statistic):
         return True
 
     def forecast(self, release: Release) -> Forecast:
-        """Return the law of the length of the noise."""
-        return additive_forecast(release.calibration, self.size(release.ball))
+        """Return the law of the error of the value."""
+        return self.error(release.ball, release.calibration)
+
+    def error(self, ball: Ball, calibration: Calibration) -> Forecast:
+        """Return the law of the error of the value, by noise so calibrated: that of its length on the average."""
+        return additive_forecast(calibration, self.size(ball))
 
     def range(self, ball: Ball) -> float | None:
         """Return the bound: noise as large leaves nothing."""
@@ -300,13 +319,13 @@ class AveragePlan(Prepared):
 
     @property
     def share(self) -> Promise:
-        """All of the promise."""
+        """What its noise keeps: all of the promise, unless a step was paid from it."""
         return self.calibration.privacy
 
     def steps(self) -> tuple[Step, ...]:
         """Return the one draw."""
         ball, calibration = self.header.ball, self.calibration
-        error = additive_forecast(calibration, self.statistic.size(ball)).mean
+        error = self.statistic.error(ball, calibration).mean
         arithmetic = FLOAT if self.header.arithmetic == FLOAT else EXACT
         return (
             Step(
@@ -317,14 +336,22 @@ class AveragePlan(Prepared):
 
     def release(self, points: UnitPoints, bits: Bits) -> Release:
         """Average and draw."""
-        statistic, ball = self.statistic, self.header.ball
-        bound, middle = statistic.bound(ball), statistic.middle(ball)
-        average = sealed(
-            lambda: points.mean_of(lambda block: statistic.vectors(block, ball), bound) + middle, lambda: middle
-        )
-        calibration = self.calibration
+        return self.drawn(points, self.statistic, bits)
+
+    def drawn(
+        self,
+        points: UnitPoints,
+        stating: AveragedStatistic,
+        bits: Bits,
+        steps: tuple[Release, ...] = (),
+        details: dict[str, float] | None = None,
+    ) -> Release:
+        """Average and draw, in the ball that the points are in; `stating` is what the release says that it is of."""
+        statistic, calibration, ball = self.statistic, self.calibration, points.ball
+        average = sealed(lambda: statistic.average(points), lambda: statistic.middle(ball))
         drawn = noisy(average, calibration.mechanism, calibration.scale, statistic._largest(ball), bits)
+        timing = steps[0].timing if steps else DRAW_COVERED
         return Release.of(
-            statistic, statistic.placed(drawn.numbers, ball), self.header, calibration, tol=0.0, projected=False,
-            private=bits.private, timing=DRAW_COVERED, **stated(drawn),
+            stating, statistic.placed(drawn.numbers, ball), self.header.inside(ball), calibration, steps, details,
+            tol=0.0, projected=False, private=bits.private, timing=timing, **stated(drawn),
         )  # fmt: skip

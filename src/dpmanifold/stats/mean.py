@@ -32,6 +32,8 @@ from dpmanifold.stats.steps import Chosen, mean_step
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
 _NORMAL_NOISE = ("wrapped-gaussian", "wrapped-gaussian-classical")
+# What a release states where a shape was given and could not help.
+_UNSHAPED = frozenset({"shape skipped"})
 _TOO_FAR = "{}: no noise of that scale carries a draw so far from the ball"
 
 
@@ -39,7 +41,7 @@ class Mean(Statistic):
     """A mean of the units: the Fréchet mean, or another by name."""
 
     name, words, kind = "mean", "mean (Fréchet, tangent or extrinsic)", Kind.POINT
-    details = CLASSES | REVEALED | SKIPPED
+    details = CLASSES | REVEALED | SKIPPED | _UNSHAPED
 
     def prepared(
         self,
@@ -48,10 +50,16 @@ class Mean(Statistic):
         mechanism: Any = "auto",
         estimand: str | None = None,
         refine: bool = False,
+        shape: Any = None,
         project: bool = True,
         shrink: str | None = "auto",
-    ) -> MeanPlan:
+    ) -> Prepared:
         """Choose, or refuse."""
+        if shape is not None:
+            return STATISTICS.get("shaped mean").prepared(
+                header, shape=shape, mechanism=mechanism, estimand=estimand, refine=refine, project=project,
+                shrink=shrink,
+            )  # fmt: skip
         return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrink)
 
     def own_plan(
@@ -79,7 +87,7 @@ class Mean(Statistic):
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: by itself, and in a smaller ball that either way of sharing out the promise pays for."""
-        plain = Recipe(self.name, MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED), shrinks=True)
+        plain = Recipe(self.name, MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED, _UNSHAPED), shrinks=True)
         return plain, in_smaller_ball(plain, "pure"), in_smaller_ball(plain)
 
     # ---------------------------------------------------------------- what verify recomputes
@@ -102,25 +110,17 @@ class Mean(Statistic):
 
     def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
         """Return what is wrong with classes, with what is revealed, and with a search that was skipped."""
-        numbers, found = release.details, []
-        if numbers.keys() >= CLASSES:
-            touched, classes = classes_touched(release), numbers["classes"]
-            if not (1 <= touched <= classes <= MOST_CLASSES and touched.is_integer() and classes.is_integer()):
-                found.append(f"classes: a unit touches a whole number of them, at least 1 of at most {MOST_CLASSES:,}")
-            if release.neighbours != NEIGHBOURS_BY_CLASS:
-                found.append("neighbours: a mean by class is promised for neighbours in the same classes")
-        if numbers.keys() >= REVEALED and not (
-            numbers["revealed error"] >= 0 and 0 <= numbers["revealed share clipped"] <= 1
-        ):
-            found.append("what is revealed is no distance and no share")
+        numbers, found = release.details, class_faults(release)
         if numbers.keys() >= SKIPPED and numbers["refine skipped"] != 1:
             found.append("refine skipped: it is stated as 1, or not at all")
+        if numbers.get("shape skipped", 1) != 1:
+            found.append("shape skipped: it is stated as 1, or not at all")
         return found
 
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return why a value is no point that a draw could have come to."""
         if not get(release.mechanism).baseline:
-            return _point_faults(release, noise) + _shrinkage_faults(release, noise)
+            return point_faults(release, noise) + _shrinkage_faults(release, noise)
         # Stored numbers plus noise: they need not be a point, and are never moved into the ball.
         if release.projected:
             return ["projected: a baseline's numbers are not moved into the ball"]
@@ -181,7 +181,24 @@ MEAN = Mean()
 STATISTICS.register(MEAN.name, MEAN)
 
 
-def _point_faults(release: Release, noise: float) -> list[str]:
+def class_faults(release: Release) -> list[str]:
+    """Return what is wrong with classes, and with what is revealed."""
+    numbers, found = release.details, []
+    if numbers.keys() >= CLASSES:
+        touched, classes = classes_touched(release), numbers["classes"]
+        if not (1 <= touched <= classes <= MOST_CLASSES and touched.is_integer() and classes.is_integer()):
+            found.append(f"classes: a unit touches a whole number of them, at least 1 of at most {MOST_CLASSES:,}")
+        if release.neighbours != NEIGHBOURS_BY_CLASS:
+            found.append("neighbours: a mean by class is promised for neighbours in the same classes")
+    if numbers.keys() >= REVEALED and not (
+        numbers["revealed error"] >= 0 and 0 <= numbers["revealed share clipped"] <= 1
+    ):
+        found.append("what is revealed is no distance and no share")
+    return found
+
+
+def point_faults(release: Release, noise: float) -> list[str]:
+    """Return why a value is no point of the ball, if noise on a point is no longer than this."""
     value, ball, space = release.value, release.ball, release.ball.space
     far = ball.radius if release.projected else ball.radius + noise
     reason = space.check(value)

@@ -1,0 +1,50 @@
+"""One primitive: coordinates at a public or released centre, clipped, mapped to features, averaged (theory: features).
+
+Each unit is mapped by itself, so there is no solver, no curvature and one pass over the data. A feature map comes with
+a proven bound on how far apart two units' features can be; noise for that bound hides all of them at once.
+"""
+
+from dpmanifold.features.averages import (
+    average,
+    checked_norm,
+    computed_diameter,
+    coordinates,
+    logarithms,
+    sensitivity_of,
+)
+from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.maps import (
+    FOURTH_WEIGHT,
+    SQUARE_WEIGHT,
+    WEIGHT,
+    JointMoments,
+    Lengths,
+    Tangent,
+    checked_weight,
+)
+
+from dpmanifold.features.shapes import Shape, Whitening, checked_shape
+
+FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths())}
+"""The library's feature maps by name, with weights that cost nothing."""
+
+__all__ = [
+    "FEATURES",
+    "FOURTH_WEIGHT",
+    "SQUARE_WEIGHT",
+    "WEIGHT",
+    "FeatureMap",
+    "JointMoments",
+    "Lengths",
+    "Shape",
+    "Tangent",
+    "Whitening",
+    "average",
+    "checked_norm",
+    "checked_shape",
+    "checked_weight",
+    "computed_diameter",
+    "coordinates",
+    "logarithms",
+    "sensitivity_of",
+]

@@ -1,0 +1,47 @@
+"""What a feature map is: numbers made of a unit's coordinates, no two of which lie far apart."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from dpmanifold._check import FloatArray
+
+
+class FeatureMap(ABC):
+    """A map phi of vectors of length at most 1 whose images lie within a proven distance of each other.
+
+    Vectors are the units' coordinates at the ball's centre over its radius. The average of phi over the units is
+    released with noise for the `diameter`; see theory: features. Every map satisfies the pair search of the tests.
+
+    Attributes
+    ----------
+    name : in words
+    degree : phi(t v) is made of t, t^2, ... of phi(v), up to this power
+    """
+
+    name: str
+    degree: int
+
+    @abstractmethod
+    def size(self, dim: int) -> int:
+        """Return how many numbers it makes of a vector of `dim`."""
+
+    @abstractmethod
+    def of(self, v: FloatArray) -> FloatArray:
+        """Return the features of vectors (b, dim) of length at most 1, (b, size): each row by itself, bit for bit."""
+
+    @abstractmethod
+    def diameter(self, dim: int) -> float:
+        """Return a proven bound on |phi(v) - phi(w)| for |v|, |w| <= 1, rounded up: in exact arithmetic."""
+
+    @abstractmethod
+    def longest(self, dim: int) -> float:
+        """Return a bound on |phi(v)| for |v| <= 1, rounded up."""
+
+    @abstractmethod
+    def rounding(self, dim: int) -> float:
+        """Return a bound on what rounding moves phi(v) by, |v| <= 1 but for rounding, in spacings of doubles at 1."""
+
+    @abstractmethod
+    def units(self, dim: int, radius: float) -> FloatArray:
+        """Return what each feature is multiplied by to be in the data's own units, (size,), given the radius."""

@@ -1,0 +1,186 @@
+"""The library's feature maps: coordinates, coordinates and their products, coordinates and powers of their length."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from dpmanifold._check import FloatArray, positive_float
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.polynomials import largest_on_unit_interval, root_up
+from dpmanifold.frechet import outer_products
+
+WEIGHT = "weight of the second moment"
+"""What releases state the weight of :class:`JointMoments` as."""
+SQUARE_WEIGHT, FOURTH_WEIGHT = "weight of the squared length", "weight of the fourth power"
+"""What they state the weights of :class:`Lengths` as."""
+
+# Weights beyond this, or below its inverse, leave nothing of one part.
+_LARGEST_WEIGHT = 1e6
+
+
+class Tangent(FeatureMap):
+    """The coordinates themselves: their average is the tangent mean.
+
+    Examples
+    --------
+    >>> Tangent().diameter(3)
+    2.0
+    """
+
+    name, degree = "tangent", 1
+
+    def size(self, dim: int) -> int:
+        """Return the dimension."""
+        return dim
+
+    def of(self, v: FloatArray) -> FloatArray:
+        """Return v."""
+        return v
+
+    def diameter(self, dim: int) -> float:
+        """Return 2."""
+        return 2.0
+
+    def longest(self, dim: int) -> float:
+        """Return 1."""
+        return 1.0
+
+    def rounding(self, dim: int) -> float:
+        """Return 0: nothing is computed."""
+        return 0.0
+
+    def units(self, dim: int, radius: float) -> FloatArray:
+        """Return the radius, for each."""
+        return np.full(dim, radius)
+
+
+class JointMoments(FeatureMap):
+    """Coordinates and their products, (v, sqrt(weight) vecd(v v')): a mean and a second moment at one price.
+
+    Parameters
+    ----------
+    weight : how much the products count. Up to 1/2 they are free: the diameter is 2, that of v alone. Beyond, it is
+        sqrt(2 + 2 weight + 1/(2 weight)) from two dimensions on
+
+    Examples
+    --------
+    >>> free, more = JointMoments(0.5), JointMoments(1.0)
+    >>> free.diameter(3), round(more.diameter(3), 6)
+    (2.0, 2.12132)
+    """
+
+    name, degree = "joint moments", 2
+
+    def __init__(self, weight: float = 0.5) -> None:
+        self.weight = checked_weight(weight)
+
+    def size(self, dim: int) -> int:
+        """Return d + d(d+1)/2."""
+        return dim + dim * (dim + 1) // 2
+
+    def of(self, v: FloatArray) -> FloatArray:
+        """Return coordinates and weighted products."""
+        return np.hstack([v, math.sqrt(self.weight) * outer_products(v)])
+
+    def diameter(self, dim: int) -> float:
+        """Return 2 for weights up to 1/2, else the root of 2 + 2l + 1/(2l); on a line, that of `Lengths`."""
+        if dim == 1:
+            return Lengths(self.weight).diameter(1)
+        weight = Fraction(self.weight)
+        return 2.0 if weight <= Fraction(1, 2) else root_up(2 + 2 * weight + 1 / (2 * weight))
+
+    def longest(self, dim: int) -> float:
+        """Return the root of 1 + l."""
+        return root_up(1 + Fraction(self.weight))
+
+    def rounding(self, dim: int) -> float:
+        """Return 4 lengths: each product is rounded five times, by half a spacing."""
+        return 4 * self.longest(dim)
+
+    def units(self, dim: int, radius: float) -> FloatArray:
+        """Return the radius for coordinates, its square over the root of the weight for products."""
+        products = np.full(self.size(dim) - dim, radius**2 / math.sqrt(self.weight))
+        return np.concatenate([np.full(dim, radius), products])
+
+
+class Lengths(FeatureMap):
+    """Coordinates, squared length and, if it has a weight, its square: a mean, a variance and a fourth moment.
+
+    Parameters
+    ----------
+    square : weight of |v|^2: the feature is sqrt(square) |v|^2. Free, at a diameter of 2, up to (11 + 5 sqrt 5)/8 =
+        2.7725 if there is no fourth power
+    fourth : weight of |v|^4; 0 leaves that feature out. (2, 0.657), (1.5, 1.025) and (1, 1.345) are free
+
+    Examples
+    --------
+    >>> Lengths(2.7725).diameter(3), Lengths(1.0, 1.345).diameter(3), round(Lengths(4.0).diameter(3), 4)
+    (2.0, 2.0, 2.2682)
+    """
+
+    name = "lengths"
+
+    def __init__(self, square: float = 2.0, fourth: float = 0.0) -> None:
+        self.square = checked_weight(square, "square")
+        self.fourth = 0.0 if fourth == 0 else checked_weight(fourth, "fourth")
+        self.degree = 4 if self.fourth else 2
+
+    def size(self, dim: int) -> int:
+        """Return d + 1, or d + 2 with the fourth power."""
+        return dim + 1 + (self.fourth > 0)
+
+    def of(self, v: FloatArray) -> FloatArray:
+        """Return coordinates and weighted powers of the length."""
+        square = (v * v).sum(axis=-1, keepdims=True)
+        parts = [v, math.sqrt(self.square) * square]
+        if self.fourth:
+            parts.append(math.sqrt(self.fourth) * (square * square))
+        return np.hstack(parts)
+
+    def diameter(self, dim: int) -> float:
+        """Return the root of the largest (1 + t)^2 + square (1 - t^2)^2 + fourth (1 - t^4)^2, t in [0, 1]."""
+        return _diameter_of_lengths(self.square, self.fourth)
+
+    def longest(self, dim: int) -> float:
+        """Return the root of 1 + square + fourth."""
+        return root_up(1 + Fraction(self.square) + Fraction(self.fourth))
+
+    def rounding(self, dim: int) -> float:
+        """Return d + 4 lengths: the fourth power is rounded 2d + 5 times, by half a spacing."""
+        return (dim + 4) * self.longest(dim)
+
+    def units(self, dim: int, radius: float) -> FloatArray:
+        """Return the radius and its powers, over the roots of the weights."""
+        powers = [radius**2 / math.sqrt(self.square)]
+        if self.fourth:
+            powers.append(radius**4 / math.sqrt(self.fourth))
+        return np.concatenate([np.full(dim, radius), powers])
+
+
+@lru_cache(maxsize=256)
+def _diameter_of_lengths(square: float, fourth: float) -> float:
+    a, b, zero = Fraction(square), Fraction(fourth), Fraction(0)
+    # From the constant coefficient to that of t^8.
+    return root_up(largest_on_unit_interval([1 + a + b, Fraction(2), 1 - 2 * a, zero, a - 2 * b, zero, zero, zero, b]))
+
+
+def checked_weight(weight: object, name: str = "weight") -> float:
+    """Return a weight, or refuse what is none.
+
+    Examples
+    --------
+    >>> checked_weight(1)
+    1.0
+    """
+    value = positive_float(weight, name)
+    if not 1 / _LARGEST_WEIGHT <= value <= _LARGEST_WEIGHT:
+        raise InvalidArgumentError(
+            f"{name} must lie between {1 / _LARGEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}, got {value:g}: beyond, noise "
+            "hides all of one part. Choose one near 1."
+        )
+    return value

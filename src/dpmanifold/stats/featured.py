@@ -1,0 +1,153 @@
+"""Statistics that are averages of features: of coordinates at the ball's centre, by a map with a proven diameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpmanifold import features
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball, require_ball
+from dpmanifold.features import FeatureMap
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.mechanisms import Calibration, Forecast
+from dpmanifold.release import Release
+from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.statistic import Header, Kind, Prepared, Step
+from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
+from dpmanifold.stats.averaged import AveragedStatistic, AveragePlan
+from dpmanifold.stats.chain import gaussian
+from dpmanifold.stats.draws import Bits, checked_arithmetic
+from dpmanifold.stats.recipes import EITHER, Recipe
+from dpmanifold.stats.refine import SKIPPED, Refinement, Wanted, in_smaller_ball
+
+
+class FeatureStatistic(AveragedStatistic):
+    """The average of a feature map of the units' coordinates at the ball's centre, by Gaussian noise.
+
+    The value is in the data's own units: the first `dim` numbers are the average of the coordinates, in the basis of
+    the ball's frame. Noise is for the map's proven diameter, not for twice its bound.
+
+    Parameters
+    ----------
+    features : the map
+    """
+
+    kind = Kind.VECTOR
+    proof = "docs/theory/features.md"
+
+    def __init__(self, features: FeatureMap) -> None:
+        self.features = features
+
+    def stating(self) -> dict[str, float]:
+        """Return what a release states of the options: its details, from which `as_stated` finds them again."""
+        return {}
+
+    def as_stated(self, release: Release) -> FeatureStatistic:
+        """Return the statistic with the options that a release states; itself, if it has none."""
+        return self
+
+    # ---------------------------------------------------------------- the average
+
+    def size(self, ball: Ball) -> int:
+        """Return how many features there are."""
+        return self.features.size(ball.frame.dim)
+
+    def bound(self, ball: Ball) -> float:
+        """Return the longest features."""
+        return self.features.longest(ball.frame.dim)
+
+    def per_unit(self, block: Array, ball: Ball) -> FloatArray:
+        """Return the features of clipped coordinates."""
+        return self.features.of(features.coordinates(block, ball))
+
+    def average(self, points: UnitPoints) -> FloatArray:
+        """Return their average: nothing is cut to the bound, as the diameter is the map's own."""
+        return features.average(points, self.features)
+
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """Bound the change of the average: the same for all balls, as coordinates are over the radius."""
+        return features.sensitivity_of(self.features, ball.frame.dim, n, self.name)
+
+    def value(self, numbers: FloatArray, ball: Ball) -> FloatArray:
+        """Return the noisy average in the data's own units."""
+        return numbers * self.features.units(ball.frame.dim, ball.radius)
+
+    def numbers(self, value: Any, ball: Ball) -> FloatArray:
+        """Return the average that a value stands for."""
+        return super().numbers(value, ball) / self.features.units(ball.frame.dim, ball.radius)
+
+    # ---------------------------------------------------------------- asking
+
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+        """Choose the noise, and whether to look for a smaller ball first, or refuse."""
+        return FeaturePlan(self, self, header, refine, mechanism)
+
+    def recipes(self) -> Sequence[Recipe]:
+        """Return: by itself, or in a smaller ball; for either neighbours."""
+        stated = frozenset(self.stating())
+        plain = Recipe(
+            self.name, ("gaussian",), details=stated, optional=(SKIPPED,), projected=False, neighbours=EITHER
+        )
+        return [plain, in_smaller_ball(plain)]
+
+    # ---------------------------------------------------------------- for people
+
+    def error(self, ball: Ball, calibration: Calibration) -> Forecast:
+        """Return the law of the error of the first part, the average of the coordinates, in the data's units."""
+        return additive_forecast(replace(calibration, scale=calibration.scale * ball.radius), ball.frame.dim)
+
+    def noise_scales(self, release: Release) -> FloatArray:
+        """Return the standard deviation of the noise on every number, in the data's own units."""
+        stated = self.as_stated(release)
+        return release.scale * stated.features.units(release.ball.frame.dim, release.ball.radius)
+
+    def range(self, ball: Ball) -> float | None:
+        """Return the radius: noise on the coordinates as large leaves nothing."""
+        return ball.radius
+
+    def notes(self, release: Release) -> list[str]:
+        """Say what scale and error are about, besides what is said of every average."""
+        about = (
+            "scale and sensitivity are of coordinates over the ball's radius; the error is that of the first "
+            f"{release.ball.frame.dim} numbers, the average of the coordinates at the ball's centre"
+        )
+        return [about, *super().notes(release)]
+
+
+class FeaturePlan(AveragePlan):
+    """A smaller ball if one was asked for, and one draw in it.
+
+    Parameters
+    ----------
+    stating : the statistic as it is registered
+    statistic : the same with the options that were asked for
+    """
+
+    def __init__(
+        self, stating: FeatureStatistic, statistic: FeatureStatistic, header: Header, refine: bool, mechanism: Any
+    ) -> None:
+        ball, n = header.ball, header.n
+        require_ball(ball)
+        checked_arithmetic(header.arithmetic)
+        statistic.refuse_wrong_words(ball)
+        # The tangent mean's noise is that of the first part, or in proportion to it.
+        self._refinement = Refinement(ball, n, gaussian(header.privacy), refine, Wanted("tangent-mean-gaussian"))
+        calibration = additive(statistic.sensitivity(ball, n), self._refinement.rest, mechanism)
+        # A smaller ball has smaller units: what can be written here can be written there.
+        largest = float(statistic.features.units(ball.frame.dim, ball.radius).max())
+        refuse_overflow(max(1.0, calibration.scale) * largest)
+        super().__init__(statistic, header, calibration)
+        self._stating = stating
+        self._details = {**statistic.stating(), **self._refinement.details}
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the draws; the features' in the public ball, where a smaller one is looked for first."""
+        return (*self._refinement.steps(self.header), *super().steps())
+
+    def release(self, points: UnitPoints, bits: Bits) -> Release:
+        """Find a ball if that was planned, and draw in it: the scale, over the radius, is the same in every ball."""
+        steps = self._refinement.find(points, self.header, bits)
+        moved = self._refinement.move(steps, points) if steps else points
+        return self.drawn(moved, self._stating, bits, steps, self._details)

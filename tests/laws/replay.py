@@ -1,0 +1,110 @@
+"""What a private call tells about two neighbouring data sets, draw by draw and exactly: no histogram, no confidence.
+
+Every exact draw of the library is a vector plus noise (`noise.exact.noisy_vector`), a choice among radii
+(`noise.exact.likeliest`) or a point drawn about a point of a curved space (`riemannian_point`). The call is made on the
+first data set; what was hidden in each draw, its law, scale and grid, and its outcome are written down. Then it is made
+on the second with the same outcomes in place of draws, so that whatever later steps choose (a centre, a radius, a
+shape) is chosen alike. Laws, scales and grids must now be the same, as they may depend on outcomes alone; and how far
+apart the hidden things are, in units of the scale, is all that a draw tells.
+"""
+
+import math
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from dpmanifold.noise import exact, exact_curved, exact_hadamard
+
+FLAT, CURVED, CHOICE = "flat", "curved", "choice"
+
+
+@dataclass(frozen=True)
+class Told:
+    """One draw.
+
+    Attributes
+    ----------
+    kind, law : a vector ("flat"), a point ("curved") or a choice; "gaussian", "laplace" or "exponential"
+    loss : distance over scale: the mu of a flat Gaussian draw, the epsilon of a Laplace one; of a choice the log ratio
+    """
+
+    kind: str
+    law: str
+    loss: float
+
+
+def told(call, first, second, monkeypatch):
+    """Return what each draw of `call(records)` tells about which of two data sets it was given."""
+    seen = _called(call, first, monkeypatch, None)
+    again = _called(call, second, monkeypatch, [draw[-1] for draw in seen])
+    assert [draw[0] for draw in seen] == [draw[0] for draw in again], "a law, a scale or a grid depends on the data"
+    return [_told(*one[:2], other[1], one[2]) for one, other in zip(seen, again, strict=True)]
+
+
+def mu_of(draws):
+    """Return the mu that flat Gaussian draws keep together, and no less."""
+    assert all((draw.kind, draw.law) == (FLAT, "gaussian") for draw in draws)
+    return math.sqrt(sum(draw.loss**2 for draw in draws))
+
+
+def epsilon_of(draws):
+    """Return the epsilon that draws of pure mechanisms keep together."""
+    assert all(draw.law in ("laplace", "exponential") for draw in draws)
+    return sum(draw.loss for draw in draws)
+
+
+def _told(public, hidden, other, outcome):
+    kind, law, scale, *_ = public
+    if kind == CHOICE:
+        ours, theirs = (scores - special.logsumexp(scores) for scores in (hidden, other))
+        return Told(kind, law, abs(float((ours - theirs)[outcome])))
+    if kind == CURVED:
+        return Told(kind, law, float(public[-1].dist(hidden, other)) / scale)
+    return Told(kind, law, float(np.linalg.norm(hidden - other)) / scale)
+
+
+def _called(call, records, monkeypatch, outcomes):
+    """Make the call and return (what is public, what is hidden, outcome) for every draw."""
+    seen = []
+
+    def written(public, hidden, draw):
+        outcome = draw() if outcomes is None else outcomes[len(seen)]
+        seen.append((public, np.array(hidden, dtype=float), outcome))
+        return outcome.copy() if isinstance(outcome, np.ndarray) else outcome
+
+    def vector(true):
+        def spy(v, law, scale, grid, source):
+            return written((FLAT, law, scale, grid, np.size(v)), v, lambda: true(v, law, scale, grid, source))
+
+        return spy
+
+    def point(true):
+        def spy(space, mean, law, scale, grid, source):
+            public = (CURVED, law, scale, grid, space)
+            return written(public, mean, lambda: true(space, mean, law, scale, grid, source))
+
+        return spy
+
+    def choice(true):
+        def spy(scores, source):
+            public = (CHOICE, "exponential", 1.0, len(scores))
+            return written(public, [float(score) for score in scores], lambda: true(scores, source))
+
+        return spy
+
+    spies = [
+        ("noisy_vector", exact.noisy_vector, vector),
+        ("likeliest", exact.likeliest, choice),
+        ("riemannian_point", exact_curved.riemannian_point, point),
+        ("riemannian_point", exact_hadamard.riemannian_point, point),
+    ]
+    with monkeypatch.context() as patched:
+        for module in [module for name, module in sys.modules.items() if name.startswith("dpmanifold")]:
+            for name, true, spied in spies:
+                if getattr(module, name, None) is true:
+                    patched.setattr(module, name, spied(true))
+        call(records)
+    assert seen, "nothing was drawn exactly"
+    return seen
