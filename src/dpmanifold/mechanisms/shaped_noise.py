@@ -26,7 +26,7 @@ class ShapedLength:
     --------
     >>> law = ShapedLength(np.array([3.0, 4.0]), "gaussian")
     >>> law.mean(), law.moment(2), round(float(law.quantile(0.95)), 2)
-    (5.0, 25.0, 13.16)
+    (5.0, 25.0, 13.58)
     """
 
     def __init__(self, scales: FloatArray, law: str) -> None:
