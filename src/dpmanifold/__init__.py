@@ -8,7 +8,20 @@
 'wrapped-gaussian'
 """
 
-from dpmanifold import data, engines, frechet, linalg, mechanisms, noise, plots, privacy, progress, report, sensitivity
+from dpmanifold import (
+    data,
+    engines,
+    features,
+    frechet,
+    linalg,
+    mechanisms,
+    noise,
+    plots,
+    privacy,
+    progress,
+    report,
+    sensitivity,
+)
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import (
@@ -94,6 +107,7 @@ __all__ = [
     "compare",
     "data",
     "engines",
+    "features",
     "frechet",
     "linalg",
     "load",

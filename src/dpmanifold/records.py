@@ -25,7 +25,7 @@ from dpmanifold.sensitivity import Sensitivity
 
 LONGEST_NAME = 200
 # More numbers than any release holds.
-_LONGEST_VECTOR = 1_000_000
+LONGEST_VECTOR = 1_000_000
 # Answers are written for people who do not compute; computed again on another machine they differ by rounding.
 _ANSWER_ROUNDING = 1e-9
 
@@ -227,7 +227,7 @@ def _array_from_json(value: Any, name: str, space: Manifold) -> Array:
 
 def vector_from_json(value: Any, name: str) -> FloatArray:
     """Return finite numbers in a row."""
-    if not isinstance(value, list) or not 0 < len(value) <= _LONGEST_VECTOR:
+    if not isinstance(value, list) or not 0 < len(value) <= LONGEST_VECTOR:
         raise InvalidDataError(f"{name} must be a list of numbers")
     return _numbers(value, name, (len(value),))
 

@@ -462,8 +462,9 @@ class Clipping:
         """
         inner, outer = step.value, step.ball
         beyond = outer.radius + float(outer.space.dist(outer.center, inner.center)) - inner.radius
-        # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces.
-        lever = of_mean(outer, n).value * n / (2 * outer.effective_radius)
+        # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces. The sharp bound is for
+        # moves across the whole ball, and shorter ones may do more in proportion.
+        lever = of_mean(outer, n, bound="tight").value * n / (2 * outer.effective_radius)
         return Clipping.counted(step, n, inner.radius / 4, max(0.0, beyond) * lever)
 
     @staticmethod

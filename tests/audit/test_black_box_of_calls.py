@@ -14,6 +14,8 @@ from laws.sabotage import with_less_noise
 MU, N = 2.0, 10
 TENSORS = dpm.Ball(dpm.SPD(2), np.diag([2.0, 0.5]), 1.0)
 CAP = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.75)
+SEVERAL = dpm.Product([dpm.SPD(2), dpm.Euclidean(1)], weights=[0.5, 2.0])
+SEVERAL = dpm.Ball(SEVERAL, SEVERAL.origin, 1.5)
 
 
 def neighbours(ball, n):
@@ -43,8 +45,11 @@ RAW = {"project": False, "shrink": None}
 # What is called, on which ball, what an attacker looks at, and how many releases: a mean on a curved space is solved.
 CALLS = {
     "tangent mean": (dpm.private_mean, CAP, {"estimand": "tangent", **RAW}, point, 1000),
+    "mean on the sphere": (dpm.private_mean, CAP, RAW, point, 400),
+    "mean of a product": (dpm.private_mean, SEVERAL, RAW, point, 1000),
+    "joint moments": (dpm.private_statistic, TENSORS, {"statistic": "joint moments"}, numbers, 1000),
 }
-QUICK = "tangent mean"
+QUICK = "joint moments"
 
 
 def certificate(name, runs):

@@ -13,6 +13,7 @@ from dpmanifold.cli import app
 from dpmanifold.features import WEIGHT, JointMoments, Lengths
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.release import NEIGHBOURS_BY_CLASS
+from laws import replay
 from laws.data import in_ball
 from laws.feature_laws import widest_pair
 from laws.pieces import ListSource
@@ -106,6 +107,23 @@ def test_one_unit_moves_the_average_by_no_more_than_the_bound():
     assert 0.999 * bound < moved <= bound
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "found"),
+    [
+        ("joint moments", {"weight": 1.0}, JointMoments(1.0)),
+        ("joint lengths", {}, Lengths(1.5, 1.025)),
+        ("joint lengths", {"square": 4.0, "fourth": 0.5}, Lengths(4.0, 0.5)),
+    ],
+)
+def test_a_release_tells_what_was_promised_and_no_more(monkeypatch, name, options, found):
+    """The one exact draw, on the widest pair: its mu is the promised one, but for rounding."""
+    ball = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 5.0)
+    _, *pair = widest_pair(found, 3, np.random.default_rng(7))
+    first, second = (np.vstack([records(20, ball), ball.radius * u[None]]) for u in pair)
+    told = replay.told(lambda X: release(name, X, ball, **options), first, second, monkeypatch)
+    assert 0.999 < replay.mu_of(told) <= 1.0
+
+
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_every_space_has_them(ball):
     X = records(60, ball)
@@ -157,6 +175,38 @@ def test_where_a_smaller_ball_cannot_help_the_release_says_so():
     assert dpm.verify(found).ok
 
 
+# -------------------------------------------------------------------- behind the spend
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["frechet.UnitPoints.mean_of", "frechet.UnitPoints.in_ball", "frechet.UnitPoints.within", "features.average"],
+)
+def test_a_failure_behind_the_spend_does_not_show(monkeypatch, step):
+    """One draw for everything: what comes back states what it always states, and verifies."""
+
+    def broken(*_, **__):
+        raise ArithmeticError("a record did this")
+
+    monkeypatch.setattr(f"dpmanifold.{step}", broken)
+    found = release(X=narrow(), ball=LINE, refine=True)
+    monkeypatch.undo()
+    assert dpm.verify(found).ok
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_fails_at_the_edge(monkeypatch, name):
+    """Records at the centre, on the edge and beyond it, on every space: nothing is swallowed."""
+    seen = []
+    monkeypatch.setattr("dpmanifold.stats.sealed._swallow", seen.append)
+    for ball in BALLS:
+        steps = np.zeros((6, ball.space.dim))
+        steps[:, -1] = ball.radius * np.array([0.0, 1.0, -1.0, 1 + 1e-9, 1.2, 1e-9])
+        X = ball.space.project(ball.space.exp_coords(ball.center, steps))
+        release(name, X, ball, rng=0, confirm=True)
+    assert not seen
+
+
 # -------------------------------------------------------------------- plans, refusals, files
 
 
@@ -185,6 +235,20 @@ def test_what_cannot_be_is_refused_before_anything_is_spent(privacy, options, wo
     budget = dpm.Budget(dpm.PureDP(2.0) if privacy == dpm.PureDP(1.0) else dpm.GDP(2.0))
     with pytest.raises(dpm.DPManifoldError, match=words):
         release(privacy=privacy, budget=budget, **options)
+    assert not budget.history
+
+
+@pytest.mark.parametrize(
+    ("name", "ball"),
+    [
+        ("joint lengths", dpm.Ball(dpm.Euclidean(1), [0.0], 1e60)),
+        ("joint moments", dpm.Ball(dpm.Euclidean(1500), np.zeros(1500), 1.0)),
+    ],
+)
+def test_numbers_that_could_not_be_written_or_read_are_refused_before_anything_is_spent(name, ball):
+    budget = dpm.Budget(dpm.GDP(2.0))
+    with pytest.raises(dpm.DPManifoldError):
+        release(name, np.zeros((20, ball.space.dim)), ball, budget=budget)
     assert not budget.history
 
 
@@ -244,12 +308,12 @@ def test_the_commands_that_take_any_statistic_take_them(tmp_path):
 
 
 def test_picture_report_and_words():
-    found = release()
+    found = release("joint lengths")
     axes = found.picture().axes[0]
     bars = next(line.get_segments() for line in axes.collections)
     lengths = np.array([np.ptp(segment[:, 1]) for segment in bars])
     np.testing.assert_allclose(lengths, 2 * 1.959964 * standard_deviations(found), rtol=1e-5)
-    assert "joint moments" in found._repr_html_()
+    assert "joint lengths" in found._repr_html_()
     assert "coordinates over the ball's radius" in str(found)
 
 

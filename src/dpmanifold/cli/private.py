@@ -209,9 +209,14 @@ def variance(
 
 
 @private_command("npy", "picture", "links")
-def region(asked: Asked, level: options.Level = 0.95, refine: options.Refine = False) -> Region:
+def region(
+    asked: Asked,
+    level: options.Level = 0.95,
+    estimand: options.Estimand = None,
+    refine: options.Refine = False,
+) -> Region:
     """Release a mean with a confidence region for the population's."""
-    return private_region(*asked.about, level=level, refine=refine, **asked.terms)
+    return private_region(*asked.about, level=level, estimand=estimand, refine=refine, **asked.terms)
 
 
 @private_command("picture")

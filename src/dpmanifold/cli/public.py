@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.registry import examples
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, cautions
+from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
@@ -270,44 +272,36 @@ def sensitivity_command(
     chosen = space_of(space, size)
     rows = _sensitivity_rows(Ball(chosen, chosen.origin, radius), units)
     if as_json:
-        found = [{"statistic": name, "published": published, "tight": tight} for name, published, tight in rows]
+        found = [
+            {"statistic": name, "published": published, "tight": tight, "ours": ours.value, "bound": ours.bound}
+            for name, published, tight, ours in rows
+        ]
         say_json({"space": repr(chosen), "radius": radius, "n": units, "bounds": found})
         return
     table = Table(title=f"One unit of {units:,} in a ball of radius {radius:g} on {chosen!r}")
     for heading in ("statistic", "published", "ours", "ours / published"):
         table.add_column(heading, justify="left" if heading == "statistic" else "right")
-    for name, published, tight in rows:
+    for name, published, _, ours in rows:
         shown = "-" if published is None else f"{published:.6g}"
-        ratio = "-" if not published else f"{tight / published:.2f}"
-        table.add_row(name, shown, f"{tight:.6g}", ratio)
+        ratio = "-" if not published else f"{ours.value / published:.2f}"
+        table.add_row(name, shown, f"{ours.value:.6g}", ratio)
     say_table(table)
     say("Published bounds are for any point of the ball, and for the covariance instead of the second moment.")
 
 
-def _sensitivity_rows(ball: Ball, n: int) -> list[tuple[str, float | None, float]]:
-    """Return (name, published bound if there is one, our bound) for every statistic about the centre."""
-    about = ball.center
-    return [
-        ("mean", sensitivity.of_mean(ball, n, bound="published").value, sensitivity.of_mean(ball, n).value),
-        (
-            "gradient (KNG)",
-            sensitivity.of_gradient(ball, n, bound="published").value,
-            sensitivity.of_gradient(ball, n).value,
-        ),
-        (
-            "variance about the centre",
-            sensitivity.of_variance(ball, n, bound="published").value,
-            sensitivity.of_variance(ball, n, about=about).value,
-        ),
-        (
-            "fourth moment about the centre",
-            sensitivity.of_fourth_moment(ball, n, bound="published").value,
-            sensitivity.of_fourth_moment(ball, n, about=about).value,
-        ),
-        (
-            "second moment at the centre",
-            sensitivity.of_second_moment(ball, n, about=about, bound="published").value,
-            sensitivity.of_second_moment(ball, n, about=about).value,
-        ),
-        ("mean Hessian at the centre", None, sensitivity.of_hessian(ball, n, about=np.asarray(about)).value),
+def _sensitivity_rows(ball: Ball, n: int) -> list[tuple[str, float | None, float, Sensitivity]]:
+    """Return (name, published bound if there is one, tight bound, what is calibrated to), moments about the centre."""
+    hessian = sensitivity.of_hessian(ball, n, about=np.asarray(ball.center))
+    bounds: list[tuple[str, Callable[[str], Sensitivity], str]] = [
+        ("mean", lambda bound: sensitivity.of_mean(ball, n, bound=bound), "sharp"),
+        ("gradient (KNG)", lambda bound: sensitivity.of_gradient(ball, n, bound=bound), "sharp"),
+        ("variance about the centre", _about_center(sensitivity.of_variance, ball, n), "tight"),
+        ("fourth moment about the centre", _about_center(sensitivity.of_fourth_moment, ball, n), "tight"),
+        ("second moment at the centre", _about_center(sensitivity.of_second_moment, ball, n), "tight"),
     ]
+    rows = [(name, of("published").value, of("tight").value, of(ours)) for name, of, ours in bounds]
+    return [*rows, ("mean Hessian at the centre", None, hessian.value, hessian)]
+
+
+def _about_center(function: Callable[..., Sensitivity], ball: Ball, n: int) -> Callable[[str], Sensitivity]:
+    return lambda bound: function(ball, n, about=ball.center, bound=bound)

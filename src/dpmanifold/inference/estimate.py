@@ -21,7 +21,7 @@ from dpmanifold.statistic import Kind
 # Central differences: the error is of order step^2 and eps/step, both far below what a covariance needs.
 _STEP = 1e-5
 # Standard deviations from which on a noisy variance counts: so many balance stating too much error and too little.
-_STANDS_OUT = 1.2
+STANDS_OUT = 1.2
 
 
 def mean_hessian(space: Manifold, low: FloatArray, high: FloatArray, reach: float) -> FloatArray:
@@ -112,11 +112,16 @@ class ReleasedMean:
         behind = frame.log_coords(base, frame.exp_coords(self.at, -step * np.eye(frame.dim)))
         return np.asarray((ahead - behind).T / (2 * step))
 
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the noise on each coordinate at `base`."""
+        return self.release.scale
+
     @cached_property
     def noise(self) -> FloatArray:
         """Covariance of the noise in the frame at the released mean; a multiple of I in coordinates at `base`."""
         outer = np.linalg.inv(self.derivative(self.base))
-        return self.release.scale**2 * symmetrize(outer @ outer.T)
+        return self.scale**2 * symmetrize(outer @ outer.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +162,10 @@ class Estimate:
             return NoisyCovariance(self.covariance, self.sampling_noise, free)
         return NoisyCovariance(self.sampling_at_most + self.mean.noise, 0.0, math.inf)
 
+    def safe(self, tail: float) -> FloatArray:
+        """Return the covariance to divide by where the truth may be outside with probability `tail`, (d, d)."""
+        return self.error.safe(tail)
+
     @cached_property
     def expected_error(self) -> tuple[float, float]:
         """Squared distance to expect between the released mean and the population's: of sampling, and of the noise.
@@ -165,7 +174,7 @@ class Estimate:
         """
         stretch = np.linalg.matrix_power(np.linalg.inv(self.hessian), 2)
         found = float((stretch * np.asarray(self.release.value)).sum())
-        seen = found if found > _STANDS_OUT * self.release.scale * float(np.linalg.norm(stretch)) else 0.0
+        seen = found if found > STANDS_OUT * self.release.scale * float(np.linalg.norm(stretch)) else 0.0
         return seen / (self.release.n - 1), float(np.trace(self.mean.noise))
 
     @cached_property

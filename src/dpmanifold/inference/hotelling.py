@@ -17,7 +17,7 @@ from dpmanifold._check import FloatArray
 from dpmanifold.linalg import symmetrize
 
 # From here on the F distribution is a chi-square to all digits that matter.
-_MANY = 1e7
+MANY = 1e7
 # Probabilities below this one are not told apart: their quantiles would end at infinity.
 _LEAST = 1e-300
 # The noise that bounds of a second moment allow for in low dimension, where the semicircle says little: one in twenty.
@@ -113,6 +113,10 @@ class NoisyCovariance:
         """Return the squared radius of the ellipsoid, in units of :meth:`safe`."""
         return threshold(tail, len(self.covariance), self.free)
 
+    def exceedance(self, statistic: float) -> float:
+        """Return the probability that the squared length of an error is larger: undoes :meth:`threshold`."""
+        return exceedance(statistic, len(self.covariance), self.free)
+
     def statistic(self, vector: FloatArray) -> float:
         """Return the squared length of a vector (d,) in units of the ellipsoid on whose boundary it lies.
 
@@ -142,7 +146,7 @@ def threshold(tail: float, d: int, free: float) -> float:
     >>> round(threshold(0.05, 2, math.inf), 3), round(threshold(0.05, 2, 20.0), 3)
     (5.991, 7.415)
     """
-    if free > _MANY:
+    if free > MANY:
         return float(special.chdtri(d, tail))
     # The statistic over `free` is u/(1 - u), u a beta variable. Each of u and 1 - u has a quantile of its own, so no
     # digits are lost at either end; the quantile of F itself, in scipy before 1.17, goes astray near level 1.
@@ -158,7 +162,7 @@ def exceedance(statistic: float, d: int, free: float) -> float:
     >>> round(exceedance(5.991, 2, math.inf), 4), round(exceedance(7.415, 2, 20.0), 4)
     (0.05, 0.05)
     """
-    if free > _MANY:
+    if free > MANY:
         return float(special.chdtrc(d, statistic))
     return float(special.fdtrc(d, free - d + 1, statistic * (free - d + 1) / (free * d)))
 

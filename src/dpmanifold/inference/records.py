@@ -13,6 +13,7 @@ from dpmanifold.privacy import Promise, cautions
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers
 from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised
 from dpmanifold.result import Result
+from dpmanifold.statistic import Kind
 
 C = TypeVar("C", bound="Conclusion")
 
@@ -153,7 +154,9 @@ class FromRelease(Conclusion):
 
     @property
     def _means(self) -> tuple[Release, ...]:
-        return (self.release.mean_below,)
+        # Joint moments hold their mean themselves.
+        joint = self.release.estimand is None and self.release.definition.kind is Kind.VECTOR
+        return (self.release if joint else self.release.mean_below,)
 
     @property
     def ball(self) -> Ball:

@@ -15,6 +15,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.inference.estimate import Estimate
 from dpmanifold.inference.hotelling import squared_length
+from dpmanifold.inference.joint import JointEstimate, estimate_of
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
@@ -30,11 +31,12 @@ class Region(FromRelease, format=FORMAT):
     """A region that holds the population's Fréchet mean with a given confidence, computed from a release.
 
     An ellipsoid in coordinates: at the ball's centre on flat and Hadamard spaces, where the noise is exactly Gaussian,
-    and at the released mean elsewhere. The population is that of units clipped into the ball.
+    and at the released mean elsewhere. The population is that of units clipped into the ball. From joint moments the
+    mean is that of coordinates at the ball's centre: on flat spaces the Fréchet mean, elsewhere the tangent mean.
 
     Parameters
     ----------
-    release : a second moment whose step is the mean, as :func:`private_region` makes them
+    release : joint moments, or a second moment whose step is the mean, as :func:`private_region` makes them
     level : the confidence, in (0, 1)
 
     Examples
@@ -57,15 +59,15 @@ class Region(FromRelease, format=FORMAT):
         _ = self._estimate  # refuses what is no second moment
 
     @cached_property
-    def _estimate(self) -> Estimate:
-        return Estimate(self.release)
+    def _estimate(self) -> Estimate | JointEstimate:
+        return estimate_of(self.release)
 
     # ---------------------------------------------------------------- what was released
 
     @property
     def mean(self) -> Release:
-        """The release of the mean."""
-        return self.release.steps[0]
+        """The release that holds the mean: that of the mean, or that of the joint moments."""
+        return self._means[0]
 
     @property
     def space(self) -> Manifold:
@@ -75,6 +77,9 @@ class Region(FromRelease, format=FORMAT):
     @property
     def center(self) -> Array:
         """The released mean, in the ball."""
+        estimate = self._estimate
+        if isinstance(estimate, JointEstimate):
+            return self.ball.from_frame(estimate.mean.at[None])[0]
         return np.asarray(self.mean.value)
 
     @property
@@ -87,8 +92,8 @@ class Region(FromRelease, format=FORMAT):
     @cached_property
     def _ellipsoid(self) -> tuple[FloatArray, float]:
         """Covariance in the frame at the released mean, and the squared radius in its units (theory section 7)."""
-        error, tail = self._estimate.error, 1 - self.level
-        return error.safe(tail), error.threshold(tail)
+        estimate, tail = self._estimate, 1 - self.level
+        return estimate.safe(tail), estimate.error.threshold(tail)
 
     @cached_property
     def _in_chart(self) -> tuple[FloatArray, FloatArray]:
@@ -112,7 +117,7 @@ class Region(FromRelease, format=FORMAT):
 
     @property
     def threshold(self) -> float:
-        """The squared radius of the ellipsoid, in units of the covariance: chi-square or Hotelling's."""
+        """The squared radius of the ellipsoid, in units of the covariance: of chi-square, Hotelling's law or F."""
         return self._ellipsoid[1]
 
     @property
@@ -224,7 +229,9 @@ class Region(FromRelease, format=FORMAT):
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return f"{100 * self.level:g} % confidence region for a mean"
+        tangent = isinstance(self._estimate, JointEstimate) and not self.space.is_flat
+        which = "tangent mean at the ball's centre" if tangent else "mean"
+        return f"{100 * self.level:g} % confidence region for a {which}"
 
     def _numbers_told(self) -> dict[str, Any]:
         return {

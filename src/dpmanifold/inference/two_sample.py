@@ -15,8 +15,10 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told
 from dpmanifold.inference.estimate import Estimate
-from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, exceedance
+from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom
+from dpmanifold.inference.joint import JointEstimate, combined, estimate_of
 from dpmanifold.inference.records import Conclusion, Parts, read_conclusion
+from dpmanifold.inference.shrunk import ShrunkCovariance
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
@@ -32,7 +34,8 @@ class TwoSampleTest(Conclusion, format=FORMAT):
 
     Parameters
     ----------
-    first, second : second moments whose step is the mean, as :func:`private_test` makes them, on one ball
+    first, second : joint moments, or second moments whose step is the mean, as :func:`private_test` makes them, on one
+        ball
     level : the confidence of the interval for the distance, in (0, 1)
 
     Examples
@@ -54,11 +57,18 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         object.__setattr__(self, "level", open_fraction(self.level, "level"))
         if self.first.ball != self.second.ball:
             raise InvalidArgumentError("first and second must be releases on the same ball.")
-        _ = self._groups  # refuses what is no second moment
+        one, two = self._groups  # refuses what is no second moment
+        if isinstance(one, JointEstimate) != isinstance(two, JointEstimate):
+            raise InvalidArgumentError("first and second must be releases of one kind, made in one call.")
+        if isinstance(one, JointEstimate) and not self.ball.space.is_flat:
+            raise InvalidArgumentError(
+                f"first and second are about tangent means, and Fréchet means are compared on {self.ball.space!r}. "
+                "private_test releases what that takes."
+            )
 
     @cached_property
-    def _groups(self) -> tuple[Estimate, Estimate]:
-        return Estimate(self.first), Estimate(self.second)
+    def _groups(self) -> tuple[Estimate | JointEstimate, Estimate | JointEstimate]:
+        return estimate_of(self.first), estimate_of(self.second)
 
     @property
     def ball(self) -> Ball:
@@ -77,8 +87,9 @@ class TwoSampleTest(Conclusion, format=FORMAT):
 
     @property
     def means(self) -> tuple[Release, Release]:
-        """The releases of the two means."""
-        return self.first.steps[0], self.second.steps[0]
+        """The releases that hold the two means."""
+        one, two = self._groups
+        return one.mean.release, two.mean.release
 
     # ---------------------------------------------------------------- the numbers
 
@@ -91,12 +102,16 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         way = frame.log_coords(one.mean.at, two.mean.at)
         return frame.exp_coords(one.mean.at, first / (first + second) * way)
 
-    def _difference(self, base: Array) -> tuple[FloatArray, NoisyCovariance]:
+    def _difference(self, base: Array) -> tuple[FloatArray, NoisyCovariance | ShrunkCovariance]:
         """Difference of the means in coordinates at `base`, and its covariance."""
+        joint = [group for group in self._groups if isinstance(group, JointEstimate)]
+        if joint:  # on a flat space, where differences are the same at every base
+            return joint[0].mean.drawn - joint[1].mean.drawn, combined(joint)
+        groups = [group for group in self._groups if isinstance(group, Estimate)]
         d = self.ball.frame.dim
-        apart = self._groups[0].mean.coordinates(base) - self._groups[1].mean.coordinates(base)
+        apart = groups[0].mean.coordinates(base) - groups[1].mean.coordinates(base)
         parts, most, noise, spread = [], [], np.zeros((d, d)), 0.0
-        for group in self._groups:
+        for group in groups:
             inner = group.mean.derivative(base)
             parts.append((symmetrize(inner @ group.sampling @ inner.T), group.release.n))
             most.append(symmetrize(inner @ group.sampling_at_most @ inner.T))
@@ -115,7 +130,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         wrapped = self._groups[0].mean.wrapped
         apart, error = self._difference(self.ball.frame.origin if wrapped else self.pooled)
         statistic = error.statistic(apart)
-        return statistic, exceedance(statistic, len(apart), error.free)
+        return statistic, error.exceedance(statistic)
 
     @property
     def statistic(self) -> float:

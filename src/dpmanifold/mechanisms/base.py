@@ -176,6 +176,10 @@ class Mechanism(ABC):
         """Bound how far one of n units moves the mean that it hides, in the metric of its noise."""
         return of_mean(ball, n)
 
+    def former_bound(self, ball: Ball, n: int) -> Sensitivity:
+        """Return what releases that state a "tight" bound were calibrated to, as `calibrate` takes it."""
+        return of_mean(ball, n, bound="tight")
+
     @abstractmethod
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return the scale for n units; may refuse with InvalidArgumentError what only the scale can tell.
@@ -183,6 +187,10 @@ class Mechanism(ABC):
         `bound` is the sensitivity, as a distance in the ball's frame, of another statistic whose value is a point of
         the ball; the mean's own if left out.
         """
+
+    def following(self, rule: str) -> Mechanism:
+        """Return the mechanism as it was when its releases stated this rule; itself unless its rule has changed."""
+        return self
 
     def bound(self, ball: Ball, n: int, given: Sensitivity | None) -> Sensitivity:
         """Return the bound to calibrate to, or refuse another statistic where the law is made of the units' points."""

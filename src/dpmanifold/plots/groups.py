@@ -9,7 +9,7 @@ import numpy as np
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region, TwoSampleTest
-from dpmanifold.inference.estimate import ReleasedMean
+from dpmanifold.inference.joint import estimate_of
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.ranges import parts
@@ -102,7 +102,7 @@ class _Group:
     """A group's mean and region in coordinates at the pooled mean."""
 
     def __init__(self, release: Release, result: TwoSampleTest) -> None:
-        region, mean = Region(release, result.level), ReleasedMean(release.steps[0])
+        region, mean = Region(release, result.level), estimate_of(release).mean
         inner = mean.derivative(result.pooled)
         self.n = release.n
         self.at: FloatArray = mean.coordinates(result.pooled)

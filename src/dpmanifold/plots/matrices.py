@@ -11,7 +11,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
-from dpmanifold.plots.spread import NOISE_LEVEL, parent_release, released_mean
+from dpmanifold.plots.spread import NOISE_LEVEL, parent_release, point_of, released_mean
 from dpmanifold.release import Release
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ def matrix(result: Release | Region) -> Figure:
     )
     figure = canvas.new_figure("Mean matrix and its eigenvalues", words, mark_of(releases), footer_of(releases), 4.1)
     left, right = figure.subplots(1, 2, width_ratios=[1.12, 1])
-    _heat_map(figure, left, np.asarray(release.value))
-    _spectrum(right, np.linalg.eigvalsh(np.asarray(release.value))[::-1], away)
+    value = point_of(result)
+    _heat_map(figure, left, value)
+    _spectrum(right, np.linalg.eigvalsh(value)[::-1], away)
     canvas.key(figure, right)
     return figure
 

@@ -14,7 +14,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Parts, Region
-from dpmanifold.inference.estimate import Estimate
+from dpmanifold.inference.joint import estimate_of
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import get
 from dpmanifold.release import Release
@@ -97,7 +97,9 @@ def released_mean(result: object, picture: str) -> Release:
     dpmanifold.errors.InvalidArgumentError: sphere draws the Release of a mean or a Region, got 3. Make one with
     private_mean or private_region; show(result) finds the picture of any other result.
     """
-    release = result.mean if isinstance(result, Region) else result
+    if isinstance(result, Region):
+        return result.mean
+    release = result
     if not isinstance(release, Release) or release.definition.kind is not Kind.POINT:
         got = f"the release of a {release.statistic}" if isinstance(release, Release) else shown(result)
         raise InvalidArgumentError(
@@ -126,9 +128,9 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
     """
     release = released_mean(result, picture)
     ball, space = release.ball, release.ball.space
-    center = np.asarray(release.value)
+    center = point_of(result)
     if isinstance(result, Region):
-        estimate, frame = Estimate(result.release), ball.frame
+        estimate, frame = estimate_of(result.release), ball.frame
         at, most = estimate.mean.at, min(frame.farthest / 2, 0.999 * frame.injectivity_radius)
         level = f"{100 * result.level:g} % confidence region"
         said = f"{level}, longest half axis {result.axes()[0][0]:.3g}; error to expect {result.expected_error:.3g}"
@@ -164,6 +166,20 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
         label,
         said,
     )
+
+
+def point_of(result: Release | Region) -> Array:
+    """Return the mean that a picture shows, a point of the space.
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    >>> release = dpm.private_mean([[0.1]] * 50, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+    >>> point_of(release).shape
+    (1,)
+    """
+    return result.center if isinstance(result, Region) else np.asarray(result.value)
 
 
 def parent_release(result: Release | Region) -> Release:

@@ -23,7 +23,7 @@ from dpmanifold.manifolds.vectors import shorten, vector_norm
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.exact import grid_of
 from dpmanifold.privacy import Promise
-from dpmanifold.records import value_from_json, value_to_json
+from dpmanifold.records import LONGEST_VECTOR, value_from_json, value_to_json
 from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NEIGHBOURS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Kind, Prepared, Statistic, Step
@@ -133,13 +133,13 @@ class AveragedStatistic(Statistic):
         """Choose the noise, or refuse; look once, at public points, whether `per_unit` keeps its word."""
         require_ball(header.ball)
         checked_arithmetic(header.arithmetic)
-        self._refuse_wrong_words(header.ball)
+        self.refuse_wrong_words(header.ball)
         self._refuse_wrong_map(header.ball)
         calibration = additive(self.sensitivity(header.ball, header.n), header.privacy, mechanism)
         refuse_overflow(calibration.scale)
         return AveragePlan(self, header, calibration)
 
-    def _refuse_wrong_words(self, ball: Ball) -> None:
+    def refuse_wrong_words(self, ball: Ball) -> None:
         """Refuse a definition that could be spent on and then not be written, read or shown."""
         for name in ("name", "words"):
             text = getattr(self, name, None)
@@ -150,6 +150,11 @@ class AveragedStatistic(Statistic):
         kind, size = getattr(self, "kind", None), positive_int(self.size(ball), f"size of {self.name!r}")
         if kind not in (Kind.NUMBER, Kind.VECTOR, Kind.MATRIX):
             raise InvalidArgumentError(f"kind of {self.name!r} must be NUMBER, VECTOR or MATRIX, got {shown(kind)}.")
+        if size > LONGEST_VECTOR:
+            raise InvalidArgumentError(
+                f"size of {self.name!r} must be at most {LONGEST_VECTOR:,} to be read again, got {size:,} on "
+                f"{ball.space!r}. Choose a space of fewer dimensions."
+            )
         needed = math.prod(self.shape(ball))
         if size != needed:
             raise InvalidArgumentError(f"size of {self.name!r} must be {needed} for a {kind.value}, got {size}.")
@@ -314,7 +319,7 @@ class AveragePlan(Prepared):
 
     @property
     def share(self) -> Promise:
-        """All of the promise."""
+        """What its noise keeps: all of the promise, unless a step was paid from it."""
         return self.calibration.privacy
 
     def steps(self) -> tuple[Step, ...]:

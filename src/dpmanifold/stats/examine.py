@@ -6,10 +6,11 @@ from dataclasses import astuple, dataclass, field
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.mechanisms import Calibration, attempt, get
+from dpmanifold.mechanisms import Calibration
 from dpmanifold.privacy import Promise
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, RELEASED, REVEALED, Release
 from dpmanifold.statistic import Kind
+from dpmanifold.stats.ball import attempted
 from dpmanifold.stats.grids import arithmetic_faults
 from dpmanifold.stats.ranges import same_number
 from dpmanifold.stats.recipes import VERSIONS, Recipe, classes_touched, granted, recipes_of, together
@@ -191,7 +192,7 @@ def _compare_step(release: Release, recipe: Recipe, shares: list[Promise], findi
         findings.require(release.ball == step.ball, f"{name}it is on another ball")
     elif release.ball != step.value:
         # Where the released ball does not suit the mechanism, the outer one is used.
-        suits = not isinstance(attempt(get(release.mechanism), step.value, release.n, release.share), str)
+        suits = not isinstance(attempted(release, step.value), str)
         findings.require(release.ball == step.ball and not suits, "the ball is not the one that was released")
 
 

@@ -19,6 +19,22 @@ class LengthsAboutCenter(FeatureStatistic):
 
     Its value has d + 2 numbers in the data's own units. With weights that are free (theory: features) the noise on the
     first d is that of a tangent mean by itself.
+
+    Parameters
+    ----------
+    square, fourth : how much |v|^2 and |v|^4 count against the coordinates (theory: features); options of a release
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> X = np.random.default_rng(0).normal(0.0, 1.0, (4000, 2))
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 5.0, source="the range of the scale")
+    >>> release = dpm.private_statistic(X, ball, dpm.GDP(1.0), statistic="joint lengths", units=dpm.EACH_RECORD)
+    >>> bool(abs(release.value[2] - 2.0) < 0.2)
+    True
+    >>> JOINT_LENGTHS.noise_scales(release).round(4)
+    array([0.0025, 0.0025, 0.0102, 0.3087])
     """
 
     name, words = "joint lengths", "mean, and squared and fourth distance from the ball's centre, in one draw"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmanifold.features import WEIGHT, JointMoments
+from dpmanifold.inference import Region
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header, Prepared
 from dpmanifold.stats.featured import FeaturePlan, FeatureStatistic
@@ -18,6 +19,26 @@ class JointMomentsAboutCenter(FeatureStatistic):
 
     Its value has d + d(d+1)/2 numbers in the data's own units: the average of v, then vecd of that of v v'. With a
     weight of up to 1/2 the second costs nothing: the noise on the first is that of a tangent mean by itself.
+
+    Parameters
+    ----------
+    weight : how much the products count against the coordinates (theory: features); an option of a release
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> X = np.random.default_rng(0).normal([1.0, 2.0], 0.5, (4000, 2))
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 5.0, source="the range of the scale")
+    >>> release = dpm.private_statistic(X, ball, dpm.GDP(1.0), statistic="joint moments", units=dpm.EACH_RECORD)
+    >>> mean, second = release.value[:2], dpm.linalg.from_vecd(release.value[2:])
+    >>> bool(np.abs(mean - [1.0, 2.0]).max() < 0.1)
+    True
+    >>> covariance = second - np.outer(mean, mean)
+    >>> bool(np.abs(covariance - 0.25 * np.eye(2)).max() < 0.3)
+    True
+    >>> JOINT_MOMENTS.noise_scales(release).round(4)
+    array([0.0025, 0.0025, 0.0177, 0.0177, 0.0177])
     """
 
     name, words = "joint moments", "mean and second moment about the ball's centre, in one draw"
@@ -48,6 +69,10 @@ class JointMomentsAboutCenter(FeatureStatistic):
     def as_stated(self, release: Release) -> JointMomentsAboutCenter:
         """Return it with the weight that a release states."""
         return JointMomentsAboutCenter(release.details[WEIGHT])
+
+    def conclusion(self, release: Release) -> Region:
+        """Return the region that can be made of it."""
+        return Region(release)
 
 
 JOINT_MOMENTS = JointMomentsAboutCenter()

@@ -230,7 +230,7 @@ def plan_mean(
     >>> from dpmanifold.manifolds import Sphere
     >>> plan = plan_mean(500, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(1.0))
     >>> plan.best.mechanism, round(plan.best.error, 5)
-    ('riemannian-laplace', 0.00522)
+    ('riemannian-laplace', 0.00437)
     >>> plan_mean(500, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(1.0), estimand="tangent").best.mechanism
     'tangent-mean-laplace'
     >>> print(plan_mean(40, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(0.5), refine=True).refined.verdict)

@@ -35,7 +35,7 @@ from dpmanifold.stats.inputs import (
 )
 from dpmanifold.stats.mean import MEAN, MeanPlan
 from dpmanifold.stats.recipes import TOUCHED
-from dpmanifold.stats.records import records_of
+from dpmanifold.stats.records import as_batch, records_of
 from dpmanifold.stats.refine import Wanted
 from dpmanifold.stats.shaped import plan_shaped
 from dpmanifold.stats.sources import read_source, units_in
@@ -181,6 +181,7 @@ def private_means(
     checked_question(ball, privacy)
     told = Terms(units, invalid, curator, confirm).told
     names = list(classes)
+    X = as_batch(X, ball)
     source = as_source(X)
     if source is not None:
         groups, spans = _read_by_class(source, labels, ball, units, invalid, names, told)

@@ -29,7 +29,7 @@ from dpmanifold.statistic import (
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
 from dpmanifold.stats.mean_plan import Plan, checked_public
-from dpmanifold.stats.second_moment import SECOND_MOMENT
+from dpmanifold.stats.region import region_plan
 from dpmanifold.stats.test import TestPlan
 
 
@@ -44,7 +44,7 @@ class Conclusion(NamedTuple):
 
 
 CONCLUSIONS: dict[str, Conclusion] = {
-    "region": Conclusion(SECOND_MOMENT.prepared),
+    "region": Conclusion(region_plan),
     "interval": Conclusion(FOURTH_MOMENT.prepared),
     "test": Conclusion(TestPlan, groups=2),
 }

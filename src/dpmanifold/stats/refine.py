@@ -31,7 +31,8 @@ from dpmanifold.stats.sealed import sealed
 # Data that fill less of the ball than this are rare: where not even they would gain this much, nobody does.
 SMALL_FILL = 0.1
 _LEAST_GAIN = 0.95
-# Data that fill the ball may lose this much to the search.
+# Data that fill the ball may lose this much to the search. Of an approximate promise they lose, besides, what noise
+# calibrated to it by its exact profile saves: a promise that is shared out is kept by way of another one.
 _LARGEST_LOSS = 1.13
 # What a release states where no smaller ball was looked for.
 SKIPPED = frozenset({"refine skipped"})
@@ -72,10 +73,7 @@ class _BallAndRest:
     def noise(self, wanted: Wanted, radius: float) -> float:
         """Return the expected noise in a ball of that radius about the public centre; infinite if it has no law."""
         outer = self.plan.outer
-        try:
-            return wanted.choose(Ball(outer.space, outer.center, radius), self.plan.n, self.rest)[2].mean
-        except DPManifoldError:
-            return math.inf
+        return _noise(wanted, Ball(outer.space, outer.center, radius), self.plan.n, self.rest)
 
     def forecast(self, wanted: Wanted, fill: float) -> tuple[float, float]:
         """Return radius and stated error to expect if the data lie within `fill` radii of their mean."""
@@ -85,6 +83,14 @@ class _BallAndRest:
         # A count whose noise is negative puts units outside that are inside: half a scale of it, on average.
         outside = 1 - REFINE_COVERAGE + self.plan.search.count_noise / self.plan.n / 2
         return radius, self.noise(wanted, radius) + outside * radius / 4
+
+
+def _noise(wanted: Wanted, ball: Ball, n: int, privacy: Promise) -> float:
+    """Return the expected noise, infinite where nothing keeps the promise."""
+    try:
+        return wanted.choose(ball, n, privacy)[2].mean
+    except DPManifoldError:
+        return math.inf
 
 
 class Refinement:
@@ -107,10 +113,14 @@ class Refinement:
 
     def _settle(self, wanted: Wanted, privacy: Promise) -> None:
         """Take the way to share out the promise that gains most on a small cloud and loses little on a large one."""
-        plain = wanted.choose(self.ball, self.n, privacy)[2].mean
-        best, reasons = _LEAST_GAIN * plain, []
+        plain = unshared = wanted.choose(self.ball, self.n, privacy)[2].mean
         # What keeps a pure promise keeps an approximate one, and with few units is often the better way to.
-        for way in [privacy, *([PureDP(privacy.epsilon)] if isinstance(privacy, ApproxDP) else [])]:
+        ways = [privacy]
+        if isinstance(privacy, ApproxDP):
+            ways.append(PureDP(privacy.epsilon))
+            unshared = max(plain, min(_noise(wanted, self.ball, self.n, divide(way, 1)[0]) for way in ways))
+        best, reasons = _LEAST_GAIN * plain, []
+        for way in ways:
             found = _BallAndRest.make(self.ball, self.n, way)
             if isinstance(found, str):
                 reasons.append(found)
@@ -119,7 +129,7 @@ class Refinement:
             if math.isinf(filled):
                 name = getattr(wanted.mechanism, "name", wanted.mechanism)
                 reasons.append(f'mechanism "{name}" cannot take the share that a search leaves')
-            elif filled > _LARGEST_LOSS * plain:
+            elif filled > _LARGEST_LOSS * unshared:
                 reasons.append(f"data that fill the ball would be off by {filled:.3g} instead of {plain:.3g}")
             elif small > best:
                 reasons.append("even for data that fill a tenth of the ball there is hardly anything to gain")

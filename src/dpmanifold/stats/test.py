@@ -6,6 +6,7 @@ from dpmanifold._check import open_fraction
 from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features import WEIGHT
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.noise.source import Rng
@@ -14,11 +15,16 @@ from dpmanifold.progress import bar
 from dpmanifold.sources import as_source
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Step
 from dpmanifold.stats.asking import Terms
+from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.chain import Chain, gaussian, mean_name
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, fresh_bits, refuse_inexact
+from dpmanifold.stats.featured import FeaturePlan
 from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare_units, spend
+from dpmanifold.stats.joint_moments import JOINT_MOMENTS
+from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.refine import Refinement, Wanted
+from dpmanifold.stats.region import joint_moments_in, weight_in
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 
 
@@ -42,7 +48,7 @@ def private_test(
     """Test whether two groups have the same Fréchet mean (theory section 7).
 
     Who is in which group is public, and nobody is in both: each group's mean and second moment keep the whole promise,
-    shared out as for :func:`private_region`. The noise is part of the test's variance.
+    released as for :func:`private_region`. The noise is part of the test's variance.
 
     Parameters
     ----------
@@ -66,6 +72,7 @@ def private_test(
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
+    X, Y = as_batch(X, ball), as_batch(Y, ball)
     owners = _paired_units(units)
     sources = any(as_source(records) is not None for records in (X, Y))
     if not sources:
@@ -86,7 +93,8 @@ def private_test(
 class TestPlan:
     """A smaller ball for both groups if one was asked for, and a mean and a second moment of each.
 
-    Every choice and every refusal, from public numbers; the header's n is that of both groups together.
+    Every choice and every refusal, from public numbers; the header's n is that of both groups together. On flat spaces
+    mean and second moment of a group are one draw.
     """
 
     label = "two-sample test"
@@ -96,21 +104,44 @@ class TestPlan:
         ball = header.ball
         require_ball(ball)
         self.header = header
-        self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, Wanted(mean_name(ball)))
+        joint = ball.space.is_flat
+        wanted = Wanted("tangent-mean-gaussian" if joint else mean_name(ball))
+        self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, wanted)
         rest = self._refinement.rest
-        self._chains = [Chain.make(ball, n, rest, REGION_SHARES, (SECOND_MOMENT,)) for n in counts]
+        self._draws = [self._joint(header.about(n), rest) for n in counts] if joint else []
+        self._chains = [Chain.make(ball, n, rest, REGION_SHARES, (SECOND_MOMENT,)) for n in counts if not joint]
         for chain in self._chains:
             refuse_inexact(header.arithmetic, chain.chosen[0], ball, chain.chosen[1])
+
+    @staticmethod
+    def _joint(header: Header, rest: Promise) -> AveragePlan:
+        """Plan the one draw of a group, by what a search for a ball leaves."""
+        statistic = joint_moments_in(header.ball)
+        checked = FeaturePlan(JOINT_MOMENTS, statistic, header.promising(rest), refine=False, mechanism="auto")
+        return AveragePlan(statistic, header, checked.calibration)
 
     def steps(self) -> tuple[Step, ...]:
         """Return all draws, those of the first group first."""
         drawn = [step for chain in self._chains for step in chain.steps(self.header.about(chain.n))]
+        drawn += [step for draw in self._draws for step in draw.steps()]
         return (*self._refinement.steps(self.header), *drawn)
 
     def release(self, groups: tuple[UnitPoints, UnitPoints], bits: Bits, level: float) -> TwoSampleTest:
         """Release a second moment of each group. Never raises."""
         ball = self.header.ball
         steps = self._refinement.find(groups[0].joined(groups[1]), self.header, bits)
+        if self._draws:
+            first, second = (
+                draw.drawn(
+                    self._refinement.move(steps, points) if steps else points,
+                    JOINT_MOMENTS,
+                    bits,
+                    steps,
+                    {WEIGHT: weight_in(ball), **self._refinement.details},
+                )
+                for draw, points in zip(self._draws, groups, strict=True)
+            )
+            return TwoSampleTest(first, second, level)
         suited = [chain.suited(steps) for chain in self._chains]
         # One ball for both: distances between the means are taken in it.
         used = suited if all(chain.ball is not ball for chain in suited) else self._chains

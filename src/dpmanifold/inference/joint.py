@@ -1,0 +1,217 @@
+"""A mean and a second moment about the ball's centre, released in one draw, read as a mean with its covariance.
+
+The mean is that of coordinates at the centre: the Fréchet mean on flat spaces, the tangent mean elsewhere (theory
+section 7, region).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features import WEIGHT, JointMoments
+from dpmanifold.inference.estimate import STANDS_OUT, Estimate, ReleasedMean
+from dpmanifold.inference.hotelling import NoisyCovariance
+from dpmanifold.inference.shrunk import ShrunkCovariance
+from dpmanifold.linalg import from_vecd, symmetrize
+from dpmanifold.manifolds.base import shorten
+from dpmanifold.release import Release
+
+# With fewer units a spread cannot be told from chance.
+_FEWEST_UNITS = 6
+# With fewer units than dimensions, sampling may be this many times as large as noise before nothing can be said of it.
+_LARGEST_SHARE = 10.0
+
+
+def is_joint(release: Release) -> bool:
+    """Return whether a release is of joint moments about the ball's centre."""
+    return isinstance(getattr(release.definition, "features", None), JointMoments)
+
+
+class CentralMean(ReleasedMean):
+    """The mean of a release of joint moments: normal noise in coordinates at the ball's centre."""
+
+    def __post_init__(self) -> None:
+        if not is_joint(self.release):
+            raise InvalidArgumentError(f"release must be of joint moments, got a {self.release.statistic}.")
+
+    @property
+    def wrapped(self) -> bool:
+        """True: the noise is normal in coordinates at the centre."""
+        return True
+
+    @cached_property
+    def drawn(self) -> FloatArray:
+        """The mean in coordinates at the centre, (d,), as it was drawn: noise may have carried it out of the ball."""
+        return np.asarray(self.release.value, dtype=np.float64)[: self.ball.frame.dim]
+
+    @cached_property
+    def at(self) -> Array:
+        """The mean in the ball's frame, clipped."""
+        frame = self.ball.frame
+        return frame.exp_coords(frame.origin, shorten(self.drawn, self.ball.radius))
+
+    @cached_property
+    def reach(self) -> float:
+        """No record is farther from the mean than this."""
+        return self.ball.effective_radius + min(float(np.linalg.norm(self.drawn)), self.ball.radius)
+
+    def coordinates(self, base: Array) -> FloatArray:
+        """Coordinates at a base point of the frame; at the centre as they were drawn."""
+        return self.drawn if base is self.base else super().coordinates(base)
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the noise on each coordinate."""
+        return self.release.scale * self.ball.radius
+
+
+@dataclass(frozen=True, eq=False)
+class JointEstimate:
+    """A release of joint moments, read as an estimate of a mean with its covariance, in coordinates at the centre.
+
+    Parameters
+    ----------
+    release : statistic "joint moments"
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
+    >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (5000, 2))
+    >>> release = dpm.private_region(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD).release
+    >>> bool(np.allclose(JointEstimate(release).spread, np.eye(2) / 12, atol=0.01))
+    True
+    """
+
+    release: Release
+
+    def __post_init__(self) -> None:
+        _ = self.mean  # refuses what has no joint moments
+
+    @cached_property
+    def mean(self) -> CentralMean:
+        """The released mean."""
+        return CentralMean(self.release)
+
+    @property
+    def dim(self) -> int:
+        """The dimension."""
+        return self.release.ball.frame.dim
+
+    @cached_property
+    def moment_scale(self) -> float:
+        """Standard deviation of the noise on vecd of the second moment."""
+        units = JointMoments(self.release.details[WEIGHT]).units(self.dim, self.release.ball.radius)
+        return self.release.scale * float(units[-1])
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Covariance of the units, (d, d): on average that of the sample, by n, and not necessarily positive."""
+        p = self.mean.drawn
+        moment = from_vecd(np.asarray(self.release.value, dtype=np.float64)[self.dim :])
+        # The noise on the mean adds its own variance to p p', which is known.
+        return symmetrize(moment - np.outer(p, p) + self.mean.scale**2 * np.eye(self.dim))
+
+    @cached_property
+    def _drift(self) -> float:
+        """Squared length of the mean without its noise, as far as it can be told, in the ball."""
+        noise = self.dim * self.mean.scale**2
+        return min(max(float(self.mean.drawn @ self.mean.drawn) - noise, 0.0), self.release.ball.radius**2)
+
+    @cached_property
+    def spread_noise(self) -> float:
+        """Standard deviation of the noise in `spread`, on vecd: of the second moment, and of p p' on average."""
+        variance = self.mean.scale**2
+        return math.sqrt(self.moment_scale**2 + 4 * variance * self._drift / self.dim + 2 * variance**2)
+
+    # ---------------------------------------------------------------- the covariance of the mean
+
+    @cached_property
+    def sampling(self) -> FloatArray:
+        """Covariance of the sample mean about the population's as released."""
+        return np.asarray(self.spread / (self.release.n - 1))
+
+    @cached_property
+    def sampling_noise(self) -> float:
+        """Standard deviation of the noise in `sampling`, on vecd."""
+        return self.spread_noise / (self.release.n - 1)
+
+    @property
+    def most(self) -> float:
+        """No covariance of a sample mean has a larger eigenvalue: from public numbers alone."""
+        return self.release.ball.effective_radius**2 / self.release.n
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether there are units enough to tell a spread from chance."""
+        n, known = self.release.n, self.mean.scale**2
+        many = n - 1 > self.dim + 1
+        return n >= _FEWEST_UNITS and (many or float(np.trace(self.sampling)) <= _LARGEST_SHARE * self.dim * known)
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance of the released mean about the population's as released."""
+        return self.sampling + self.mean.scale**2 * np.eye(self.dim)
+
+    @cached_property
+    def error(self) -> ShrunkCovariance | NoisyCovariance:
+        """The same, in coordinates at the centre; with too few units to tell, what public numbers allow."""
+        return combined([self])
+
+    @cached_property
+    def _outer(self) -> FloatArray:
+        """Takes coordinates at the centre to those at the mean, (d, d)."""
+        return np.linalg.inv(self.mean.derivative(self.mean.base))
+
+    def safe(self, tail: float) -> FloatArray:
+        """Return the covariance to divide by, in the frame at the released mean, (d, d)."""
+        return symmetrize(self._outer @ self.error.safe(tail) @ self._outer.T)
+
+    @cached_property
+    def sampling_surely(self) -> FloatArray:
+        """The part of the sampling covariance that cannot be noise, in the frame at the released mean."""
+        error = self.error
+        sure = error.sampling if isinstance(error, ShrunkCovariance) else np.zeros((self.dim, self.dim))
+        return symmetrize(self._outer @ sure @ self._outer.T)
+
+    @property
+    def hessian(self) -> FloatArray:
+        """The identity: the mean is an average in coordinates."""
+        return np.eye(self.dim)
+
+    @cached_property
+    def expected_error(self) -> tuple[float, float]:
+        """Squared distance to expect between the released mean and the population's: of sampling, and of the noise.
+
+        Sampling counts only where it stands out of its own noise: less than that would be seen without any.
+        """
+        found, d, variance = float(np.trace(self.spread)), self.dim, self.mean.scale**2
+        noise = math.sqrt(d * self.moment_scale**2 + 4 * variance * self._drift + 2 * d * variance**2)
+        return (found if found > STANDS_OUT * noise else 0.0) / (self.release.n - 1), d * variance
+
+
+def combined(groups: list[JointEstimate]) -> ShrunkCovariance | NoisyCovariance:
+    """Return the covariance of a sum or difference of means of independent groups, in coordinates at the centre."""
+    d = groups[0].dim
+    known = sum(group.mean.scale**2 for group in groups)
+    most = sum(group.most for group in groups)
+    if not all(group.can_tell for group in groups):
+        return NoisyCovariance((known + most) * np.eye(d), 0.0, math.inf)
+    total: FloatArray = np.sum([group.covariance for group in groups], axis=0)
+    # How much of the sampling is each group's: not less than can be told.
+    traces = [max(float(np.trace(group.sampling)), math.sqrt(d) * group.sampling_noise) for group in groups]
+    shares = [trace / sum(traces) for trace in traces]
+    per_degree = sum(share**2 / (group.release.n - 1) for share, group in zip(shares, groups, strict=True))
+    noise = math.hypot(*(group.sampling_noise for group in groups))
+    return ShrunkCovariance(total, known, noise, per_degree, most)
+
+
+def estimate_of(release: Release) -> Estimate | JointEstimate:
+    """Return what a release says about a mean and its error: joint moments, or a second moment about a mean."""
+    return JointEstimate(release) if is_joint(release) else Estimate(release)

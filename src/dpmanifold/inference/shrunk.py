@@ -1,0 +1,170 @@
+"""Covariances that noise hides in part: a spectrum freed of what noise adds, and how far an error measured by it goes.
+
+Noise spreads eigenvalues apart, and whoever divides by them pays for it. Here they are moved back by what noise of known
+size must have done, and what remains uncertain enters as degrees of freedom (theory section 7, region). Public and
+released numbers come in, nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from dpmanifold._check import FloatArray
+from dpmanifold.inference.hotelling import MANY, squared_length
+from dpmanifold.linalg import symmetrize
+
+# Below this many degrees of freedom the law of the squared length has no variance, by which it is fitted.
+_FEWEST = 4.0
+# Ratios beyond this are not told apart: their squares and products must stay finite.
+_LARGEST_RATIO = 1e60
+_LEAST_NOISE = 1e-60
+
+
+class Spectrum(NamedTuple):
+    """What :func:`freed` makes of eigenvalues (d,).
+
+    Attributes
+    ----------
+    values : freed of what noise did to them, never below the known part
+    sampling : their part due to sampling, as much of it as cannot be noise
+    stretch : the mean squared length of an error measured by `values`, over d
+    free : degrees of freedom that what remains uncertain leaves
+    """
+
+    values: FloatArray
+    sampling: FloatArray
+    stretch: float
+    free: float
+
+
+def freed(values: FloatArray, noise: float, per_degree: float) -> Spectrum:
+    """Return eigenvalues freed of what noise did to them; their known part is 1 in every direction.
+
+    Noise pushes eigenvalues i and j apart by t/(x_i - x_j), t its variance in the plane of the two, and turns their
+    vectors as much again: twice that is taken back, in a form that stays finite, and what is left of the spread within
+    the width of the noise is smoothed. What cannot be above 0 without the known part ends a standard deviation above it
+    (theory section 7, region).
+
+    Parameters
+    ----------
+    values : eigenvalues as released, (d,), the known part included
+    noise : variance of the noise on vecd
+    per_degree : 1 over the degrees of freedom of the sampling part
+
+    Examples
+    --------
+    >>> freed(np.array([2.0, 2.0, 8.0]), 1e-6, 0.0).values.round(3)
+    array([2., 2., 8.])
+    >>> noisy = np.linalg.eigvalsh(2 * np.eye(9) + np.tri(9) @ np.diag(np.linspace(-0.02, 0.02, 9)) @ np.tri(9).T)
+    >>> bool(np.ptp(freed(noisy, 0.01, 0.0).values) < np.ptp(noisy) / 2)
+    True
+    """
+    d = len(values)
+    apart = values[:, None] - values
+    squares = apart**2
+
+    def moved(noise: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        """Return how far noise moved eigenvalues, and where they belong, smoothed."""
+        shift = (noise * apart / (squares + noise)).sum(axis=1)
+        weights = (d * noise / (squares + d * noise)) ** 2
+        return shift, np.asarray(weights @ (values - shift) / weights.sum(axis=1))
+
+    spread = np.maximum(moved(noise)[1] - 1.0, 0.0)
+    # With few units for the dimension, small eigenvalues may be small by chance.
+    spread = spread + min(d * per_degree, _LARGEST_RATIO) * spread.mean()
+    pairs = noise + 2 * per_degree * np.outer(spread, spread)
+    shift, center = moved(pairs)
+    own = np.diag(pairs)
+    error = own / (2 * d * pairs / (squares + 2 * d * pairs)).sum(axis=1)
+    excess = center - 1.0
+    root = np.sqrt(excess**2 + 4 * error)
+    result = 1.0 + (excess + root) / 2
+    # What of the noise is left in them, over their size.
+    left = (1 + excess / root) / 2 / result
+    alone = float((own * left**2).sum())
+    both = (float(left @ pairs @ left) + alone) / 2
+    taken = (values - center - shift) ** 2 - shift**2
+    uncertain = max(both + float((left**2 * taken).sum()), alone / d)
+    relative = (2 * uncertain + alone) / (d * (d + 2))
+    free = max(2 / relative, _FEWEST) if relative > 0 else math.inf
+    stretch = 1 + float((error * left**2).sum()) / d
+    return Spectrum(result, np.maximum(excess - np.sqrt(error), 0.0), stretch, free)
+
+
+@dataclass(frozen=True, eq=False)
+class ShrunkCovariance:
+    """The covariance of an error, a known part and one estimated with noise, as a family of nested ellipsoids.
+
+    Parameters
+    ----------
+    covariance : (d, d), as estimated: on average the truth, and not necessarily positive
+    known : the variance along each axis that is known to be part of it, above 0
+    noise : standard deviation of the noise in it, on vecd
+    per_degree : 1 over the degrees of freedom of what is estimated
+    most : what is estimated has no larger eigenvalue than this
+
+    Examples
+    --------
+    >>> error = ShrunkCovariance(3 * np.eye(2), 1.0, 1e-9, 0.0)
+    >>> error.safe(0.05).round(6) + 0.0
+    array([[3., 0.], [0., 3.]])
+    >>> round(error.threshold(0.05), 3), round(error.exceedance(5.991), 3)
+    (5.991, 0.05)
+    """
+
+    covariance: FloatArray
+    known: float
+    noise: float
+    per_degree: float
+    most: float = math.inf
+
+    @cached_property
+    def _spectrum(self) -> tuple[Spectrum, FloatArray]:
+        """Eigenvalues over the known part, and eigenvectors."""
+        values, vectors = np.linalg.eigh(symmetrize(self.covariance / self.known))
+        values = np.clip(values, -_LARGEST_RATIO, _LARGEST_RATIO)
+        noise = min(max((self.noise / self.known) ** 2, _LEAST_NOISE), _LARGEST_RATIO)
+        return freed(values, noise, self.per_degree), vectors
+
+    @property
+    def free(self) -> float:
+        """Degrees of freedom of the estimate."""
+        return self._spectrum[0].free
+
+    def safe(self, tail: float) -> FloatArray:
+        """Return the covariance to divide by, (d, d); the same for every `tail`."""
+        found, vectors = self._spectrum
+        stretch = found.stretch * (1 - 2 / found.free)
+        values = self.known * stretch * np.minimum(found.values, 1 + self.most / self.known)
+        return symmetrize((vectors * values) @ vectors.T)
+
+    @property
+    def sampling(self) -> FloatArray:
+        """The estimated part, as much of it as cannot be noise, (d, d)."""
+        found, vectors = self._spectrum
+        return symmetrize((vectors * np.minimum(self.known * found.sampling, self.most)) @ vectors.T)
+
+    def threshold(self, tail: float) -> float:
+        """Return the squared radius of the ellipsoid, in units of :meth:`safe`: d times a quantile of F."""
+        d, free = len(self.covariance), self.free
+        if free > MANY:
+            return float(special.chdtri(d, tail))
+        # F is free/d u/(1 - u), u a beta variable, and each of u and 1 - u has a quantile of its own.
+        return float(free * special.betainccinv(d / 2, free / 2, tail) / special.betaincinv(free / 2, d / 2, tail))
+
+    def exceedance(self, statistic: float) -> float:
+        """Return the probability that the squared length of an error is larger: undoes :meth:`threshold`."""
+        d, free = len(self.covariance), self.free
+        if free > MANY:
+            return float(special.chdtrc(d, statistic))
+        return float(special.fdtrc(d, free, statistic / d))
+
+    def statistic(self, vector: FloatArray) -> float:
+        """Return the squared length of a vector (d,) in units of :meth:`safe`."""
+        return float(squared_length(self.safe(1.0), vector))
