@@ -307,7 +307,7 @@ def recalibrated(release: Release) -> tuple[Calibration, float]:
 
 
 def attempted(release: Release, ball: Ball) -> tuple[Calibration, Forecast] | str:
-    """Return the noise of a release's mechanism in a ball, by the rule and bound that the release states, or why not."""
+    """Return the noise of a release's mechanism in a ball, by the rule and bound that it states, or why not."""
     mechanism = get(release.mechanism).following(release.rule)
     bound = None
     if release.sensitivity.bound == "tight" and mechanism.sensitivity(ball, release.n).bound == "sharp":
