@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -199,6 +200,12 @@ class ShapedMean(Statistic):
         else:
             known = f"{shape.known} direction{'' if shape.known == 1 else 's'}"
             notes = [f"the noise has the shape that joint moments showed above their own noise, in {known}"]
+        each = release.scale * (1.0 if get(release.mechanism).noise == "gaussian" else math.sqrt(len(shape.middle) + 1))
+        low, high = each * float(shape.stretches.min()), each * float(shape.stretches.max())
+        notes.append(
+            f"the noise has standard deviations from {low:.3g} to {high:.3g} by direction, in coordinates at the "
+            "ball's centre; scale and sensitivity are in the shape's norm"
+        )
         if release.is_swamped:
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
         return notes
