@@ -128,13 +128,19 @@ class ShapedMean(Statistic):
         if float(np.linalg.norm(release.drawn)) > (inner.radius + noise) * (1 + 1e-9):
             return ["drawn: no noise of that scale carries a draw so far"]
         y = get(release.mechanism).place(inner, release.drawn)
-        return follows(release, release.value, placed(release.ball, carried_back(release.ball, shape, y), release.projected))
+        return follows(
+            release, release.value, placed(release.ball, carried_back(release.ball, shape, y), release.projected)
+        )
 
     def step_faults(self, release: Release, step: Release) -> list[str] | None:
         """Return what is wrong with the chain of steps: balls, norms and what the radii are asked to hold."""
         ball, shape = release.ball, shape_of(release)
         white, found = white_ball(ball, shape), []
-        if step.ball.space != white.space or np.any(step.ball.center) or not same_number(step.ball.radius, white.radius):
+        if (
+            step.ball.space != white.space
+            or np.any(step.ball.center)
+            or not same_number(step.ball.radius, white.radius)
+        ):
             found.append("step 'radius': it was not looked for in the norm of the shape")
         radii = [step]
         if release.shape is None:
@@ -165,7 +171,11 @@ class ShapedMean(Statistic):
         """Bound how far the noise carries the value."""
         shape, inner = self.setting(release)
         mechanism = get(release.mechanism)
-        return noise_of(release.ball, shape, (mechanism, release.calibration, mechanism.forecast(inner, release.n, release.calibration)))
+        return noise_of(
+            release.ball,
+            shape,
+            (mechanism, release.calibration, mechanism.forecast(inner, release.n, release.calibration)),
+        )
 
     def clipping(self, release: Release) -> Clipping | None:
         """Return what the noisy count of the units within the radius says about those that were cut."""

@@ -126,8 +126,8 @@ def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promi
     require_ball(ball)
     if wanted.estimand == "extrinsic" or not (ball.space.is_flat or wanted.estimand == "tangent"):
         raise InvalidArgumentError(
-            f"shape is for averages of coordinates: on flat spaces, and elsewhere for estimand=\"tangent\". {ball.space!r} "
-            f"is curved, and the Fréchet mean there is no average. Ask for estimand=\"tangent\", or leave shape out."
+            f'shape is for averages of coordinates: on flat spaces, and elsewhere for estimand="tangent". {ball.space!r} '
+            f'is curved, and the Fréchet mean there is no average. Ask for estimand="tangent", or leave shape out.'
             if wanted.estimand != "extrinsic"
             else "shape is for averages of coordinates at the ball's centre, and an extrinsic mean is none. Ask for "
             'estimand="tangent", or leave shape out.'
