@@ -8,6 +8,7 @@ from dpmanifold import (
     Hyperbolic,
     InvalidArgumentError,
     KendallShapes,
+    Product,
     Sphere,
     frechet,
     sensitivity,
@@ -37,8 +38,12 @@ SEARCHED = [
     Ball(KendallShapes(4), KendallShapes(4).random_point(rng=0), 0.36),
 ]
 
+# Curvature of both signs: 4 at most.
+MIXED = Product([Sphere(2), Hyperbolic(2), Sphere(2)], weights=[0.5, 1.0, 1.0])
+PRODUCT = Ball(MIXED, MIXED.origin, 0.36)
 
-@pytest.mark.parametrize("ball", BALLS, ids=repr)
+
+@pytest.mark.parametrize("ball", [*BALLS, PRODUCT], ids=repr)
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 200, 10**6])
 def test_no_bound_exceeds_the_one_before(ball, n):
     names = ["sharp", "tight", "published"]
@@ -108,7 +113,7 @@ def test_adversary_breaks_the_flat_bound_on_the_sphere():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ball", SEARCHED, ids=repr)
+@pytest.mark.parametrize("ball", [*SEARCHED, PRODUCT], ids=repr)
 def test_long_adversarial_search(ball):
     n = 200
     bound = n * sensitivity.of_mean(ball, n).value

@@ -13,6 +13,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold import mechanisms, sensitivity
 from dpmanifold.features import JointMoments
+from dpmanifold.stats.search import RadiusSearch
 from laws import replay
 from laws.sabotage import with_less_noise
 
@@ -35,6 +36,7 @@ def pairs(ball, n, random, seed=0):
     first, second = np.eye(d)[0], np.eye(d)[min(1, d - 1)]
     edge = np.tile(first, (n - 1, 1))
     yield edge, first, -first
+    yield np.zeros((n - 1, d)), first, -first
     yield np.where(np.arange(n - 1) % 2, 1.0, -1.0)[:, None] * second, first, -first
     yield np.zeros((n - 1, d)), first, -0.25 * first + math.sqrt(15 / 16) * second
     for _ in range(random):
@@ -61,10 +63,17 @@ def asked(private, ball, privacy, **options):
     return lambda X: private(X, ball, privacy, **how, **options)
 
 
+def number_for(options):
+    return MANY if options.keys() & {"refine", "shape"} else N
+
+
 GAUSSIAN = {
     "mean": (dpm.private_mean, TENSORS, {}),
     "tangent mean": (dpm.private_mean, CAP, {"estimand": "tangent"}),
     "refined mean": (dpm.private_mean, TENSORS, {"refine": True}),
+    "mean with a public shape": (dpm.private_mean, TENSORS, {"shape": np.diag([2e-2, 2e-3, 2e-4])}),
+    "mean with a private shape": (dpm.private_mean, TENSORS, {"shape": "private"}),
+    "tangent mean with a shape": (dpm.private_mean, CAP, {"estimand": "tangent", "shape": np.diag([1e-2, 5e-4])}),
     "mean of a product": (dpm.private_mean, SEVERAL, {}),
     "tangent mean of a product": (dpm.private_mean, CURVED, {"estimand": "tangent"}),
     "joint moments": (dpm.private_statistic, CAP, {"statistic": "joint moments"}),
@@ -80,7 +89,7 @@ GAUSSIAN = {
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_gaussian_draws_keep_their_promise_together(name, monkeypatch):
     private, ball, options = GAUSSIAN[name]
-    call, n = asked(private, ball, dpm.GDP(MU), **options), MANY if "refine" in options else N
+    call, n = asked(private, ball, dpm.GDP(MU), **options), number_for(options)
     found = losses(call, ball, replay.mu_of, monkeypatch, n)
     print(f"{name:30s} tells at most {max(found):.4f} of {MU}")
     assert 0.85 * MU < max(found) <= MU * ROUNDING
@@ -112,7 +121,7 @@ def test_pure_draws_keep_their_promise_together(name, monkeypatch):
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_gaussian_promises_are_kept_on_many_neighbours(name, monkeypatch):
     private, ball, options = GAUSSIAN[name]
-    call, n = asked(private, ball, dpm.GDP(MU), **options), MANY if "refine" in options else N
+    call, n = asked(private, ball, dpm.GDP(MU), **options), number_for(options)
     assert max(losses(call, ball, replay.mu_of, monkeypatch, n, random=40)) <= MU * ROUNDING
 
 
@@ -121,6 +130,18 @@ def test_weights_that_are_not_free_are_found_out(monkeypatch):
     call = asked(dpm.private_statistic, PLANE, dpm.GDP(MU), statistic="joint moments", weight=2.0)
     monkeypatch.setattr(JointMoments, "diameter", lambda self, dim: 2.0)
     assert max(losses(call, PLANE, replay.mu_of, monkeypatch)) == pytest.approx(MU * math.sqrt(6.25) / 2)
+
+
+def test_a_radius_that_is_measured_is_found_out(monkeypatch):
+    """In the norm of a shape, the radius that holds everybody instead of one from noisy counts."""
+    private, ball, options = GAUSSIAN["mean with a public shape"]
+    call = asked(private, ball, dpm.GDP(MU), **options)
+    others, far = np.zeros((MANY - 1, 3)), np.eye(3)[0]
+    pair = records(ball, others, 0.5 * far), records(ball, others, 0 * far)
+    assert replay.mu_of(replay.told(call, *pair, monkeypatch)) <= MU
+    monkeypatch.setattr(RadiusSearch, "find_by", lambda self, counts, bits: int(np.searchsorted(counts, self.n)))
+    with pytest.raises(AssertionError, match="depends on the data"):
+        replay.told(call, *pair, monkeypatch)
 
 
 def test_a_sphere_that_is_taken_for_flat_is_found_out(monkeypatch):

@@ -23,7 +23,7 @@ from dpmanifold.data.entries import text_entries
 from dpmanifold.data.tables import TableRows
 from dpmanifold.linalg.native.limits import limited, thread_limit
 
-_CHUNK = 2**20
+_CHUNK = 2**22
 # Python's reader takes no longer entries, so lines of this length leave no doubt.
 _LONGEST_LINE = 131_072
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'

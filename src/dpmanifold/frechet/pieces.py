@@ -191,7 +191,7 @@ class _Units(Summands):
         self.counts = np.zeros(max(2, len(found.counts)), dtype=np.int64)
         self.counts[: len(found.counts)] = found.counts
 
-    def sums(self, x: Array, active: Array | None) -> FloatArray:
+    def sums(self, x: Array, active: Array | None, at: object) -> FloatArray:
         """Merge what the pieces give for the groups that are not done."""
         frame = self._reading.ball.frame
         wanted = np.flatnonzero(self.counts > 0 if active is None else active & (self.counts > 0))

@@ -181,10 +181,21 @@ class Kept:
         if len(self.unit) == 0:
             return
         unit = np.concatenate(self.unit)
-        order = np.argsort(unit, kind="stable")
-        self.unit = [unit[order]]
-        self.stored = [_all_of(self.stored)[order]]
-        self.label = [np.concatenate(self.label)[order]] if self.label else []
+        order = _order_of(unit)
+        self.unit = [unit.take(order)]
+        self.stored = [_all_of(self.stored).take(order, axis=0)]
+        self.label = [np.concatenate(self.label).take(order)] if self.label else []
+
+
+def _order_of(numbers: Array) -> IntArray:
+    """Return the order of numbers from 0 to 2^31, by two halves: numpy sorts 16 bits by counting, in a sixth of the time.
+
+    >>> _order_of(np.array([70_000, 3, 70_000, 65_536], dtype=np.int32)).tolist()
+    [1, 3, 0, 2]
+    """
+    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
+    upper = (numbers >> 16).astype(np.uint16)
+    return np.asarray(order[np.argsort(upper[order], kind="stable")])
 
 
 def _all_of(blocks: list[Array]) -> Array:

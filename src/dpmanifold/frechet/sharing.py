@@ -109,7 +109,7 @@ def _sorted_block(kept: Kept, i: int, place: IntArray, classes: int, lots: _Lots
         group = group * classes + kept.label[i]
     lot = lots.of_group[group]
     order = np.argsort(lot, kind="stable")
-    kept.stored[i], kept.unit[i] = kept.stored[i][order], kept.unit[i][:0]
+    kept.stored[i], kept.unit[i] = kept.stored[i].take(order, axis=0), kept.unit[i][:0]
     ends = np.zeros(len(lots.starts), dtype=np.int32)
     ends[1:] = np.cumsum(np.bincount(lot, minlength=len(lots.starts) - 1))
     return _Block(kept.stored[i], group[order].astype(np.int32), ends)
