@@ -140,8 +140,7 @@ class ShrunkCovariance:
     def safe(self, tail: float) -> FloatArray:
         """Return the covariance to divide by, (d, d); the same for every `tail`."""
         found, vectors = self._spectrum
-        stretch = found.stretch * (1 - 2 / found.free)
-        values = self.known * stretch * np.minimum(found.values, 1 + self.most / self.known)
+        values = self.known * found.stretch * np.minimum(found.values, 1 + self.most / self.known)
         return symmetrize((vectors * values) @ vectors.T)
 
     @property
@@ -151,19 +150,20 @@ class ShrunkCovariance:
         return symmetrize((vectors * np.minimum(self.known * found.sampling, self.most)) @ vectors.T)
 
     def threshold(self, tail: float) -> float:
-        """Return the squared radius of the ellipsoid, in units of :meth:`safe`: d times a quantile of F."""
+        """Return the squared radius of the ellipsoid, in units of :meth:`safe`: a quantile of F with mean d."""
         d, free = len(self.covariance), self.free
         if free > MANY:
             return float(special.chdtri(d, tail))
         # F is free/d u/(1 - u), u a beta variable, and each of u and 1 - u has a quantile of its own.
-        return float(free * special.betainccinv(d / 2, free / 2, tail) / special.betaincinv(free / 2, d / 2, tail))
+        inner, outer = special.betainccinv(d / 2, free / 2, tail), special.betaincinv(free / 2, d / 2, tail)
+        return float((free - 2) * inner / outer)
 
     def exceedance(self, statistic: float) -> float:
         """Return the probability that the squared length of an error is larger: undoes :meth:`threshold`."""
         d, free = len(self.covariance), self.free
         if free > MANY:
             return float(special.chdtrc(d, statistic))
-        return float(special.fdtrc(d, free, statistic / d))
+        return float(special.fdtrc(d, free, statistic / d * free / (free - 2)))
 
     def statistic(self, vector: FloatArray) -> float:
         """Return the squared length of a vector (d,) in units of :meth:`safe`."""
