@@ -29,12 +29,8 @@ from dpmanifold.stats.ranges import ROUNDING, baseline_faults, is_beyond, roundi
 from dpmanifold.stats.recipes import CLASSES, MOST_CLASSES, Recipe, classes_touched
 from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted, in_smaller_ball
 from dpmanifold.stats.sealed import sealed
-<<<<<<< HEAD
 from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, best_shrinkage
-=======
-from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
 from dpmanifold.stats.stand_in import STANDS_IN, aims_at_frechet, gap_of, stand_in, stand_in_faults, stated_gap
->>>>>>> tangent
 from dpmanifold.stats.steps import Chosen, mean_step
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
@@ -261,16 +257,11 @@ class MeanPlan(Prepared):
         share: Promise | None = None,
         details: dict[str, float] | None = None,
     ) -> None:
-<<<<<<< HEAD
-        self.header, self._wanted = header, wanted
-        self._project, self._shrink = checked_flag(project, "project"), _checked_shrink(shrink)
-=======
         # A tangent mean by name that is to stand for the Fréchet mean needs a ball near it.
         self._stands_in = checked_flag(refine, "refine") and aims_at_frechet(wanted.mechanism, wanted.estimand)
         self.header = header
         self._wanted = wanted = Wanted(wanted.mechanism) if self._stands_in else wanted
-        self._project, self._shrinks = checked_flag(project, "project"), _checked_shrink(shrink)
->>>>>>> tangent
+        self._project, self._shrink = checked_flag(project, "project"), _checked_shrink(shrink)
         self._refinement = Refinement(header.ball, header.n, share or header.privacy, refine, wanted)
         self._details = {**(details or {}), **self._refinement.details}
         self.label = "mean with refined ball" if self._refinement.plan else "mean"
@@ -296,22 +287,16 @@ class MeanPlan(Prepared):
             if suited is not None:
                 points, chosen = self._refinement.move(steps, points), suited
         here = header.inside(points.ball)
-<<<<<<< HEAD
-        return release_mean(points, here, chosen, self._project, bits, steps, self._details, self._shrink)
-=======
         instead = None
         if steps and here.ball != header.ball and self._wanted.is_auto:
             # A tangent mean may be taken for the Fréchet mean: decided by what was released, too.
             rest, n, usual = self._refinement.rest, header.n, chosen
             instead = sealed(lambda: stand_in(usual, here.ball, n, rest, gap_of(here.ball, n, steps)), lambda: None)
-        release = release_mean(
-            points, here, instead or chosen, self._project, bits, steps, self._details, self._shrinks
-        )
+        release = release_mean(points, here, instead or chosen, self._project, bits, steps, self._details, self._shrink)
         if not self._stands_in and instead is None:
             return release
         gap = sealed(lambda: stated_gap(release), lambda: 2 * here.ball.effective_radius)
         return replace(release, details={**release.details, TANGENT_GAP: gap})
->>>>>>> tangent
 
 
 def release_mean(
