@@ -292,7 +292,7 @@ class Manifold(PointSet):
         return p
 
     def log_coords_at(self, at: Any, chosen: Array, p: Array, q: Array) -> FloatArray:
-        """Normal coordinates of points q at p, where `at` was made of more base points: p are the `chosen` ones of them.
+        """Normal coordinates of points q at p, which are the `chosen` ones of the base points that `at` was made of.
 
         The bits are those of :meth:`log_coords`; a space that can use what is known already is faster.
         """
