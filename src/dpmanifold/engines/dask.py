@@ -157,8 +157,8 @@ class DaskEngine(Engine):
                         scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                     )
                 )
-            # Looked up when a worker is lost, not when it starts: while it is replaced on a busy machine, which may take
-            # longer than Dask's 15 s, its place must not be given up.
+            # Looked up when a worker is lost, not when it starts: on a busy machine it may take longer than Dask's 15 s
+            # to replace it, and its place must not be given up.
             closing.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": _LOST}))
             engine = cls(closing.enter_context(distributed.Client(cluster, set_as_default=False)))
             engine._closing = closing.pop_all()
