@@ -73,6 +73,8 @@ _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
 _LARGEST_EXPONENT = 1074
 # What a comparison with public data adds to the details.
+# What a tangent mean states that stands for the Fréchet mean: how far the two can be apart.
+TANGENT_GAP = "tangent gap"
 REVEALED = frozenset({"revealed error", "revealed share clipped"})
 # Share of the units that a search for a ball leaves out by design.
 _LEFT_OUT = 0.01
@@ -247,13 +249,13 @@ class Release(Result, format=FORMAT):
         """Return the expected distance between the value and the mean of the records in the public ball.
 
         The noise and, for a refined mean, what the noisy count of units outside the smaller ball says about clipping
-        (theory section 8). Sampling is not in it, nor is clipping to the public ball.
+        (theory section 8); and where a tangent mean stands for the Fréchet mean, how far the two can be apart. Sampling is not in it, nor is clipping to the public ball.
         """
         clipping = self.clipping
         noise = self.noise_error()
         if self.shrinkage:  # its mean square is not above the draw's: nothing is known of its mean alone
             noise = self._at_most(math.sqrt(self._forecast().second_moment))
-        return noise + (0.0 if clipping is None else clipping.expected)
+        return noise + (0.0 if clipping is None else clipping.expected) + self.details.get(TANGENT_GAP, 0.0)
 
     def _at_most(self, error: float) -> float:
         """Two points of the ball are never farther apart than its diameter."""
@@ -301,6 +303,9 @@ class Release(Result, format=FORMAT):
         return facts
 
     def _estimand_facts(self) -> list[tuple[str, str]]:
+        if TANGENT_GAP in self.details:
+            gap = f"at most {self.details[TANGENT_GAP]:.4g} apart, with 99.7 %"
+            return [("estimand", f"the Fréchet mean, by the tangent mean at the ball's centre: {gap}")]
         told = ESTIMANDS_TOLD.get(self.estimand or "")
         return [] if told is None or self.ball.space.is_flat else [("estimand", told)]
 
@@ -314,14 +319,18 @@ class Release(Result, format=FORMAT):
         """Say what the error is made of where that is more than the noise of the draw."""
         clipping = self.clipping
         if clipping is None:
+            if TANGENT_GAP in self.details:
+                return [("error", f"{self.error():.4g} expected, noise and distance from the Fréchet mean together")]
             return [("error", f"at most {self.error():.4g} (root mean square)")] if self.shrinkage else []
+        gap = "noise, clipping and the distance from the Fréchet mean"
+        together = gap if TANGENT_GAP in self.details else "noise and clipping"
         return [
             (
                 "clipping",
                 f"the counts say that about {clipping.outside:.1%} of the units lie outside the refined ball: "
                 f"about {clipping.expected:.4g} more; at most {clipping.bound:.4g} with 99.9 %",
             ),
-            ("error", f"{self.error():.4g} expected, noise and clipping together"),
+            ("error", f"{self.error():.4g} expected, {together} together"),
         ]
 
     def _error_is_exact(self) -> bool:

@@ -30,6 +30,7 @@ from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
 from dpmanifold.stats.outlook import groups_of
+from dpmanifold.stats.prospects import USUAL_FILL
 from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
@@ -79,6 +80,7 @@ def spaces(as_json: options.Json = False) -> None:
         table.add_row(name, repr(space), shape, curvature, limit)
     say_table(table)
     say("Below the limits with four digits a mean is unique; where it says about, double precision ends.")
+    say("Several at once: product:NAME for stacks of points, or in full, such as 'Product([SPD(3)] * 50)'.")
 
 
 def _largest_radius(space: Manifold) -> float | None:
@@ -183,8 +185,12 @@ def plan(
         str | None, typer.Option(help="Also say what --shape would do: a file as in dpm mean, or private.")
     ] = None,
     fill: Annotated[
-        float, typer.Option(help="For --refine: the data lie within this share of the radius of their mean.")
-    ] = SMALL_FILL,
+        float | None,
+        typer.Option(
+            help=f"The data lie within this share of the radius of their mean: for --refine ({SMALL_FILL:g} if left "
+            f"out), regions and tests ({USUAL_FILL:g})."
+        ),
+    ] = None,
     picture: options.Picture = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -200,7 +206,7 @@ def plan(
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
     given = {"estimand": (estimand, None), "everything": (everything, False), "refine": (refine, False),
-             "fill": (fill, SMALL_FILL)}  # fmt: skip
+             "fill": (fill, None)}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, (value, usual) in given.items() if value != usual}
     if shape is not None:
         asked["shape"] = shape_of(shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,8 +16,9 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast, Mechanism, get
+from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Promise
-from dpmanifold.release import NEIGHBOURS_BY_CLASS, NO_ERROR, REVEALED, Release
+from dpmanifold.release import NEIGHBOURS_BY_CLASS, NO_ERROR, REVEALED, TANGENT_GAP, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.ball import grid_of_point, recalibrated
 from dpmanifold.stats.draws import Bits, draw_mean, refuse_inexact, stated, timing_of, tolerance_of
@@ -28,6 +30,7 @@ from dpmanifold.stats.recipes import CLASSES, MOST_CLASSES, Recipe, classes_touc
 from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted, in_smaller_ball
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, best_shrinkage
+from dpmanifold.stats.stand_in import STANDS_IN, aims_at_frechet, gap_of, stand_in, stand_in_faults, stated_gap
 from dpmanifold.stats.steps import Chosen, mean_step
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
@@ -41,7 +44,7 @@ class Mean(Statistic):
     """A mean of the units: the Fréchet mean, or another by name."""
 
     name, words, kind = "mean", "mean (Fréchet, tangent or extrinsic)", Kind.POINT
-    details = CLASSES | REVEALED | SKIPPED | _UNSHAPED
+    details = CLASSES | REVEALED | SKIPPED | _UNSHAPED | STANDS_IN
 
     def prepared(
         self,
@@ -88,7 +91,7 @@ class Mean(Statistic):
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: by itself, and in a smaller ball that either way of sharing out the promise pays for."""
-        plain = Recipe(self.name, MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED, _UNSHAPED), shrinks=True)
+        plain = Recipe(self.name, MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED, _UNSHAPED, STANDS_IN), shrinks=True)
         return plain, in_smaller_ball(plain, "pure"), in_smaller_ball(plain)
 
     # ---------------------------------------------------------------- what verify recomputes
@@ -116,7 +119,7 @@ class Mean(Statistic):
             found.append("refine skipped: it is stated as 1, or not at all")
         if numbers.get("shape skipped", 1) != 1:
             found.append("shape skipped: it is stated as 1, or not at all")
-        return found
+        return found + stand_in_faults(release)
 
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return why a value is no point that a draw could have come to."""
@@ -140,8 +143,10 @@ class Mean(Statistic):
     # ---------------------------------------------------------------- for people
 
     def estimand(self, release: Release) -> str | None:
-        """Return which mean its mechanism hides; None of a mechanism that is not known here."""
+        """Return which mean its mechanism hides, or stands for; None of a mechanism that is not known here."""
         known = MECHANISMS.find(release.mechanism)
+        if known is not None and release.details.keys() >= STANDS_IN:
+            return FRECHET
         return None if known is None else known.estimand
 
     def states_error(self, release: Release) -> bool:
@@ -252,7 +257,10 @@ class MeanPlan(Prepared):
         share: Promise | None = None,
         details: dict[str, float] | None = None,
     ) -> None:
-        self.header, self._wanted = header, wanted
+        # A tangent mean by name that is to stand for the Fréchet mean needs a ball near it.
+        self._stands_in = checked_flag(refine, "refine") and aims_at_frechet(wanted.mechanism, wanted.estimand)
+        self.header = header
+        self._wanted = wanted = Wanted(wanted.mechanism) if self._stands_in else wanted
         self._project, self._shrink = checked_flag(project, "project"), _checked_shrink(shrink)
         self._refinement = Refinement(header.ball, header.n, share or header.privacy, refine, wanted)
         self._details = {**(details or {}), **self._refinement.details}
@@ -279,7 +287,16 @@ class MeanPlan(Prepared):
             if suited is not None:
                 points, chosen = self._refinement.move(steps, points), suited
         here = header.inside(points.ball)
-        return release_mean(points, here, chosen, self._project, bits, steps, self._details, self._shrink)
+        instead = None
+        if steps and here.ball != header.ball and self._wanted.is_auto:
+            # A tangent mean may be taken for the Fréchet mean: decided by what was released, too.
+            rest, n, usual = self._refinement.rest, header.n, chosen
+            instead = sealed(lambda: stand_in(usual, here.ball, n, rest, gap_of(here.ball, n, steps)), lambda: None)
+        release = release_mean(points, here, instead or chosen, self._project, bits, steps, self._details, self._shrink)
+        if not self._stands_in and instead is None:
+            return release
+        gap = sealed(lambda: stated_gap(release), lambda: 2 * here.ball.effective_radius)
+        return replace(release, details={**release.details, TANGENT_GAP: gap})
 
 
 def release_mean(

@@ -12,6 +12,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, choose
+from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import ApproxDP, Promise, PureDP, compose
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
@@ -27,6 +28,7 @@ from dpmanifold.stats.draws import Bits
 from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.sealed import sealed
+from dpmanifold.stats.stand_in import expected_gap, stand_in
 
 # Data that fill less of the ball than this are rare: where not even they would gain this much, nobody does.
 SMALL_FILL = 0.1
@@ -44,6 +46,11 @@ class Wanted:
 
     mechanism: Any = "auto"
     estimand: str | None = None
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the Fréchet mean is wanted by whatever mechanism is best."""
+        return isinstance(self.mechanism, str) and self.mechanism == "auto" and self.estimand in (None, FRECHET)
 
     def choose(self, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, Calibration, Forecast]:
         """Return the mechanism that keeps the promise there, or refuse."""
@@ -71,9 +78,21 @@ class _BallAndRest:
         return plan.obstacle or _BallAndRest(plan, compose(shares[:2]), shares[2])
 
     def noise(self, wanted: Wanted, radius: float) -> float:
-        """Return the expected noise in a ball of that radius about the public centre; infinite if it has no law."""
-        outer = self.plan.outer
-        return _noise(wanted, Ball(outer.space, outer.center, radius), self.plan.n, self.rest)
+        """Return the expected noise in a ball of that radius about the public centre; infinite if it has no law.
+
+        With the distance from the Fréchet mean, if a tangent mean is to be expected in its place.
+        """
+        outer, n = self.plan.outer, self.plan.n
+        ball = Ball(outer.space, outer.center, radius)
+        if wanted.is_auto and radius < outer.radius:
+            gap = expected_gap(ball, self.plan.forecast, self.plan.search.count_noise / n, outer)
+            try:
+                found = stand_in(wanted.choose(ball, n, self.rest), ball, n, self.rest, gap)
+            except DPManifoldError:
+                return math.inf
+            if found is not None:
+                return found[2].mean + gap
+        return _noise(wanted, ball, n, self.rest)
 
     def forecast(self, wanted: Wanted, fill: float) -> tuple[float, float]:
         """Return radius and stated error to expect if the data lie within `fill` radii of their mean."""
