@@ -10,7 +10,9 @@ from scipy import stats
 import dpmanifold as dpm
 from dpmanifold.features import Shape
 from dpmanifold.mechanisms.shaped_noise import ShapedLength
+from dpmanifold.stats import shaped as room
 from dpmanifold.stats.shaped import SHAPED
+from dpmanifold.stats.shaping import white_ball
 from laws import replay
 
 D = 4
@@ -115,10 +117,34 @@ def test_a_pure_promise_is_kept_with_a_public_shape(monkeypatch):
 
 def test_the_attack_finds_vectors_that_are_not_cut_in_the_norm(monkeypatch):
     """Without the cut to the radius that was found, one record moves the average by as much as the ball allows."""
-    monkeypatch.setattr(dpm.frechet.UnitPoints, "in_ball", lambda points, inner: points)
+    right = room._mapped
+    monkeypatch.setattr(
+        room, "_mapped", lambda points, ball, shape, _: right(points, ball, shape, white_ball(ball, shape))
+    )
     first, second = next(pairs())
     call = lambda records: shaped(records, arithmetic="exact", rng=0)  # noqa: E731
     assert replay.mu_of(replay.told(call, first, second, monkeypatch)) > 1.5
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "dpmanifold.frechet.UnitPoints.through",
+        "dpmanifold.frechet.UnitPoints.within",
+        "dpmanifold.frechet.UnitPoints.in_ball",
+        "dpmanifold.frechet.UnitPoints.mean_of",
+        "dpmanifold.features.Shape.learned",
+        "dpmanifold.stats.shaped.carried_back",
+    ],
+)
+def test_nothing_raises_behind_the_spend(step, monkeypatch):
+    def fails(*_, **__):
+        raise ValueError("something about a record")
+
+    monkeypatch.setattr(step, fails)
+    release = shaped(X, shape="private", arithmetic="exact", rng=0)
+    assert release.statistic == "shaped mean"
+    assert np.isfinite(release.value).all()
 
 
 # -------------------------------------------------------------------- what is stated

@@ -107,9 +107,9 @@ class ShapedLength:
         """Return a length that is exceeded with probability 1 - q at most."""
         beyond = 1 - np.asarray(q, dtype=np.float64)
         if self._law == "gaussian":
-            return np.sqrt(self._squared_quantile(beyond))
+            return np.asarray(np.sqrt(self._squared_quantile(beyond)))
         # Either of the two factors may be the one that is large.
-        return np.sqrt(self._squared_quantile(beyond / 2) * special.chdtri(self._d + 1, beyond / 2))
+        return np.asarray(np.sqrt(self._squared_quantile(beyond / 2) * special.chdtri(self._d + 1, beyond / 2)))
 
     def _squared_quantile(self, beyond: FloatArray) -> FloatArray:
         """Bound the quantile of a normal vector's squared length by Laurent and Massart's lemma and by the mixture."""
