@@ -65,6 +65,11 @@ def rotated(cohort: np.ndarray, ball: dpm.Ball) -> np.ndarray:
     return turn @ (v.T @ v / len(v)) @ turn.T
 
 
+def even(cohort: np.ndarray, ball: dpm.Ball) -> np.ndarray:
+    """Return second moments that are the same in all directions, with the cohort's trace."""
+    return np.eye(45) * ((cohort - ball.center) ** 2).sum(axis=1).mean() / 45
+
+
 def run(quick: bool = False) -> list[dict]:
     """Return a row for each kind of shape and number of units; nothing where the data are not there."""
     found = descriptors()
@@ -90,6 +95,7 @@ def run(quick: bool = False) -> list[dict]:
         private = {50: None, 200: 0.9, 2000: 0.7}[n]
         rows.append(row("private shape", errors(found, n, runs, shape="private"), private, before[best], note))
         rows.append(row("wrong shape, rotated", errors(found, n, runs, shape=rotated), 1.6, before[best], note))
+        rows.append(row("round shape: the radius alone", errors(found, n, runs, shape=even), None, before[best], note))
         if n == 50:
             raw = errors(found, n, runs, shrink=None)
             moved = errors(found, n, runs, shrink="james-stein")

@@ -231,7 +231,7 @@ class _Texts:
     """Text: by a table as long as every word is a whole number, else by a dictionary of the distinct spellings."""
 
     def __init__(self) -> None:
-        # Whole numbers are looked up in a table, which is many times faster. Spellings are made when another word comes.
+        # Whole numbers are looked up in a table, many times faster. Spellings are made when another word comes.
         self._whole, self._spelt = _Numbers(), False
         self._of_whole = np.empty(0, dtype=np.int64)  # the number of each of the table's, once there are spellings
         self._number: defaultdict[str, int] = defaultdict(count().__next__)  # a new one gets the next number
@@ -296,7 +296,7 @@ class _Texts:
         """Return the plain spellings in their order."""
         if not self._spelt:
             whole = self._whole.distinct
-            order = np.argsort(np.array(list(map(str, whole.tolist())), dtype=bytes), kind="stable")
+            order = np.argsort(whole.astype("S20"), kind="stable")  # no number of 64 bits is longer
             place = np.empty(len(order), dtype=np.int64)
             place[order] = np.arange(len(order))
             return UnitIds(place, list(map(str, whole[order].tolist())))

@@ -166,6 +166,26 @@ def test_beyond_the_limit_of_one_factor_a_ball_is_refused():
         Ball(space, space.origin, 0.4)
 
 
+@pytest.mark.slow
+def test_tangent_means_are_as_near_as_stated_where_signs_of_curvature_meet():
+    """Three records, wherever they are; a bound from the negative factor alone would be exceeded."""
+    space = Product([Sphere(2), SPD(2, metric="riemann")], weights=[1.0, 20.0])
+    ball = Ball(space, space.origin, 0.75)
+    rng, worst = np.random.default_rng(0), 0.0
+    for _ in range(60):
+        c = rng.standard_normal((3, space.dim)) * [3.0, 3.0, 1.0, 1.0, 1.0]
+        c *= ball.radius * (1 - 1e-9) / np.linalg.norm(c, axis=1, keepdims=True)
+        mean = frechet.mean(space.exp_coords(space.origin, c), ball).value
+        apart = float(space.dist(mean, space.exp_coords(space.origin, c.mean(axis=0))))
+        away = float(space.dist(mean, space.origin))
+        assert apart <= frechet.tangent_gap(ball, away)
+        worst = max(worst, apart / frechet.tangent_gap(ball, away))
+    assert worst > 0.2
+    steep = ball.radius / (20 * math.sqrt(2))
+    negative = (steep / math.tanh(steep) - 1) * math.sinh(steep) / steep
+    assert worst * frechet.tangent_gap(ball) > ball.radius * negative
+
+
 def test_the_mean_is_that_of_the_factors_whatever_the_weights():
     factors = [Sphere(2), AFFINE, KendallShapes(4), Euclidean(2)]
     space = Product(factors, weights=[1.0, 0.5, 2.0, 3.0])

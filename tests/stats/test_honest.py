@@ -185,9 +185,9 @@ def test_a_fallback_to_the_outer_ball_verifies_only_where_the_released_one_does_
 
 
 def test_means_that_meet_on_the_edge_of_the_ball_are_no_copies():
-    # On a line two large draws end at the same point of the edge; inside, equal draws do not happen.
-    X = np.zeros((40, 1))
-    found = [private_test(X, X, Ball(Euclidean(1), [0.0], 1.0), GDP(1e-3), rng=seed, **EACH) for seed in range(20)]
+    # On a circle two large draws end at the same point of the edge; inside, equal draws do not happen.
+    X = np.tile([0.0, 1.0], (40, 1))
+    found = [private_test(X, X, Ball(Sphere(1), X[0], 0.5), GDP(1e-3), rng=seed, **EACH) for seed in range(20)]
     assert any(np.array_equal(*(mean.value for mean in test.means)) for test in found)
     for test in found:
         assert_honest(test)

@@ -31,12 +31,14 @@ from dpmanifold import (
     private_interval,
     private_mean,
     private_region,
+    private_statistic,
     private_test,
     private_variance,
     sensitivity,
     verify,
 )
 from dpmanifold.inference.estimate import Estimate
+from dpmanifold.inference.joint import estimate_of
 from dpmanifold.inference.hotelling import safe_variances
 from dpmanifold.linalg import to_vecd
 from dpmanifold.manifolds.base import shorten
@@ -119,7 +121,7 @@ def test_the_boundary_and_the_axes_end_where_the_region_does(ball):
 def test_singular_moments_and_few_units_never_raise_and_never_shrink(ball, n, kind):
     X = hostile(ball, n)[kind]
     region = private_region(X, ball, GDP(1.0), units=EACH_RECORD, rng=1)
-    noise = Estimate(region.release).mean.noise
+    noise = estimate_of(region.release).mean.noise
     assert (np.linalg.eigvalsh(region.covariance - noise) > 0).all()  # never below the public noise
     assert (
         region.threshold
@@ -149,6 +151,8 @@ def test_too_few_units_fall_back_on_the_public_bound():
     ball = Ball(SPD(3), np.eye(3), 1.0)
     X = in_ball(ball, 3, np.random.default_rng(0))
     region = private_region(X, ball, GDP(1e4), units=EACH_RECORD, rng=0)
+    assert np.allclose(region.covariance, ball.radius**2 / 3 * np.eye(6), rtol=1e-3)
+    region = Region(private_statistic(X, ball, GDP(1e4), statistic="second moment", units=EACH_RECORD, rng=0))
     reach = Estimate(region.release).mean.reach
     assert np.allclose(region.covariance, reach**2 / 3 * np.eye(6), rtol=1e-3)
     assert region.covers_ball
@@ -329,7 +333,7 @@ def test_intervals_of_few_units_or_equal_distances_do_not_collapse(n, mu, least)
 
 
 def test_records_of_another_kind_are_refused(tmp_path):
-    ball = BALLS[1]
+    ball = BALLS[3]
     X = in_ball(ball, 50, np.random.default_rng(0))
     mean = private_mean(X, ball, GDP(1.0), units=EACH_RECORD)
     region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
@@ -423,12 +427,26 @@ def test_noise_is_drawn_for_every_part():
     X = in_ball(ball, 50, np.random.default_rng(0))
     draws = []
     for seed in range(300):
-        release = private_region(X, ball, GDP(0.05), units=EACH_RECORD, rng=seed).release
+        release = private_statistic(X, ball, GDP(0.05), statistic="second moment", units=EACH_RECORD, rng=seed)
         at = np.asarray(release.steps[0].value)
         draws.append((to_vecd(release.value) - to_vecd((X - at).T @ (X - at) / len(X))) / release.scale)
     draws = np.array(draws)
     assert abs(draws.mean()) < 0.15
     assert abs(draws.std() - 1) < 0.1
+
+
+def test_joint_moments_have_noise_on_every_number():
+    """The scales of mean and moment are those that regions take them for."""
+    ball = Ball(Euclidean(2), [0.0, 0.0], 3.0)
+    X = in_ball(ball, 50, np.random.default_rng(0))
+    exact = np.concatenate([X.mean(axis=0), to_vecd(X.T @ X / len(X))])
+    draws = []
+    for seed in range(300):
+        found = estimate_of(private_region(X, ball, GDP(0.05), units=EACH_RECORD, rng=seed).release)
+        scales = np.repeat([found.mean.scale, found.moment_scale], [2, 3])
+        draws.append((np.asarray(found.release.value) - exact) / scales)
+    assert np.abs(np.mean(draws, axis=0)).max() < 0.25
+    assert np.abs(np.std(draws, axis=0) - 1).max() < 0.18
 
 
 # -------------------------------------------------------------------- smaller claims

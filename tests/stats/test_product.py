@@ -33,7 +33,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", ["flat", "hadamard"])
+@pytest.mark.parametrize("name", ["flat", "hadamard", pytest.param("closed", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("what", CALLS)
 def test_every_statistic_is_released_written_and_verified(name, what, tmp_path):
     result = CALLS[what](records(name), records(name, seed=1, shift=0.1), BALLS[name])
@@ -45,13 +45,17 @@ def test_every_statistic_is_released_written_and_verified(name, what, tmp_path):
     assert again.ball.space == BALLS[name].space
 
 
-def test_a_closed_product_has_tangent_means_and_refuses_the_rest_in_words():
-    X, ball = records("closed"), BALLS["closed"]
+def test_where_signs_of_curvature_meet_there_are_tangent_means_and_refusals_in_words():
+    space = dpm.Product([dpm.Sphere(2), dpm.SPD(2, metric="riemann")])
+    ball = dpm.Ball(space, space.origin, 0.5)
+    X = space.exp_coords(space.origin, 0.05 * np.random.default_rng(0).standard_normal((N, space.dim)))
     for what in ("tangent mean", "refined"):
         assert CALLS[what](X, X, ball).verify().ok
     for promise in (P, dpm.PureDP(1.0)):
         with pytest.raises(dpm.PromiseError, match="Use noise on tangent means, which every space has"):
             dpm.private_mean(X, ball, promise, units=EACH)
+    with pytest.raises(dpm.PromiseError, match="Ask for the tangent mean, which every space has"):
+        dpm.private_interval(X, ball, P, units=EACH)
 
 
 def test_one_array_per_factor_is_the_same_as_one_array():

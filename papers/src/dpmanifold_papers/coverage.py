@@ -13,10 +13,12 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.inference import Region
 from dpmanifold.inference.hotelling import exceedance
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
-from dpmanifold.privacy import GDP
-from dpmanifold.stats import private_region, private_test
+from dpmanifold.noise.source import Rng
+from dpmanifold.privacy import GDP, Promise
+from dpmanifold.stats import private_region, private_statistic, private_test
 from dpmanifold.stats.inputs import EACH_RECORD
 
 UNITS = 600
@@ -101,6 +103,15 @@ CASES: dict[str, Callable[[np.random.Generator], tuple[Array, Ball, Array]]] = {
 }
 
 
+def region_about_a_mean(
+    X: Array, ball: Ball, privacy: Promise, rng: Rng, level: float = 0.95
+) -> Region:
+    """Return a region from a mean and a second moment about it, as curved spaces have it, on any space."""
+    return Region(
+        private_statistic(X, ball, privacy, statistic="second moment", units=EACH_RECORD, confirm=True, rng=rng), level
+    )
+
+
 def region_coverage(name: str, mu: float, repetitions: int) -> FloatArray:
     """Return, for each repetition: is the truth in the 95 % region, effective radius, privacy share; (n, 3)."""
     with ProcessPoolExecutor() as pool:
@@ -108,11 +119,14 @@ def region_coverage(name: str, mu: float, repetitions: int) -> FloatArray:
         return np.asarray(list(pool.map(_region_once, jobs, chunksize=20)))
 
 
-def _region_once(job: tuple[str, float, int]) -> tuple[float, float, float]:
+def _region_once(job: tuple[str, float, int], about_a_mean: bool = False) -> tuple[float, float, float]:
     name, mu, seed = job
     rng = np.random.default_rng([seed, 3])
     X, ball, truth = CASES[name](rng)
-    region = private_region(X, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng)
+    if about_a_mean:
+        region = region_about_a_mean(X, ball, GDP(mu), rng)
+    else:
+        region = private_region(X, ball, GDP(mu), units=EACH_RECORD, confirm=True, rng=rng)
     return float(region.contains(truth)), region.effective_radius, region.privacy_share
 
 

@@ -16,6 +16,7 @@ from dpmanifold.manifolds.registry import spelled
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.records import ball_from_dict, read_record
 from dpmanifold.release import Release
+from dpmanifold.stats.shaping import PRIVATE
 
 WHOLE_SPACE = "whole-space"
 PRODUCT = "product:"  # and the name of its factors: a space for records that are stacks of so many points
@@ -160,6 +161,17 @@ def center_of(space: Manifold, text: str | None) -> Array:
         return space.read_point(numbers)
     except InvalidDataError as problem:
         raise InvalidArgumentError(f"--center {text} is no point of {space!r}: {problem}") from None
+
+
+def shape_of(text: str | None) -> Any:
+    """Return a shape: None, "private", or the array that a file holds.
+
+    Examples
+    --------
+    >>> shape_of("private")
+    'private'
+    """
+    return text if text is None or text == PRIVATE else data.load_array(text)
 
 
 def read_ball(path: str) -> Ball:

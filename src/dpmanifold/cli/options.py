@@ -168,6 +168,13 @@ Refine = Annotated[
         help="Spend a tenth (pure) or a fifth on a smaller ball first; skipped where useless (see dpm plan --refine).",
     ),
 ]
+Shape = Annotated[
+    str | None,
+    typer.Option(
+        help="Noise shaped like the data: a file with their public covariance (d, d) in coordinates at the center, or "
+        "with public records; or private, which spends three tenths on it. For flat spaces and tangent means.",
+    ),
+]
 Shrink = Annotated[
     bool,
     typer.Option(

@@ -15,7 +15,7 @@ from rich.table import Table
 from dpmanifold import sensitivity
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import ball_of, promise_of, space_of
+from dpmanifold.cli.arguments import ball_of, promise_of, shape_of, space_of
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.speech import say, say_json, say_table
@@ -30,6 +30,7 @@ from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
 from dpmanifold.stats.outlook import groups_of
+from dpmanifold.stats.prospects import USUAL_FILL
 from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
@@ -79,6 +80,7 @@ def spaces(as_json: options.Json = False) -> None:
         table.add_row(name, repr(space), shape, curvature, limit)
     say_table(table)
     say("Below the limits with four digits a mean is unique; where it says about, double precision ends.")
+    say("Several at once: product:NAME for stacks of points, or in full, such as 'Product([SPD(3)] * 50)'.")
 
 
 def _largest_radius(space: Manifold) -> float | None:
@@ -179,9 +181,16 @@ def plan(
     error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")] = False,
     refine: Annotated[bool, typer.Option("--refine", help="Also say what --refine would do, and if it helps.")] = False,
+    shape: Annotated[
+        str | None, typer.Option(help="Also say what --shape would do: a file as in dpm mean, or private.")
+    ] = None,
     fill: Annotated[
-        float, typer.Option(help="For --refine: the data lie within this share of the radius of their mean.")
-    ] = SMALL_FILL,
+        float | None,
+        typer.Option(
+            help=f"The data lie within this share of the radius of their mean: for --refine ({SMALL_FILL:g} if left "
+            f"out), regions and tests ({USUAL_FILL:g})."
+        ),
+    ] = None,
     picture: options.Picture = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -197,8 +206,10 @@ def plan(
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
     given = {"estimand": (estimand, None), "everything": (everything, False), "refine": (refine, False),
-             "fill": (fill, SMALL_FILL)}  # fmt: skip
+             "fill": (fill, None)}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, (value, usual) in given.items() if value != usual}
+    if shape is not None:
+        asked["shape"] = shape_of(shape)
     groups = groups_of(statistic)
     if second is not None and groups == 1:
         raise InvalidArgumentError("--second-number is for tests, which have two groups: leave it out.")
@@ -224,6 +235,8 @@ def plan(
         record.update(refused=found.refused, **needs)
         if found.refined is not None:
             record["refined"] = {**json_safe(dataclasses.asdict(found.refined)), "verdict": found.refined.verdict}
+        if found.shaped is not None:
+            record["shaped"] = {**json_safe(dataclasses.asdict(found.shaped)), "verdict": found.shaped.verdict}
         say_json({**record, "verdict": found.verdict, "cautions": cautions(privacy, units)})
         return
     say_table(found.table())

@@ -13,6 +13,7 @@ import concurrent.futures
 import contextlib
 import importlib.util
 import itertools
+import math
 import multiprocessing.resource_tracker
 import queue
 import secrets
@@ -39,9 +40,9 @@ T = TypeVar("T")
 # Tasks under way for each one that runs: the next ones wait on the worker while a result travels.
 _AHEAD = 3
 
-# Items that one task takes at most, for results to come now and then; and how many tasks each worker gets at least, so
-# that none waits long for another.
-_TOGETHER, _TURNS = 8, 2
+# Items that one task takes at most, for results to come now and then; and the share of what is left that each worker
+# gets next: less than all of it, so that none waits long for another.
+_TOGETHER, _SHARE_OF_REST = 8, 2 / 3
 
 # A larger task is sent once for a pass and handed from worker to worker, rather than along with each of its items.
 _LARGE = 2**16
@@ -207,7 +208,7 @@ class DaskEngine(Engine):
                 yield _result(item, outcome)
 
     def reduce(self, extend: Callable[[T | None, Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
-        """Yield totals as they come: of the items that a worker holds, or of a few that it reads one after the other."""
+        """Yield totals as they come: of what a worker holds, or of a few items that it reads one after the other."""
         with bar(what, len(items)) as advance:
             work = self._pass(extend)
             for some, outcome in self._finished(work.together(self._batches(items))):
@@ -215,7 +216,7 @@ class DaskEngine(Engine):
                 yield _total(some, outcome)
 
     def _batches(self, items: Sequence[Any]) -> list[Sequence[Any]]:
-        """Return the items in batches, one task each: those that lie on one worker together, as far as that is known."""
+        """Return the items in batches, one task each: together what lies on one worker, as far as that is known."""
         if any(hasattr(item, "delayed") for item in items):
             return [[item] for item in items]  # their partitions are made beforehand, and are large
         if not any(_is_future(item) for item in items):
@@ -248,7 +249,7 @@ class DaskEngine(Engine):
                 _result(item, outcome)
         return held
 
-    def _pass(self, task: Callable[[Any], Any]) -> _Pass:
+    def _pass(self, task: Callable[..., Any]) -> _Pass:
         self._look()
         if self.client not in _ABLE:
             # Asked without anything of ours: a worker that cannot read a task breaks down.
@@ -348,7 +349,7 @@ class _Calls:
 class _Pass(_Calls):
     """One task on its way to many items, with what all of them share."""
 
-    def __init__(self, client: Any, task: Callable[[Any], Any]) -> None:
+    def __init__(self, client: Any, task: Callable[..., Any]) -> None:
         super().__init__(client)
         self._same = Sameness.here()
         sealed = Sealed.of(task)
@@ -404,11 +405,11 @@ def _in_turns(items: Sequence[Any], workers: int) -> Iterator[Sequence[Any]]:
     """Cut items into batches that get smaller, so that all workers are done at about the same time.
 
     >>> [len(some) for some in _in_turns(range(16), 2)]
-    [4, 3, 3, 2, 1, 1, 1, 1]
+    [6, 4, 2, 2, 1, 1]
     """
     start = 0
     while start < len(items):
-        size = min(_TOGETHER, -(-(len(items) - start) // (_TURNS * workers)))
+        size = min(_TOGETHER, math.ceil(_SHARE_OF_REST * (len(items) - start) / workers))
         yield items[start : start + size]
         start += size
 

@@ -22,7 +22,6 @@ from dpmanifold.features.maps import (
     Tangent,
     checked_weight,
 )
-
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths())}

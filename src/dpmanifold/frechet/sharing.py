@@ -36,7 +36,8 @@ def solved_here(found: Found, reading: Reading, part: Part) -> Array:
     part : what is held of them, by threads of this process; its blocks are put into another order
     """
     ball, engine = reading.ball, part.engine
-    assert found.ids is not None and engine is not None
+    assert found.ids is not None
+    assert engine is not None
     lots = _Lots.of(found.counts, max(_FEWEST, _GATHERED // math.prod(ball.frame.shape)))
     averages = np.empty((len(found.counts), *ball.frame.shape), dtype=ball.frame.dtype)
     ids = found.ids

@@ -132,7 +132,7 @@ class _Gradient:
         return np.asarray(-sums if self._summands.shares else -(sums / self._counts))
 
     def back(self, active: Array, new: Array, here: Array) -> FloatArray:
-        """Return the way back from the active groups' points, where a gradient was just taken: coordinates of `here`."""
+        """Return the coordinates of `here` at the active groups' points, where a gradient was just taken."""
         return self._space.log_coords_at(self._at, active, new, here)
 
     def first_step(self) -> float:

@@ -25,7 +25,7 @@ from dpmanifold.release import Release
 # With fewer units a spread cannot be told from chance.
 _FEWEST_UNITS = 6
 # With fewer units than dimensions, sampling may be this many times as large as noise before nothing can be said of it.
-_LARGEST_SHARE = 10.0
+_LARGEST_SHARE = 3.0
 
 
 def is_joint(release: Release) -> bool:

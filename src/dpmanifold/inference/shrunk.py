@@ -48,8 +48,8 @@ def freed(values: FloatArray, noise: float, per_degree: float) -> Spectrum:
 
     Noise pushes eigenvalues i and j apart by t/(x_i - x_j), t its variance in the plane of the two, and turns their
     vectors as much again: twice that is taken back, in a form that stays finite, and what is left of the spread within
-    the width of the noise is smoothed. What cannot be above 0 without the known part ends a standard deviation above it
-    (theory section 7, region).
+    the width of the noise is smoothed. What would end below the known part ends up to 0.71 standard deviations above
+    it (theory section 7, region).
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def freed(values: FloatArray, noise: float, per_degree: float) -> Spectrum:
 
     def moved(noise: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """Return how far noise moved eigenvalues, and where they belong, smoothed."""
-        shift = (noise * apart / (squares + noise)).sum(axis=1)
+        shift = (noise * apart / (squares + noise / 4)).sum(axis=1)
         weights = (d * noise / (squares + d * noise)) ** 2
         return shift, np.asarray(weights @ (values - shift) / weights.sum(axis=1))
 
@@ -83,7 +83,7 @@ def freed(values: FloatArray, noise: float, per_degree: float) -> Spectrum:
     own = np.diag(pairs)
     error = own / (2 * d * pairs / (squares + 2 * d * pairs)).sum(axis=1)
     excess = center - 1.0
-    root = np.sqrt(excess**2 + 4 * error)
+    root = np.sqrt(excess**2 + 2 * error)
     result = 1.0 + (excess + root) / 2
     # What of the noise is left in them, over their size.
     left = (1 + excess / root) / 2 / result
@@ -140,8 +140,7 @@ class ShrunkCovariance:
     def safe(self, tail: float) -> FloatArray:
         """Return the covariance to divide by, (d, d); the same for every `tail`."""
         found, vectors = self._spectrum
-        stretch = found.stretch * (1 - 2 / found.free)
-        values = self.known * stretch * np.minimum(found.values, 1 + self.most / self.known)
+        values = self.known * np.minimum(found.values, 1 + self.most / self.known)
         return symmetrize((vectors * values) @ vectors.T)
 
     @property
@@ -151,19 +150,20 @@ class ShrunkCovariance:
         return symmetrize((vectors * np.minimum(self.known * found.sampling, self.most)) @ vectors.T)
 
     def threshold(self, tail: float) -> float:
-        """Return the squared radius of the ellipsoid, in units of :meth:`safe`: d times a quantile of F."""
-        d, free = len(self.covariance), self.free
+        """Return the squared radius of the ellipsoid, in units of :meth:`safe`: a quantile of F, of mean d stretch."""
+        d, free, stretch = len(self.covariance), self.free, self._spectrum[0].stretch
         if free > MANY:
-            return float(special.chdtri(d, tail))
+            return stretch * float(special.chdtri(d, tail))
         # F is free/d u/(1 - u), u a beta variable, and each of u and 1 - u has a quantile of its own.
-        return float(free * special.betainccinv(d / 2, free / 2, tail) / special.betaincinv(free / 2, d / 2, tail))
+        inner, outer = special.betainccinv(d / 2, free / 2, tail), special.betaincinv(free / 2, d / 2, tail)
+        return stretch * float((free - 2) * inner / outer)
 
     def exceedance(self, statistic: float) -> float:
         """Return the probability that the squared length of an error is larger: undoes :meth:`threshold`."""
-        d, free = len(self.covariance), self.free
+        d, free, stretch = len(self.covariance), self.free, self._spectrum[0].stretch
         if free > MANY:
-            return float(special.chdtrc(d, statistic))
-        return float(special.fdtrc(d, free, statistic / d))
+            return float(special.chdtrc(d, statistic / stretch))
+        return float(special.fdtrc(d, free, statistic / stretch / d * free / (free - 2)))
 
     def statistic(self, vector: FloatArray) -> float:
         """Return the squared length of a vector (d,) in units of :meth:`safe`."""

@@ -53,8 +53,8 @@ class Product(Manifold):
     (Product([SPD(3)] * 50), (50, 3, 3), 300)
     >>> both = Product([SPD(2), Sphere(2)], weights=[1.0, 0.5])
     >>> point = both.join((np.eye(2), [0.0, 0.0, 1.0]))
-    >>> both.dist(point, (np.eye(2), [0.0, 0.0, -1.0])).round(4), both.split(point)[1]
-    (1.5708, array([0., 0., 1.]))
+    >>> both.split(point)[1], round(float(both.dist(point, (np.eye(2), [0.0, 0.0, -1.0]))), 4)
+    (array([0., 0., 1.]), 1.5708)
     """
 
     def __init__(self, factors: Sequence[Manifold], weights: float | Sequence[float] | None = None) -> None:
@@ -368,6 +368,11 @@ class Product(Manifold):
     def farthest(self) -> float:
         """That of the factor that ends first."""
         return min(factor.farthest * a for factor, a in self._each())
+
+    @property
+    def has_gaussian(self) -> bool:
+        """Whether all factors have it: the density is a product."""
+        return all(factor.has_gaussian for factor in self.factors)
 
     def volume_ceiling(self) -> tuple[int, float]:
         """Return the number of pairs and the rate by Jensen's inequality (theory: product)."""

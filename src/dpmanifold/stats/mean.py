@@ -29,7 +29,7 @@ from dpmanifold.stats.ranges import ROUNDING, baseline_faults, is_beyond, roundi
 from dpmanifold.stats.recipes import CLASSES, MOST_CLASSES, Recipe, classes_touched
 from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted, in_smaller_ball
 from dpmanifold.stats.sealed import sealed
-from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
+from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, best_shrinkage
 from dpmanifold.stats.stand_in import STANDS_IN, aims_at_frechet, gap_of, stand_in, stand_in_faults, stated_gap
 from dpmanifold.stats.steps import Chosen, mean_step
 
@@ -60,8 +60,8 @@ class Mean(Statistic):
         """Choose, or refuse."""
         if shape is not None:
             return STATISTICS.get("shaped mean").prepared(
-                header, shape=shape, mechanism=mechanism, estimand=estimand, refine=refine, project=project,
-                shrink=shrink,
+                header, shape=shape, mechanism=mechanism, estimand=estimand or "frechet", refine=refine,
+                project=project, shrink=shrink,
             )  # fmt: skip
         return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrink)
 
@@ -72,6 +72,7 @@ class Mean(Statistic):
         mechanism: Any = "auto",
         estimand: str | None = None,
         refine: bool = False,
+        shape: Any = None,
         project: bool = True,
         shrink: str | None = "auto",
         everything: bool = False,
@@ -85,7 +86,7 @@ class Mean(Statistic):
         _checked_shrink(shrink)
         return plan_mean(
             header.n, header.ball, header.privacy, estimand=estimand, everything=everything, refine=refine,
-            fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic,
+            shape=shape, fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic,
         )  # fmt: skip
 
     def recipes(self) -> Sequence[Recipe]:
@@ -171,6 +172,8 @@ class Mean(Statistic):
         if not self.states_error(release):
             return []
         notes = release.notes_on_the_ball()
+        if release.details.keys() >= _UNSHAPED:
+            notes.append("no shape was used: public numbers say that it could not help (dpm plan --shape)")
         if release.shrinkage:
             notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")
         if release.is_swamped:
@@ -222,8 +225,10 @@ def _shrinkage_faults(release: Release, noise: float) -> list[str]:
     if not release.shrinkage:
         return []
     ball = release.ball
-    rule = shrinkage_of(ball, get(release.mechanism), release.scale, release.projected)
-    if rule is None or rule.name != release.shrinkage:
+    made = (ball, get(release.mechanism), release.scale, release.projected)
+    rules = [shrinkage_of(*made), shrinkage_of(*made, JAMES_STEIN)]
+    rule = next((rule for rule in rules if rule is not None and rule.name == release.shrinkage), None)
+    if rule is None:
         return ["shrinkage: public numbers do not say so"]
     found = [_TOO_FAR.format("raw")] if is_beyond(ball, release.raw, ball.radius + noise) else []
     moved = shrunken(rule, ball, release.raw, release.projected)
@@ -256,11 +261,12 @@ class MeanPlan(Prepared):
         self._stands_in = checked_flag(refine, "refine") and aims_at_frechet(wanted.mechanism, wanted.estimand)
         self.header = header
         self._wanted = wanted = Wanted(wanted.mechanism) if self._stands_in else wanted
-        self._project, self._shrinks = checked_flag(project, "project"), _checked_shrink(shrink)
+        self._project, self._shrink = checked_flag(project, "project"), _checked_shrink(shrink)
         self._refinement = Refinement(header.ball, header.n, share or header.privacy, refine, wanted)
         self._details = {**(details or {}), **self._refinement.details}
         self.label = "mean with refined ball" if self._refinement.plan else "mean"
         self.chosen = self._chosen(header.ball)
+        _refuse_shrinkage(self._shrink, self.chosen, header.ball)
 
     def _chosen(self, ball: Ball) -> Chosen:
         chosen = self._wanted.choose(ball, self.header.n, self._refinement.rest)
@@ -286,9 +292,7 @@ class MeanPlan(Prepared):
             # A tangent mean may be taken for the Fréchet mean: decided by what was released, too.
             rest, n, usual = self._refinement.rest, header.n, chosen
             instead = sealed(lambda: stand_in(usual, here.ball, n, rest, gap_of(here.ball, n, steps)), lambda: None)
-        release = release_mean(
-            points, here, instead or chosen, self._project, bits, steps, self._details, self._shrinks
-        )
+        release = release_mean(points, here, instead or chosen, self._project, bits, steps, self._details, self._shrink)
         if not self._stands_in and instead is None:
             return release
         gap = sealed(lambda: stated_gap(release), lambda: 2 * here.ball.effective_radius)
@@ -303,7 +307,7 @@ def release_mean(
     bits: Bits,
     steps: tuple[Release, ...] = (),
     details: dict[str, float] | None = None,
-    shrinks: bool = False,
+    shrink: str | None = None,
 ) -> Release:
     """Solve, draw in the frame, move back; the header's promise is the total, the calibration's the step's share.
 
@@ -316,7 +320,7 @@ def release_mean(
         value, project = sealed(lambda: _baseline_value(ball, draw.point), lambda: ball.center), False
     else:
         value = sealed(lambda: placed(ball, draw.point, project), lambda: ball.center)
-    rule = shrinkage_of(ball, mechanism, calibration.scale, project) if shrinks else None
+    rule = shrinkage_of(ball, mechanism, calibration.scale, project, shrink)
     raw = None
     if rule is not None:
         raw = sealed(lambda: placed(ball, draw.point, False), lambda: ball.center)
@@ -338,10 +342,14 @@ def release_mean(
     )
 
 
-def shrinkage_of(ball: Ball, mechanism: Mechanism, scale: float, project: bool) -> Shrinkage | None:
+def shrinkage_of(
+    ball: Ball, mechanism: Mechanism, scale: float, project: bool, shrink: str | None = "auto"
+) -> Shrinkage | None:
     """Return how a draw by this mechanism may be moved towards the centre, from public numbers; None if it may not."""
-    if not ball.space.is_flat or mechanism.name not in _NORMAL_NOISE:
+    if shrink is None or not ball.space.is_flat or mechanism.name not in _NORMAL_NOISE:
         return None
+    if shrink == JAMES_STEIN:
+        return Shrinkage(JAMES_STEIN, ball.space.dim, ball.radius, scale) if ball.space.dim >= 3 else None
     return best_shrinkage(ball.space.dim, ball.radius, scale, project)
 
 
@@ -350,10 +358,19 @@ def shrunken(rule: Shrinkage, ball: Ball, raw: Array, project: bool) -> Array:
     return sealed(lambda: placed(ball, rule(ball.space.log_coords(ball.center, raw)), project), lambda: ball.center)
 
 
-def _checked_shrink(shrink: object) -> bool:
-    if not (shrink is None or (isinstance(shrink, str) and shrink == "auto")):
-        raise InvalidArgumentError(f'shrink must be "auto" or None, got {shown(shrink)}.')
-    return shrink == "auto"
+def _checked_shrink(shrink: object) -> str | None:
+    if shrink is None or (isinstance(shrink, str) and shrink in ("auto", JAMES_STEIN)):
+        return shrink
+    raise InvalidArgumentError(f'shrink must be "auto", "{JAMES_STEIN}" or None, got {shown(shrink)}.')
+
+
+def _refuse_shrinkage(shrink: str | None, chosen: Chosen, ball: Ball) -> None:
+    """Refuse to be asked by name for what is not proven there."""
+    if shrink == JAMES_STEIN and shrinkage_of(ball, chosen[0], chosen[1].scale, True, shrink) is None:
+        raise InvalidArgumentError(
+            f'shrink="{JAMES_STEIN}" is for normal noise on flat spaces of dimension 3 or more, got '
+            f'{chosen[0].name} on {ball.space!r}. Leave it at "auto".'
+        )
 
 
 def placed(ball: Ball, draw: Array, project: bool) -> Array:

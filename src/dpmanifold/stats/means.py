@@ -87,7 +87,8 @@ def private_mean(
         flat spaces and tangent means; `plan_mean(..., shape=...)` says what to expect
     shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
         ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
-        `raw`; None never does
+        `raw`; "james-stein" always does, by that rule, whose mean squared error is below that of the draw itself for
+        every mean, though not below that of the draw moved into the ball; None never does
     arithmetic : "auto" draws ideal noise and rounds it to a public grid, so that no bit of it tells more than the
         promise allows (theory: exact noise), wherever the mechanism offers that; seeded simulations draw doubles of the
         same law, which is faster. "exact" insists, "float" draws doubles
@@ -197,7 +198,9 @@ def private_means(
     plans: list[Prepared] = [
         MeanPlan(header, wanted, refine, project, shrink, share, details)
         if shape is None
-        else plan_shaped(header, wanted, shape, refine, project, shrink, share, details)
+        else plan_shaped(
+            header, Wanted(mechanism, estimand or "frechet"), shape, refine, project, shrink, share, details
+        )
         for header in headers
     ]
     bits = fresh_bits(rng, ball, arithmetic)

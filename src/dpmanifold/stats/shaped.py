@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,47 +13,41 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.features import WEIGHT, Shape
 from dpmanifold.frechet import UnitPoints
+from dpmanifold.linalg import from_vecd
 from dpmanifold.mechanisms import Calibration, Forecast, attempt, get
 from dpmanifold.mechanisms.embeddings import TangentEmbedding
-from dpmanifold.privacy import Promise, PureDP, compose
+from dpmanifold.privacy import Promise
 from dpmanifold.release import REVEALED, Clipping, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.additive import additive
 from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.draws import Bits, draw_mean, stated, timing_of
 from dpmanifold.stats.grids import follows
-from dpmanifold.stats.inputs import checked_flag, divide
+from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.mean import MeanPlan, class_faults, placed, point_faults
-from dpmanifold.stats.radius import RadiusPlan, radius_recipe
+from dpmanifold.stats.radius import radius_recipe
 from dpmanifold.stats.ranges import SURELY, same_number
-from dpmanifold.stats.recipes import CLASSES, EITHER, Recipe
-from dpmanifold.stats.refine import SMALL_FILL, Wanted
+from dpmanifold.stats.recipes import CLASSES, EITHER, Recipe, together
+from dpmanifold.stats.refine import Wanted
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shaping import (
     MECHANISMS_OF,
-    MOST_MISCOUNTED,
+    PRIVATE,
     PRIVATE_SHARES,
     PUBLIC_SHARES,
-    Asked,
+    Shaping,
     checked,
     coverage_of,
-    expected_radius,
     flat_ball,
-    law_of,
-    learned_shape,
     noise_of,
     settled,
-    shape_of,
     white_ball,
 )
-from dpmanifold.stats.steps import Chosen, mean_step
+from dpmanifold.stats.steps import mean_step
 
-# A shape is not used where data that have it would not gain this much.
-_LEAST_GAIN = 0.95
-# Where units that a radius leaves out are taken to lie: a quarter of it beyond, as for a refined ball. Of normal data
-# they lie a tenth beyond, in plans.
-_BEYOND, _PLANNED_BEYOND = 0.25, 0.1
+# Where units that a radius leaves out are taken to lie: a quarter of it beyond, as for a refined ball.
+_BEYOND = 0.25
 SKIPPED = "shape skipped"
 
 
@@ -66,7 +61,7 @@ class ShapedMean(Statistic):
         self,
         header: Header,
         *,
-        shape: Any,
+        shape: Any = PRIVATE,
         mechanism: Any = "auto",
         estimand: str | None = None,
         refine: bool = False,
@@ -128,9 +123,8 @@ class ShapedMean(Statistic):
         if float(np.linalg.norm(release.drawn)) > (inner.radius + noise) * (1 + 1e-9):
             return ["drawn: no noise of that scale carries a draw so far"]
         y = get(release.mechanism).place(inner, release.drawn)
-        return follows(
-            release, release.value, placed(release.ball, carried_back(release.ball, shape, y), release.projected)
-        )
+        made = placed(release.ball, carried_back(release.ball, shape, y), release.projected)
+        return follows(release, release.value, made)
 
     def step_faults(self, release: Release, step: Release) -> list[str] | None:
         """Return what is wrong with the chain of steps: balls, norms and what the radii are asked to hold."""
@@ -169,13 +163,9 @@ class ShapedMean(Statistic):
 
     def forecast(self, release: Release) -> Forecast:
         """Bound how far the noise carries the value."""
-        shape, inner = self.setting(release)
+        shape, _ = self.setting(release)
         mechanism = get(release.mechanism)
-        return noise_of(
-            release.ball,
-            shape,
-            (mechanism, release.calibration, mechanism.forecast(inner, release.n, release.calibration)),
-        )
+        return noise_of(release.ball, shape, mechanism, release.scale)
 
     def clipping(self, release: Release) -> Clipping | None:
         """Return what the noisy count of the units within the radius says about those that were cut."""
@@ -203,9 +193,19 @@ class ShapedMean(Statistic):
             notes = ["the radius found in the shape's norm is too large for it to help: the noise is round"]
         elif release.shape is not None:
             notes = ["the noise has the shape of public data; the radius was found privately in that norm"]
+        elif shape.known == 0:
+            notes = [
+                "joint moments showed no direction above their noise: the noise is round, in a ball found with them"
+            ]
         else:
             known = f"{shape.known} direction{'' if shape.known == 1 else 's'}"
             notes = [f"the noise has the shape that joint moments showed above their own noise, in {known}"]
+        each = release.scale * (1.0 if get(release.mechanism).noise == "gaussian" else math.sqrt(len(shape.middle) + 1))
+        low, high = each * float(shape.stretches.min()), each * float(shape.stretches.max())
+        notes.append(
+            f"the noise has standard deviations from {low:.3g} to {high:.3g} by direction, in coordinates at the "
+            "ball's centre; scale and sensitivity are in the shape's norm"
+        )
         if release.is_swamped:
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
         return notes
@@ -218,6 +218,22 @@ STATISTICS.register(SHAPED.name, SHAPED)
 def carried_back(ball: Ball, shape: Shape, y: FloatArray) -> Array:
     """Return the point of the ball's frame that a vector in the norm stands for: post-processing."""
     return TangentEmbedding(ball).place(shape.back(y))
+
+
+def learned_shape(joint: Release) -> Shape:
+    """Return the shape that released joint moments show: a function of the release alone. Never raises."""
+    d = joint.ball.space.dim
+
+    def learned() -> Shape:
+        noise = JOINT_MOMENTS.noise_scales(joint)
+        return Shape.learned(joint.value[:d], from_vecd(joint.value[d:]), float(noise[0]), float(noise[d]))
+
+    return sealed(learned, lambda: Shape.round(d))
+
+
+def shape_of(release: Release) -> Shape:
+    """Return the shape of a released shaped mean: the public one that it states, or what its steps show."""
+    return learned_shape(release.steps[0].steps[0]) if release.shape is None else Shape.public(release.shape)
 
 
 # -------------------------------------------------------------------- planning and drawing
@@ -236,122 +252,67 @@ def plan_shaped(
     """Return the plan of a shaped mean; that of the plain one where a shape cannot help; or refuse."""
     total = share or header.privacy
     asked = checked(shape, header.ball, wanted, checked_flag(refine, "refine"), total)
-    found = ShapedPlan(header, asked, project, total, details)
-    if found.skipped is None:
-        return found
-    plain = Wanted(wanted.mechanism, wanted.estimand)
+    shaping = Shaping(header.ball, header.n, total, asked)
+    if shaping.skipped is None:
+        return ShapedPlan(header, shaping, project, details)
+    flat = header.ball.space.is_flat
+    plain = wanted if flat else Wanted("auto", "tangent")
     return MeanPlan(header, plain, False, project, shrink, share, {**(details or {}), SKIPPED: 1.0})
 
 
 class ShapedPlan(Prepared):
-    """Every choice and every refusal of a shaped mean, from public numbers alone.
-
-    Attributes
-    ----------
-    skipped : why a shape cannot help, or None
-    """
+    """Every choice and every refusal of a shaped mean, from public numbers alone."""
 
     label = "shaped mean"
 
     def __init__(
-        self,
-        header: Header,
-        asked: Asked,
-        project: bool = True,
-        total: Promise | None = None,
-        details: dict[str, float] | None = None,
+        self, header: Header, shaping: Shaping, project: bool = True, details: dict[str, float] | None = None
     ) -> None:
-        self.header, self._asked, self._details = header, asked, details
+        self.header, self._shaping, self._details = header, shaping, details
         self._project = checked_flag(project, "project")
-        ball, n = header.ball, header.n
-        self._shares = divide(total or header.privacy, asked.weights)
-        *searches, self._rest = self._shares
-        self._mechanism = law_of(asked.mechanism, self._rest)
-        self._public = None if asked.matrix is None else Shape.public(asked.matrix)
-        # The first search is in the ball itself, or in the norm of a public shape: of the same radius.
-        self._first = self._search(flat_ball(ball, ball.radius) if self._public else ball, searches[0])
-        self.plain = self._choice(flat_ball(ball, ball.radius), total or header.privacy)[2].mean
-        self.skipped = self._obstacle()
-
-    def _search(self, outer: Ball, share: Promise) -> RadiusPlan:
-        dim, n = self.header.ball.space.dim, self.header.n
-        return RadiusPlan(outer, n, share, coverage_of(dim, n, share, self._rest))
-
-    def _choice(self, inner: Ball, share: Promise) -> Chosen:
-        return Wanted(law_of(self._asked.mechanism, share)).choose(inner, self.header.n, share)
-
-    def _obstacle(self) -> str | None:
-        found = self._first.obstacle(MOST_MISCOUNTED)
-        if found is not None:
-            return found
-        radius = None if self._public is not None else SMALL_FILL * self.header.ball.radius
-        if self.expected(radius) > _LEAST_GAIN * self.plain:
-            whose = "that fill a tenth of the ball" if self._public is None else "of that shape"
-            return f"even data {whose} would gain hardly anything"
-        return None
-
-    def expected(self, radius: float | None = None) -> float:
-        """Return the error to expect, clipping included, if the data have the shape; or if the radius found is this.
-
-        Of a private shape nothing is known before: it counts as round.
-        """
-        ball = self.header.ball
-        shape = self._public or Shape.round(ball.space.dim)
-        if radius is None:
-            radius = expected_radius(shape, self._first)
-        shape, inner = settled(ball, shape, flat_ball(ball, radius))
-        noise = noise_of(ball, shape, self._choice(inner, self._rest)).mean
-        if inner.radius == ball.radius:
-            return noise
-        cut = min(radius * shape.lengthening, ball.radius)
-        return noise + (1 - self._first.coverage) * _PLANNED_BEYOND * cut
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draws; the mean's with round noise in the whole ball, which is the most that it can have."""
-        header = self.header
-        first = self._first.step(header)
+        header, shaping = self.header, self._shaping
+        first = shaping.first.step(header)
         ball = flat_ball(header.ball, header.ball.radius)
-        most = mean_step(SHAPED, header.inside(ball), self._choice(ball, self._rest))
-        most = Step(**{**vars(most), "exact": False})
-        if self._public:
+        most = replace(mean_step(SHAPED, header.inside(ball), shaping.choice(ball, shaping.rest)), exact=False)
+        if shaping.public is not None:
             return first, most
         joint = AveragePlan(JOINT_MOMENTS, header, self._joint(header.ball)).steps()
-        second = self._search(flat_ball(header.ball, 2 * header.ball.radius), self._shares[2]).step(header)
+        second = shaping.search(flat_ball(header.ball, 2 * header.ball.radius), shaping.shares[2]).step(header)
         return first, *joint, second, most
 
     def _joint(self, ball: Ball) -> Calibration:
-        return additive(JOINT_MOMENTS.sensitivity(ball, self.header.n), self._shares[1])
+        return additive(JOINT_MOMENTS.sensitivity(ball, self.header.n), self._shaping.shares[1])
 
     # ---------------------------------------------------------------- drawing
 
     def release(self, points: UnitPoints, bits: Bits) -> Release:
         """Look for the shape if it is private, for the radius in its norm, and draw the mean there. Never raises."""
-        header, ball = self.header, self.header.ball
-        shape, steps = (self._public, ()) if self._public is not None else self._learn(points, bits)
+        header, ball, shaping = self.header, self.header.ball, self._shaping
+        shape, steps = self._learn(points, bits) if shaping.public is None else (shaping.public, ())
         outer = white_ball(ball, shape)
         white = points.through(shape.whitening(ball, outer), outer)
-        searched = self._search(outer, self._shares[-2])
-        step = searched.release(white, header.promising(self._cost(-1)), bits, steps)
+        searched = shaping.search(outer, shaping.shares[-2])
+        step = searched.release(white, header.promising(together(shaping.shares[:-1])), bits, steps)
         shape, inner = settled(ball, shape, step.value)
         if inner != step.value:
             white = points.through(shape.whitening(ball, inner), inner)
-        mechanism, calibration, _ = self._choice(inner, self._rest)
+        mechanism, calibration, _ = shaping.choice(inner, shaping.rest)
         draw = draw_mean(inner, mechanism, calibration, white.in_ball(inner), bits)
         value = sealed(lambda: placed(ball, carried_back(ball, shape, draw.point), self._project), lambda: ball.center)
         return Release.of(
             SHAPED, value, header, calibration, (step,), self._details, tol=0.0, projected=self._project,
-            private=bits.private, timing=timing_of(mechanism, (step,)), shape=self._asked.matrix, **stated(draw),
+            private=bits.private, timing=timing_of(mechanism, (step,)), shape=shaping.asked.matrix, **stated(draw),
         )  # fmt: skip
-
-    def _cost(self, last: int) -> Promise:
-        return compose(self._shares[:last])
 
     def _learn(self, points: UnitPoints, bits: Bits) -> tuple[Shape, tuple[Release, ...]]:
         """Release a radius about the centre and joint moments within it; return the shape that they show."""
-        header = self.header
-        first = self._first.release(points, header.promising(self._shares[0]), bits)
+        header, shaping = self.header, self._shaping
+        first = shaping.first.release(points, header.promising(shaping.shares[0]), bits)
         near: Ball = first.value
-        inside = header.inside(near).promising(self._cost(2))
+        inside = header.inside(near).promising(together(shaping.shares[:2]))
         plan = AveragePlan(JOINT_MOMENTS, inside, self._joint(near))
         joint = plan.drawn(points.in_ball(near), JOINT_MOMENTS, bits, (first,), JOINT_MOMENTS.stating())
         return learned_shape(joint), (joint,)
