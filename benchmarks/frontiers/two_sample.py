@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from frontiers.regions import POPULATIONS, half_axes, sample
 from scipy import stats
 
 from dpmanifold.ball import Ball
@@ -21,6 +20,7 @@ from dpmanifold.privacy import GDP
 from dpmanifold.stats import private_test
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold_papers.coverage import region_about_a_mean
+from frontiers.regions import POPULATIONS, half_axes, sample
 
 UNITS, MU, SIZE = 100, 1.0, 0.05
 SHIFTS = {2: (0.0, 0.05, 0.08, 0.12), 6: (0.0, 0.12, 0.16, 0.2), 15: (0.0, 0.25, 0.3, 0.35)}
