@@ -98,3 +98,31 @@ def test_threads_that_look_ids_up_do_not_disturb_each_other():
             found = list(pool.map(merged.find, [pa.array(part.astype(str)) for part in asked]))
         for part, number in zip(asked, found, strict=True):
             np.testing.assert_array_equal(number, part)
+
+
+def test_whole_numbers_as_text_keep_their_numbers_when_another_word_comes():
+    whole, words = pa.array(["10", "9", "10"]), pa.array(["ann", "9", "7.0"])
+    ids = MergedIds()
+    assert ids.add(whole).tolist() == [1, 0, 1]
+    assert ids.sorted().names == ["10", "9"] == pickle.loads(pickle.dumps(ids)).sorted().names
+    taken = MergedIds()
+    taken.merge(ids)
+    assert taken.add(words).tolist() == [2, 0, 3]
+    assert taken.sorted().names == ["10", "7.0", "9", "ann"]
+    assert len(ids) == 2  # whose ids were taken over
+    assert taken.find(ids.distinct).tolist() == [0, 1]
+    again = pickle.loads(pickle.dumps(taken))
+    assert again.add(whole).tolist() == [1, 0, 1]
+    assert again.find(words).tolist() == [2, 0, 3]
+    with pytest.raises(InvalidArgumentError, match="differs from one in another part"):
+        taken.add(pa.array(["7"]))
+
+
+def test_numbers_keep_their_numbers_when_they_are_sent():
+    for known in ([5, 3, 2**60], [5, 3, 2**70], [5, 3]):
+        ids = MergedIds()
+        ids.add(np.array([4], dtype=object if 2**70 in known else np.int64))
+        ids.add(np.array(known, dtype=object if 2**70 in known else np.int64))
+        again = pickle.loads(pickle.dumps(ids))
+        assert again.find(ids.distinct).tolist() == [0, 1, 2, 3][: len(ids)]
+        assert again.add(np.array([6, 3])).tolist() == [len(ids), int(ids.find(np.array([3]))[0])]

@@ -12,7 +12,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,12 @@ _SMALL_RANGE, _ROOMY = 4_194_304, 16
 T = TypeVar("T")
 
 IntArray = npt.NDArray[np.int64]
+
+
+class Spelt(NamedTuple):
+    """Text that is whole numbers in the one way to write them."""
+
+    numbers: IntArray
 
 
 class MergedIds:
@@ -113,19 +119,21 @@ class MergedIds:
         if theirs is None:
             return np.empty(0, dtype=np.int64)
         if self._store is None:
-            self._store, self._where = theirs, other._where
+            self._store, self._where = theirs.copy(), other._where
             return np.arange(len(theirs), dtype=np.int64)
         store = self._of_kind(isinstance(theirs, _Texts), other._where)
         try:
-            return store.numbers(theirs.distinct)  # type: ignore[arg-type]
+            theirs_by_number = theirs.distinct
+            whole = theirs_by_number.numbers if isinstance(theirs_by_number, Spelt) else theirs_by_number
+            return store.numbers(whole)  # type: ignore[arg-type]
         except _AlikeError:
             raise InvalidArgumentError(
                 f"{self._of(other._where)} has an id that differs from one in another part of the records {LOOK_ALIKE}"
             ) from None
 
     @property
-    def distinct(self) -> Array | list[str]:
-        """The ids as they are spelt, by number."""
+    def distinct(self) -> Array | list[str] | Spelt:
+        """The ids by number, as short as they can be said: numbers, or text; what :meth:`find` takes."""
         return np.empty(0, dtype=np.int64) if self._store is None else self._store.distinct
 
     def sorted(self) -> UnitIds:
@@ -193,6 +201,8 @@ def _used(units: Any) -> tuple[Any, IntArray]:
 
 def _whole_words(units: Any) -> IntArray | None:
     """Return Arrow's text as numbers where every word is a whole number in the one way to write it; None where not."""
+    if isinstance(units, Spelt):
+        return units.numbers
     if str(getattr(units, "type", "")) not in ("string", "large_string") or not hasattr(units, "cast"):
         return None
     if units.null_count:  # a missing one is no number, and is refused by who looks at each
@@ -218,36 +228,49 @@ class _AlikeError(Exception):
 
 
 class _Texts:
-    """Text by a dictionary of the distinct spellings."""
+    """Text: by a table as long as every word is a whole number, else by a dictionary of the distinct spellings."""
 
     def __init__(self) -> None:
+        # Whole numbers are looked up in a table, many times faster. Spellings are made when another word comes.
+        self._whole, self._spelt = _Numbers(), False
+        self._of_whole = np.empty(0, dtype=np.int64)  # the number of each of the table's, once there are spellings
         self._number: defaultdict[str, int] = defaultdict(count().__next__)  # a new one gets the next number
         self._keys: dict[str, int] = {}  # what two spellings of one id have in common
-        # Whole numbers are looked up in a table, which is many times faster: their numbers there, and here.
-        self._whole, self._of_whole = _Numbers(), np.empty(0, dtype=np.int64)
-        # That table grows also where known ids are looked up, and threads of a later pass do so together.
-        self._lock = threading.Lock()
+        # The table grows also where known ids are looked up, and threads of a later pass do so together.
+        self._lock = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _texts_again, (list(self._number),)  # a counter's next is no function that everybody can send
+        return _texts_again, (list(self._number) if self._spelt else self._whole.distinct,)
+
+    def copy(self) -> _Texts:
+        """Return the same ids with the same numbers, to which more can be added."""
+        other = _Texts()
+        other._whole, other._spelt, other._of_whole = self._whole.copy(), self._spelt, self._of_whole
+        other._number.update(self._number)
+        other._number.default_factory = count(len(self._number)).__next__
+        other._keys = dict(self._keys)
+        return other
 
     def __len__(self) -> int:
-        return len(self._number)
+        return len(self._number) if self._spelt else len(self._whole)
 
     @property
-    def distinct(self) -> list[str]:
+    def distinct(self) -> list[str] | Spelt:
         """The spellings, by number."""
-        return list(self._number)
+        return list(self._number) if self._spelt else Spelt(self._whole.distinct)
 
     def numbers(self, ids: list[str] | IntArray) -> IntArray:
         """Return the number of each, after a look at those that are new; an array is of numbers that words spell."""
         if isinstance(ids, np.ndarray):
             with self._lock:
                 found, known = self._whole.numbers(ids), len(self._of_whole)
+                if not self._spelt:
+                    return found
                 if len(self._whole) > known:
                     fresh = self.numbers(list(map(str, self._whole.distinct[known:].tolist())))
                     self._of_whole = np.concatenate([self._of_whole, fresh])
                 return np.asarray(self._of_whole[found])
+        self._spell()
         before = len(self._number)
         found = np.fromiter(map(self._number.__getitem__, ids), dtype=np.int64, count=len(ids))
         if len(self._number) > before:
@@ -257,17 +280,38 @@ class _Texts:
                     raise _AlikeError
         return found
 
+    def _spell(self) -> None:
+        """Go over to spellings; whole numbers keep their numbers. None of them is alike, or a word for none."""
+        with self._lock:
+            if self._spelt:
+                return
+            words = list(map(str, self._whole.distinct.tolist()))
+            self._of_whole = np.arange(len(words), dtype=np.int64)
+            self._keys = {word: number for number, word in enumerate(words)}
+            for word in words:
+                self._number[word]
+            self._spelt = True
+
     def sorted(self) -> UnitIds:
         """Return the plain spellings in their order."""
+        if not self._spelt:
+            whole = self._whole.distinct
+            order = np.argsort(whole.astype("S20"), kind="stable")  # no number of 64 bits is longer
+            place = np.empty(len(order), dtype=np.int64)
+            place[order] = np.arange(len(order))
+            return UnitIds(place, list(map(str, whole[order].tolist())))
         plain = [plain_of(entry) for entry in self._number]
         names = sorted(plain)
-        place = {entry: i for i, entry in enumerate(names)}
-        return UnitIds(np.fromiter(map(place.__getitem__, plain), dtype=np.int64, count=len(plain)), names)
+        place_of = {entry: i for i, entry in enumerate(names)}
+        return UnitIds(np.fromiter(map(place_of.__getitem__, plain), dtype=np.int64, count=len(plain)), names)
 
 
-def _texts_again(distinct: list[str]) -> _Texts:
+def _texts_again(distinct: list[str] | IntArray) -> _Texts:
     store = _Texts()
-    store.numbers(distinct)
+    if isinstance(distinct, np.ndarray):
+        store._whole = _numbers_again(distinct)
+    else:
+        store.numbers(distinct)
     return store
 
 
@@ -279,6 +323,13 @@ class _Numbers:
         self._low = 0
         self._table: IntArray | None = np.empty(0, dtype=np.int64)  # the number of each from the lowest on, or -1
         self._order = np.empty(0, dtype=np.int64)  # without a table: numbers in the order of the ids
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _numbers_again, (self._known,)  # a table may be many times as large
+
+    def copy(self) -> _Numbers:
+        """Return the same ids with the same numbers, to which more can be added."""
+        return _numbers_again(self._known)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -349,6 +400,19 @@ class _Numbers:
         place[order] = np.arange(len(order))
         found = self._known[order]
         return UnitIds(place, found.tolist() if found.dtype == object else found)
+
+
+def _numbers_again(known: Array) -> _Numbers:
+    """Return ids with the numbers they had: their places."""
+    store = _Numbers()
+    if len(known) and not (known.dtype == np.int64 and store._fits(known)):
+        store._known, store._table = known, None
+        store._order = np.argsort(known, kind="stable")
+    elif len(known):
+        assert store._table is not None
+        store._known = known
+        store._table[known - store._low] = np.arange(len(known))
+    return store
 
 
 __all__ = ["MergedIds"]

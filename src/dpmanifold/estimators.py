@@ -239,7 +239,8 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
     ----------
     ball : public knowledge about where records lie
     privacy : the promise of one fit
-    mechanism, refine, invalid : as in :func:`~dpmanifold.private_mean`, for `fit`; the extrinsic baselines are refused
+    mechanism, refine, shape, invalid : as in :func:`~dpmanifold.private_mean`, for `fit`; the extrinsic baselines are
+        refused
     output : what `transform` returns: "distances" (n, 1), or "tangent" for coordinates (n, dim) of the logarithm
         in an orthonormal frame at the mean
     units : "each-record" if nobody owns two records; with None (default), `fit` must be given ids
@@ -278,6 +279,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
         *,
         mechanism: str = "auto",
         refine: bool = False,
+        shape: object = None,
         output: str = "distances",
         units: object = None,
         invalid: str = "raise",
@@ -290,6 +292,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
         self.privacy = privacy
         self.mechanism = mechanism
         self.refine = refine
+        self.shape = shape
         self.output = output
         self.units = units
         self.invalid = invalid
@@ -317,6 +320,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
             self.privacy,
             mechanism=self.mechanism,
             refine=self.refine,
+            shape=self.shape,
             invalid=self.invalid,
             **terms,
         )
@@ -349,7 +353,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     Parameters
     ----------
-    ball, privacy, mechanism, refine, units, invalid, budget, public_data, confirm, random_state : as in
+    ball, privacy, mechanism, refine, shape, units, invalid, budget, public_data, confirm, random_state : as in
         :class:`PrivateFrechetMean`
     classes : the public list of classes; a label outside it is an error, and so is a class without records
 
@@ -388,6 +392,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         classes: Sequence[Any],
         mechanism: str = "auto",
         refine: bool = False,
+        shape: object = None,
         units: object = None,
         invalid: str = "raise",
         budget: Budget | None = None,
@@ -400,6 +405,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.classes = classes
         self.mechanism = mechanism
         self.refine = refine
+        self.shape = shape
         self.units = units
         self.invalid = invalid
         self.budget = budget
@@ -428,6 +434,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
             classes=names,
             mechanism=self.mechanism,
             refine=self.refine,
+            shape=self.shape,
             invalid=self.invalid,
             **terms,
         )

@@ -232,6 +232,11 @@ def vector_from_json(value: Any, name: str) -> FloatArray:
     return _numbers(value, name, (len(value),))
 
 
+def matrix_from_json(value: Any, name: str, size: int) -> FloatArray:
+    """Return finite numbers in rows, (size, size)."""
+    return _numbers(value, name, (size, size))
+
+
 def value_to_json(value: Any, kind: str) -> Any:
     """Return a released value under the name of its kind: "point", "vector", "matrix", "number" or "ball"."""
     if kind == "ball":

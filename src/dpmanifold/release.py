@@ -27,6 +27,7 @@ from dpmanifold.records import (
     ball_to_dict,
     entries,
     flag,
+    matrix_from_json,
     number,
     numbers_by_name,
     reading,
@@ -72,6 +73,8 @@ _DEEPEST = 8
 _LARGEST_NUMBER = 1e150
 _LARGEST_EXPONENT = 1074
 # What a comparison with public data adds to the details.
+# What a tangent mean states that stands for the Fréchet mean: how far the two can be apart.
+TANGENT_GAP = "tangent gap"
 REVEALED = frozenset({"revealed error", "revealed share clipped"})
 # Share of the units that a search for a ball leaves out by design.
 _LEFT_OUT = 0.01
@@ -85,7 +88,7 @@ _PLAIN: dict[str, Callable[[Any, str], Any]] = {
     "version": words,
 }  # fmt: skip
 _OBJECTS = ("format", "value", "privacy", "share", "sensitivity", "ball", "steps", "details")
-_OPTIONAL = ("answers", "shrinkage", "raw", "grid", "drawn")
+_OPTIONAL = ("answers", "shrinkage", "raw", "grid", "drawn", "shape")
 
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
@@ -120,6 +123,8 @@ class Release(Result, format=FORMAT):
     raw : the draw itself where the value was moved towards the centre, else None
     grid : of an exact release, k: all that was drawn are multiples of 2^k; else None
     drawn : of an exact release, the multiples that were drawn, one axis, from which the value follows; else None
+    shape : of noise that is shaped like public data, their second moments in coordinates at the ball's centre, (d, d);
+        else None
     """
 
     statistic: str
@@ -146,6 +151,7 @@ class Release(Result, format=FORMAT):
     raw: Any = None
     grid: int | None = None
     drawn: FloatArray | None = None
+    shape: FloatArray | None = None
     # The statistic where no registry has it by its name, for this object alone: nothing of it is written.
     _unregistered: ClassVar[Statistic | None] = None
 
@@ -230,6 +236,10 @@ class Release(Result, format=FORMAT):
     @property
     def clipping(self) -> Clipping | None:
         """What a refined mean states about the units that its ball leaves out; None if no smaller ball was found."""
+        return self.definition.clipping(self)
+
+    def clipping_to_ball(self) -> Clipping | None:
+        """Return it where the first step is the ball that this release is on."""
         for step in self.steps:
             if step.definition.kind is Kind.BALL and self.ball != step.ball:
                 return Clipping.of(step, self.n)
@@ -239,13 +249,13 @@ class Release(Result, format=FORMAT):
         """Return the expected distance between the value and the mean of the records in the public ball.
 
         The noise and, for a refined mean, what the noisy count of units outside the smaller ball says about clipping
-        (theory section 8). Sampling is not in it, nor is clipping to the public ball.
+        (theory section 8); and where a tangent mean stands for the Fréchet mean, how far the two can be apart. Sampling is not in it, nor is clipping to the public ball.
         """
         clipping = self.clipping
         noise = self.noise_error()
         if self.shrinkage:  # its mean square is not above the draw's: nothing is known of its mean alone
             noise = self._at_most(math.sqrt(self._forecast().second_moment))
-        return noise + (0.0 if clipping is None else clipping.expected)
+        return noise + (0.0 if clipping is None else clipping.expected) + self.details.get(TANGENT_GAP, 0.0)
 
     def _at_most(self, error: float) -> float:
         """Two points of the ball are never farther apart than its diameter."""
@@ -293,6 +303,9 @@ class Release(Result, format=FORMAT):
         return facts
 
     def _estimand_facts(self) -> list[tuple[str, str]]:
+        if TANGENT_GAP in self.details:
+            gap = f"at most {self.details[TANGENT_GAP]:.4g} apart, with 99.7 %"
+            return [("estimand", f"the Fréchet mean, by the tangent mean at the ball's centre: {gap}")]
         told = ESTIMANDS_TOLD.get(self.estimand or "")
         return [] if told is None or self.ball.space.is_flat else [("estimand", told)]
 
@@ -306,14 +319,18 @@ class Release(Result, format=FORMAT):
         """Say what the error is made of where that is more than the noise of the draw."""
         clipping = self.clipping
         if clipping is None:
+            if TANGENT_GAP in self.details:
+                return [("error", f"{self.error():.4g} expected, noise and distance from the Fréchet mean together")]
             return [("error", f"at most {self.error():.4g} (root mean square)")] if self.shrinkage else []
+        gap = "noise, clipping and the distance from the Fréchet mean"
+        together = gap if TANGENT_GAP in self.details else "noise and clipping"
         return [
             (
                 "clipping",
                 f"the counts say that about {clipping.outside:.1%} of the units lie outside the refined ball: "
                 f"about {clipping.expected:.4g} more; at most {clipping.bound:.4g} with 99.9 %",
             ),
-            ("error", f"{self.error():.4g} expected, noise and clipping together"),
+            ("error", f"{self.error():.4g} expected, {together} together"),
         ]
 
     def _error_is_exact(self) -> bool:
@@ -412,6 +429,7 @@ class Release(Result, format=FORMAT):
                 else {}
             ),
             **({} if self.drawn is None else {"grid": self.grid, "drawn": self.drawn.tolist()}),
+            **({} if self.shape is None else {"shape": self.shape.tolist()}),
         }
         return {**record, "answers": self.answers()} if answers else record
 
@@ -452,15 +470,21 @@ class Clipping:
         In a test the ball was found from both groups: whoever is outside may all be in one of them.
         """
         inner, outer = step.value, step.ball
+        beyond = outer.radius + float(outer.space.dist(outer.center, inner.center)) - inner.radius
+        # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces. The sharp bound is for
+        # moves across the whole ball, and shorter ones may do more in proportion.
+        lever = of_mean(outer, n, bound="tight").value * n / (2 * outer.effective_radius)
+        return Clipping.counted(step, n, inner.radius / 4, max(0.0, beyond) * lever)
+
+    @staticmethod
+    def counted(step: Release, n: int, typical: float, farthest: float) -> Clipping:
+        """Return it, given how far a unit that is cut is moved, typically and at most."""
         inside, noise = step.details["units inside"], step.details["count noise"]
         # A Laplace count is off by more than 6.9 of its scale with probability 0.001, a normal one by 3.1.
         surely = inside - noise * (_LAPLACE_TAIL if step.share.to_dict()["kind"] == "PureDP" else _NORMAL_TAIL)
         outside = min(1.0, max((step.n - inside) / n, _LEFT_OUT))
-        beyond = outer.radius + float(outer.space.dist(outer.center, inner.center)) - inner.radius
-        # What one unit's move does to a mean, per unit of length: 1 on flat and Hadamard spaces.
-        lever = of_mean(outer, n).value * n / (2 * outer.effective_radius)
-        bound = min(1.0, max(0.0, (step.n - surely) / n)) * max(0.0, beyond) * lever
-        return Clipping(outside, min(outside * inner.radius / 4, bound), bound)
+        bound = min(1.0, max(0.0, (step.n - surely) / n)) * farthest
+        return Clipping(outside, min(outside * typical, bound), bound)
 
 
 def _release_from(record: Any, depth: int) -> Release:
@@ -487,6 +511,7 @@ def _release_from(record: Any, depth: int) -> Release:
         details=numbers_by_name(known["details"], "details", definition.details),
         **_shrunken(known, ball),
         **_exact(known, plain["arithmetic"]),
+        shape=matrix_from_json(known["shape"], "shape", ball.space.dim) if "shape" in known else None,
     )
     answers = known.get("answers")
     if isinstance(answers, dict) and "estimand" in answers and release.mechanism not in MECHANISMS:

@@ -14,6 +14,7 @@ from dpmanifold import frechet
 from dpmanifold._check import positive_int, shown
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds.comparison import farthest_logs, farthest_means
 from dpmanifold.manifolds.vectors import EPS
 
 # More units than there are people, and still exact as a double.
@@ -24,6 +25,10 @@ _PRODUCT_BLOCK = 4096
 # A few operations with a relative error of eps each: the returned bounds are rounded up by this factor.
 _ROUND_UP = 1 + 64 * EPS
 
+# Which bounds there are: of means and gradients, and of everything else.
+_OF_MEANS = ("sharp", "tight", "published")
+_OF_MOMENTS = ("tight", "published")
+
 
 @dataclass(frozen=True)
 class Sensitivity:
@@ -33,7 +38,7 @@ class Sensitivity:
     ----------
     value : the bound, in the statistic's own metric
     statistic : what it is a bound for
-    bound : "tight" or "published"
+    bound : "sharp", "tight" or "published", from the smallest to the largest
     proof : the page of the documentation that proves it
     """
 
@@ -46,34 +51,37 @@ class Sensitivity:
         return self.value
 
 
-def of_mean(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = None) -> Sensitivity:
+def of_mean(ball: Ball, n: int, *, bound: str = "sharp", tol: float | None = None) -> Sensitivity:
     """Bound the distance between the computed Fréchet means, in the ball's frame, of neighbouring data (section 3).
 
-    "published" is 2r(2 - h)/(n h) of Reimherr, Bharath and Soto (2021); "tight" is min(2r, 2rL/(n h*)). On
-    Hadamard spaces both are 2r/n. Twice the solver's distance from the true mean is added. The bound is for means
-    in which every unit has the same weight.
+    "published" is 2r(2 - h)/(n h) of Reimherr, Bharath and Soto (2021); "tight" is min(2r, 2rL/(n h*)); "sharp" is
+    min(2r, 2 tan(r sqrt(kappa))/(sqrt(kappa) n)) with the space's largest curvature kappa, and no constant below it
+    would do for all n. On Hadamard spaces all are 2r/n. Twice the solver's distance from the true mean is added. The
+    bound is for means in which every unit has the same weight.
 
     Parameters
     ----------
     ball : the public ball
     n : number of units (people), not of records
-    bound : "tight" (default) or "published"
+    bound : "sharp" (default), "tight" or "published"
     tol : the public tolerance the mean was or will be solved to, if not the default `frechet.default_tol(ball, n)`
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Sphere
     >>> ball = Ball(Sphere(2), center=[0.0, 0.0, 1.0], radius=0.6)
-    >>> tight, published = of_mean(ball, 200), of_mean(ball, 200, bound="published")
-    >>> round(tight.value / published.value, 2)
-    0.45
+    >>> sharp, published = of_mean(ball, 200), of_mean(ball, 200, bound="published")
+    >>> round(sharp.value / published.value, 2)
+    0.35
     """
-    n = _checked(ball, n, bound)
+    n = _checked(ball, n, bound, _OF_MEANS)
     r = ball.effective_radius
     low = _low(ball, 2 * r)
     slack = 2 * solver_distance(ball, n, tol=tol)
     if bound == "published":
         value = 2 * r * (2 - low) / (n * low)
+    elif bound == "sharp":
+        value = farthest_means(r, ball.space.curvature[1]) / n
     else:
         value = 2 * r * _stretch(ball) / (n * _mean_hessian(low, (1 + 2 / n) / 4))
     # Two points of the ball are never farther apart than its diameter, computed or not.
@@ -91,7 +99,7 @@ def of_tangent_mean(ball: Ball, n: int) -> Sensitivity:
     >>> from dpmanifold.manifolds import Sphere
     >>> ball = Ball(Sphere(2), center=[0.0, 0.0, 1.0], radius=0.75)
     >>> round(of_tangent_mean(ball, 200).value, 6), round(of_mean(ball, 200).value, 6)
-    (0.0075, 0.014565)
+    (0.0075, 0.009316)
     """
     n = _checked(ball, n, "tight")
     # Logarithms are shortened to the radius, which their computed lengths may miss by this share.
@@ -184,11 +192,12 @@ def solver_distance(ball: Ball, n: int, *, tol: float | None = None) -> float:
     return tol / _mean_hessian(low, (1 + (tol / r) ** 2 / (2 * low)) / 4)
 
 
-def of_gradient(ball: Ball, n: int, *, bound: str = "tight", tol: float | None = None) -> Sensitivity:
+def of_gradient(ball: Ball, n: int, *, bound: str = "sharp", tol: float | None = None) -> Sensitivity:
     """Bound the change of the gradient of F at any point of the ball, as K-norm gradient noise needs it (section 3).
 
-    "published" is 2r(2 - h)/n of Soto, Bharath, Reimherr and Slavković (2022); "tight" is 2rL/n. Twice the
-    error `tol` allowed in evaluating the gradient is added.
+    "published" is 2r(2 - h)/n of Soto, Bharath, Reimherr and Slavković (2022); "tight" is 2rL/n; "sharp" compares the
+    longest difference of two logarithms with the sphere's, 1/n times `manifolds.comparison.farthest_logs`. On Hadamard
+    spaces all are 2r/n. Twice the error `tol` allowed in evaluating the gradient is added.
 
     Examples
     --------
@@ -196,11 +205,14 @@ def of_gradient(ball: Ball, n: int, *, bound: str = "tight", tol: float | None =
     >>> round(of_gradient(Ball(Euclidean(3), [0.0, 0.0, 0.0], 1.0), 100).value, 6)
     0.02
     """
-    n = _checked(ball, n, bound)
+    n = _checked(ball, n, bound, _OF_MEANS)
     r = ball.effective_radius
-    factor = 2 - _low(ball, 2 * r) if bound == "published" else _stretch(ball)
+    if bound == "published":
+        farthest = 2 * r * (2 - _low(ball, 2 * r))
+    else:
+        farthest = farthest_logs(r, ball.space.curvature[1]) if bound == "sharp" else 2 * r * _stretch(ball)
     return Sensitivity(
-        (2 * r * factor / n + 2 * _tol(ball, n, tol)) * _ROUND_UP, "gradient", bound, "docs/theory/gradient.md"
+        (farthest / n + 2 * _tol(ball, n, tol)) * _ROUND_UP, "gradient", bound, "docs/theory/gradient.md"
     )
 
 
@@ -352,14 +364,15 @@ def _summed(n: int) -> float:
     return 1 / n + 2 * (40 + math.log2(n)) * EPS
 
 
-def _checked(ball: Ball, n: int, bound: str, whole: bool = False) -> int:
+def _checked(ball: Ball, n: int, bound: str, bounds: tuple[str, ...] = _OF_MOMENTS, whole: bool = False) -> int:
     """Check the arguments every bound takes, and return n as an int; `whole` says that it needs no ball."""
     if not isinstance(ball, Ball):
         raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (ball, n).")
     if not whole:
         require_ball(ball)
-    if bound not in ("tight", "published"):
-        raise InvalidArgumentError(f'bound must be "tight" or "published", got {shown(bound)}.')
+    if bound not in bounds:
+        *most, last = (f'"{name}"' for name in bounds)
+        raise InvalidArgumentError(f"bound must be {', '.join(most)} or {last}, got {shown(bound)}.")
     n = positive_int(n, "n")
     if n > _MOST_UNITS:
         raise InvalidArgumentError(f"n must be at most {_MOST_UNITS}, got {n}.")

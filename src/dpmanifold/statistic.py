@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpmanifold.frechet.points import UnitPoints
-    from dpmanifold.release import Release
+    from dpmanifold.release import Clipping, Release
     from dpmanifold.result import Result
     from dpmanifold.stats.draws import Bits
     from dpmanifold.stats.recipes import Recipe
@@ -199,6 +199,13 @@ class Statistic(ABC):
         """Return what is wrong with the further numbers."""
         return []
 
+    def step_faults(self, release: Release, step: Release) -> list[str] | None:
+        """Return what is wrong between a release and the step it rests on, besides units and promises.
+
+        None stands for the rule: it is on the ball that the step is on, or that the step released.
+        """
+        return None
+
     def tolerance(self, release: Release) -> float:
         """Return the public tolerance of the solver, 0 where nothing is solved."""
         return 0.0
@@ -227,6 +234,10 @@ class Statistic(ABC):
     def noise_scales(self, release: Release) -> FloatArray | float:
         """Return the scale of the noise on the value's numbers, in their own units: one for all, or one for each."""
         return release.scale
+
+    def clipping(self, release: Release) -> Clipping | None:
+        """Return how far clipping to a released ball may have moved the value; None if there was none."""
+        return release.clipping_to_ball()
 
     def range(self, ball: Ball) -> float | None:
         """Return the size that noise is held against: with as much, the value says nothing. None if there is none."""

@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
+import dpmanifold as dpm
 from cli.shared import MEAN, tensors
 
 FREE = [word for word in MEAN[2:] if word not in ("--center", "0.7")]
@@ -125,3 +126,25 @@ def test_papers_do_not_write_into_their_data(folder, invoke):
     for words in (["--out", "."], ["--out", "new", "--pages", str(folder)]):
         refused = invoke("reproduce", "reimherr2021", "--quick", "--data", ".", *words, code=2)
         assert "the folder of the data" in refused.stderr
+
+
+def test_stacks_of_points_are_one_space(invoke, folder):
+    """By the first axis, by sizes, or in full; columns of a table too."""
+    space = dpm.Product([dpm.SPD(2)] * 4)
+    X = space.exp_coords(space.origin, 0.1 * np.random.default_rng(0).standard_normal((60, space.dim)))
+    np.save("stacks.npy", X)
+    np.savetxt("stacks.csv", X.reshape(60, 16), delimiter=",", header=",".join(f"c{i}" for i in range(16)), comments="")
+    rest = ("--units", "each-record", "--radius", "2", "--mu", "1", "--out")
+    invoke("mean", "stacks.npy", "--space", "product:spd", *rest, "a.json")
+    invoke("mean", "stacks.csv", "--space", "product:spd", "--size", "4,2", *rest, "b.json")
+    invoke("mean", "stacks.csv", "--space", "Product([SPD(2)] * 4)", *rest, "c.json")
+    for name in ("a.json", "b.json", "c.json"):
+        assert dpm.Release.load(name).ball.space == space
+        invoke("verify", name)
+    for words, said in (
+        (("--space", "product:spd"), "--size must be given for --space product:spd"),
+        (("--space", "product:spd", "--size", "4"), "the number of factors and then theirs, as in 50,3"),
+        (("--space", "product:torus"), "--space must be one of"),
+    ):
+        result = invoke("mean", "stacks.csv", *words, *rest, "d.json", code=2)
+        assert said in " ".join(result.output.split())

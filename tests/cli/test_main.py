@@ -25,9 +25,11 @@ def test_sensitivity_matches_the_library():
     found = json.loads(run(app, [*arguments, "--json"]).output)
     ball = Ball(Sphere(2), Sphere(2).origin, 0.6)
     mean = next(row for row in found["bounds"] if row["statistic"] == "mean")
-    assert mean["tight"] == sensitivity.of_mean(ball, 200).value
+    assert mean["ours"] == sensitivity.of_mean(ball, 200).value
+    assert mean["tight"] == sensitivity.of_mean(ball, 200, bound="tight").value
+    assert mean["bound"] == "sharp"
     shown = run(app, arguments, env={"COLUMNS": "200"}).output
-    assert "0.45" in shown
+    assert "0.35" in shown
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,12 @@ class SpaceLaws:
         assert np.linalg.norm(matrices[0] - matrices[1]) <= self.space.hessian_diameter(length) + 1e-9
         assert np.linalg.norm(matrices[0] - np.eye(self.space.dim)) <= self.space.hessian_diameter(length) + 1e-9
 
+    def test_the_hessian_diameter_grows_at_least_in_proportion(self):
+        """What products of spaces rest on (theory: product)."""
+        reaches = np.linspace(0.05, 0.45, 9) * min(self.longest, 3.0)
+        shares = [self.space.hessian_diameter(float(reach)) / reach for reach in reaches]
+        assert (np.diff(shares) >= -1e-9).all()
+
     # ------------------------------------------------------------ batches and types
 
     def test_batching_equals_looping(self):

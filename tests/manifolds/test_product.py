@@ -7,6 +7,7 @@ import pytest
 
 from dpmanifold import (
     SPD,
+    Ball,
     Euclidean,
     Hyperbolic,
     InvalidArgumentError,
@@ -14,8 +15,11 @@ from dpmanifold import (
     KendallShapes,
     Product,
     Sphere,
+    frechet,
+    sensitivity,
 )
 from dpmanifold.manifolds import space_from_text
+from laws.adversary import largest_shift
 from laws.space_laws import SpaceLaws
 
 AFFINE = SPD(2, metric="riemann")
@@ -132,6 +136,66 @@ def test_what_is_wrong_names_record_and_factor():
 def test_arguments_are_checked(arguments, message):
     with pytest.raises(InvalidArgumentError, match=message):
         Product(*arguments)
+
+
+# -------------------------------------------------------------------- bounds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "space",
+    [
+        Product([Sphere(2)] * 2, weights=[1.0, 2.0]), Product([Sphere(2), AFFINE]),
+        Product([KendallShapes(4), Euclidean(1)], weights=[2.0, 1.0]), Product([AFFINE] * 2, weights=[1.0, 0.5]),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_an_adversary_never_exceeds_the_sensitivity(space):
+    ball = Ball(space, space.origin, 0.95 * min(space.radius_limit, 2.0))
+    found = largest_shift(ball, 20, np.random.default_rng(0), generations=60)
+    bound = 20 * sensitivity.of_mean(ball, 20).value
+    assert 0.4 * bound <= found <= bound
+    # A bound without curvature is wrong, and the search shows it; so is one with the radius of one factor of two.
+    assert found > 2 * ball.radius * (0.99 if space.is_hadamard else 1.05)
+
+
+def test_beyond_the_limit_of_one_factor_a_ball_is_refused():
+    space = Product([Sphere(2), Euclidean(1)], weights=[0.5, 1.0])
+    assert space.radius_limit == pytest.approx(math.pi / 8)
+    with pytest.raises(InvalidArgumentError, match=r"radius must be below 0\.3927"):
+        Ball(space, space.origin, 0.4)
+
+
+@pytest.mark.slow
+def test_tangent_means_are_as_near_as_stated_where_signs_of_curvature_meet():
+    """Three records, wherever they are; a bound from the negative factor alone would be exceeded."""
+    space = Product([Sphere(2), SPD(2, metric="riemann")], weights=[1.0, 20.0])
+    ball = Ball(space, space.origin, 0.75)
+    rng, worst = np.random.default_rng(0), 0.0
+    for _ in range(60):
+        c = rng.standard_normal((3, space.dim)) * [3.0, 3.0, 1.0, 1.0, 1.0]
+        c *= ball.radius * (1 - 1e-9) / np.linalg.norm(c, axis=1, keepdims=True)
+        mean = frechet.mean(space.exp_coords(space.origin, c), ball).value
+        apart = float(space.dist(mean, space.exp_coords(space.origin, c.mean(axis=0))))
+        away = float(space.dist(mean, space.origin))
+        assert apart <= frechet.tangent_gap(ball, away)
+        worst = max(worst, apart / frechet.tangent_gap(ball, away))
+    assert worst > 0.2
+    steep = ball.radius / (20 * math.sqrt(2))
+    negative = (steep / math.tanh(steep) - 1) * math.sinh(steep) / steep
+    assert worst * frechet.tangent_gap(ball) > ball.radius * negative
+
+
+def test_the_mean_is_that_of_the_factors_whatever_the_weights():
+    factors = [Sphere(2), AFFINE, KendallShapes(4), Euclidean(2)]
+    space = Product(factors, weights=[1.0, 0.5, 2.0, 3.0])
+    c = 0.1 * np.random.default_rng(0).standard_normal((30, space.dim))
+    X = space.exp_coords(space.origin, c)
+    ball = Ball(space, space.origin, 0.75)
+    assert ball.contains(X).all()
+    joint = frechet.mean(X, ball).value
+    for factor, part, mean in zip(factors, space.split(X), space.split(joint), strict=True):
+        assert factor.dist(frechet.mean(part, factor).value, mean) <= 1e-9
 
 
 # -------------------------------------------------------------------- facts

@@ -4,7 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, KendallShapes, Sphere
+from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, KendallShapes, Product, Sphere
 from dpmanifold.frechet import gradient_rounding
 from dpmanifold.linalg import backend, backends, to_vecd
 
@@ -66,7 +66,18 @@ def true_euclidean(space, p, q):
     return mp.sqrt(dot(gap, gap))
 
 
+TRUTHS = {Euclidean: true_euclidean, Sphere: true_sphere, Hyperbolic: true_hyperbolic, KendallShapes: true_kendall}
+
+
+def true_product(space, p, q):
+    parts = zip(space.factors, space.weights, space.split(p), space.split(q), strict=True)
+    each = [mp.mpf(float(a)) * TRUTHS.get(type(f), true_riemann)(f, x, y) for f, a, x, y in parts]
+    return mp.sqrt(dot(each, each))
+
+
 CASES = [
+    (Product([KendallShapes(4), Sphere(2), Hyperbolic(2)], weights=[2.0, 1.0, 0.7]), true_product, 1.0, 0.75),
+    (Product([SPD(2, metric="riemann")] * 2, weights=[1.0, 0.3]), true_product, 2.0, 1.0),
     (Euclidean(3), true_euclidean, 100.0, 3.0),
     (Sphere(2), true_sphere, 3.0, 0.75),
     (Sphere(10, curvature=4.0), true_sphere, 1.5, 0.35),

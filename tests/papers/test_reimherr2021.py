@@ -102,7 +102,7 @@ def test_the_arithmetic_mean_of_directions_has_its_own_sensitivity():
     assert scale < 100 * space_scales(100)["space, their code"] * 0.985  # 4 sin(r/2) is a bound, 2 % larger
 
 
-def test_the_projected_arithmetic_mean_is_as_good_as_ours_on_the_sphere():
+def test_the_projected_arithmetic_mean_is_a_ninth_worse_than_ours_on_the_sphere():
     """By simulation for large n; a false alarm of either comparison at 5 standard errors is below 1e-6."""
     r, n, count = sim.CAP.radius, 10**4, 400_000
     resultant = math.sin(r) / r
@@ -113,8 +113,8 @@ def test_the_projected_arithmetic_mean_is_as_good_as_ours_on_the_sphere():
     error = ratio.std() / math.sqrt(count)
     assert ratio.mean() == pytest.approx(arithmetic_over_ours(resultant), abs=5 * error)
     assert abs(ratio.mean() - arithmetic_over_ours(1.0)) > 5 * error  # the mean's length does matter
-    assert 0.99 < ratio.mean() < 1.01
-    assert arithmetic_over_ours(1.0) < 0.98 < 1.05 < arithmetic_over_ours(math.cos(r))
+    assert 1.10 < ratio.mean() < 1.13
+    assert arithmetic_over_ours(1.0) < 1.09 < 1.17 < arithmetic_over_ours(math.cos(r))
 
 
 def test_the_scale_of_their_code_takes_the_largest_distance_seen():

@@ -13,6 +13,7 @@ from dpmanifold.cli import app
 from dpmanifold.features import WEIGHT, JointMoments, Lengths
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.release import NEIGHBOURS_BY_CLASS
+from laws import replay
 from laws.data import in_ball
 from laws.feature_laws import widest_pair
 from laws.pieces import ListSource
@@ -104,6 +105,23 @@ def test_one_unit_moves_the_average_by_no_more_than_the_bound():
     ]
     moved, bound = np.linalg.norm(averages[0] - averages[1]), features.sensitivity_of(joint, 3, 31).value
     assert 0.999 * bound < moved <= bound
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "found"),
+    [
+        ("joint moments", {"weight": 1.0}, JointMoments(1.0)),
+        ("joint lengths", {}, Lengths(1.5, 1.025)),
+        ("joint lengths", {"square": 4.0, "fourth": 0.5}, Lengths(4.0, 0.5)),
+    ],
+)
+def test_a_release_tells_what_was_promised_and_no_more(monkeypatch, name, options, found):
+    """The one exact draw, on the widest pair: its mu is the promised one, but for rounding."""
+    ball = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 5.0)
+    _, *pair = widest_pair(found, 3, np.random.default_rng(7))
+    first, second = (np.vstack([records(20, ball), ball.radius * u[None]]) for u in pair)
+    told = replay.told(lambda X: release(name, X, ball, **options), first, second, monkeypatch)
+    assert 0.999 < replay.mu_of(told) <= 1.0
 
 
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
@@ -290,12 +308,12 @@ def test_the_commands_that_take_any_statistic_take_them(tmp_path):
 
 
 def test_picture_report_and_words():
-    found = release()
+    found = release("joint lengths")
     axes = found.picture().axes[0]
     bars = next(line.get_segments() for line in axes.collections)
     lengths = np.array([np.ptp(segment[:, 1]) for segment in bars])
     np.testing.assert_allclose(lengths, 2 * 1.959964 * standard_deviations(found), rtol=1e-5)
-    assert "joint moments" in found._repr_html_()
+    assert "joint lengths" in found._repr_html_()
     assert "coordinates over the ball's radius" in str(found)
 
 

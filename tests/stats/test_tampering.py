@@ -369,6 +369,7 @@ ALTERATIONS = [
     # words
     Alteration("mean", "a rule", put("rule", "exact"), "rule"),
     Alteration("mean", "a bound", put("sensitivity/bound", "published"), "bound"),
+    Alteration("mean", "a bound of earlier versions", put("sensitivity/bound", "tight"), "sensitivity"),
     Alteration("mean", "a proof", put("sensitivity/proof", "docs/theory/variance.md"), "proof"),
     Alteration("mean", "what the bound is of", put("sensitivity/statistic", "gradient"), "sensitivity of"),
     Alteration("mean", "a version", put("version", "99.0"), "version"),

@@ -11,13 +11,15 @@ from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.manifolds import Manifold, space_from_text
+from dpmanifold.manifolds import Manifold, Product, space_from_text
 from dpmanifold.manifolds.registry import spelled
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.records import ball_from_dict, read_record
 from dpmanifold.release import Release
+from dpmanifold.stats.shaping import PRIVATE
 
 WHOLE_SPACE = "whole-space"
+PRODUCT = "product:"  # and the name of its factors: a space for records that are stacks of so many points
 EACH = "each-record"
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _MOST_CLASSES = 10_000
@@ -32,6 +34,8 @@ def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None, 
         if size is not None:
             raise InvalidArgumentError(f"--space {name} brings its size with it: leave out --size.")
         return _in_full(name)
+    if name.startswith(PRODUCT):
+        return _stack(name, size, shape, numbers)
     kind, keywords = _spelled(name)
     sizes = _sizes(size)
     if size is None:
@@ -57,7 +61,25 @@ def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None, 
 
 def kind_of(name: str) -> type[Manifold]:
     """Return the class of a space by its name or its text in full."""
+    if name.startswith(PRODUCT):
+        return Product
     return type(_in_full(name)) if "(" in name else _spelled(name)[0]
+
+
+def _stack(name: str, size: str | None, shape: tuple[int, ...] | None, numbers: str) -> Product:
+    """Return a product of equal spaces: how many is the first size, or the first axis of a record."""
+    inner = name.removeprefix(PRODUCT)
+    _spelled(inner)
+    if size is not None:
+        count, _, rest = size.partition(",")
+        if not (_WHOLE.fullmatch(count.strip()) and rest):
+            raise InvalidArgumentError(f"--size of {name} is the number of factors and then theirs, as in 50,3.")
+        return Product([space_of(inner, rest)] * int(count))
+    if shape is None or len(shape) < 2:
+        raise InvalidArgumentError(
+            f"--size must be given for --space {name}: the number of factors and then their size, as in 50,3."
+        )
+    return Product([space_of(inner, None, shape[1:], numbers)] * shape[0])
 
 
 def _in_full(text: str) -> Manifold:
@@ -139,6 +161,17 @@ def center_of(space: Manifold, text: str | None) -> Array:
         return space.read_point(numbers)
     except InvalidDataError as problem:
         raise InvalidArgumentError(f"--center {text} is no point of {space!r}: {problem}") from None
+
+
+def shape_of(text: str | None) -> Any:
+    """Return a shape: None, "private", or the array that a file holds.
+
+    Examples
+    --------
+    >>> shape_of("private")
+    'private'
+    """
+    return text if text is None or text == PRIVATE else data.load_array(text)
 
 
 def read_ball(path: str) -> Ball:

@@ -33,7 +33,7 @@ _VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.
 _INPUTS = {
     "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
-    "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links",
+    "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links", "shape": "--shape",
 }  # fmt: skip
 
 

@@ -48,7 +48,13 @@ Mask = Annotated[
     ),
 ]
 _SPELLINGS = [name for kind in SPACES.own() for name in kind.spellings()]
-Space = Annotated[str, typer.Option(help="One of: " + ", ".join(_SPELLINGS) + "; or in full, such as 'SPD(3)'.")]
+Space = Annotated[
+    str,
+    typer.Option(
+        help="One of: " + ", ".join(_SPELLINGS) + "; product:spd and the like for stacks of such points; or in full, "
+        "such as 'SPD(3)' or 'Product([SPD(3)] * 50)'."
+    ),
+]
 Size = Annotated[str | None, typer.Option(help="Dimension, landmarks or matrix size; from the records if left out.")]
 SizeAlone = Annotated[str | None, typer.Option(help="Dimension d, number of landmarks k, or size k of the matrices.")]
 Units = Annotated[
@@ -160,6 +166,13 @@ Refine = Annotated[
     typer.Option(
         "--refine",
         help="Spend a tenth (pure) or a fifth on a smaller ball first; skipped where useless (see dpm plan --refine).",
+    ),
+]
+Shape = Annotated[
+    str | None,
+    typer.Option(
+        help="Noise shaped like the data: a file with their public covariance (d, d) in coordinates at the center, or "
+        "with public records; or private, which spends three tenths on it. For flat spaces and tangent means.",
     ),
 ]
 Shrink = Annotated[

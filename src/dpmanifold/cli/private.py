@@ -16,7 +16,7 @@ import typer
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words, classes_of
+from dpmanifold.cli.arguments import class_words, classes_of, shape_of
 from dpmanifold.cli.command import (
     Asked,
     how_of,
@@ -63,13 +63,14 @@ def mean(
     estimand: options.Estimand = None,
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
+    shape: options.Shape = None,
     shrink: options.Shrink = True,
     reveal: options.Reveal = False,
 ) -> Release:
     """Release a private mean: the Fréchet mean, or another by name."""
     release = private_mean(
-        *asked.about, estimand=estimand, mechanism=mechanism, refine=refine, shrink="auto" if shrink else None,
-        **asked.terms,
+        *asked.about, estimand=estimand, mechanism=mechanism, refine=refine, shape=shape_of(shape),
+        shrink="auto" if shrink else None, **asked.terms,
     )  # fmt: skip
     return revealed(release, asked.question) if reveal else release
 
@@ -94,6 +95,7 @@ def means(
     estimand: options.Estimand = None,
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
+    shape: options.Shape = None,
     shrink: options.Shrink = True,
 ) -> None:
     """Release one private mean per class. Labels, and who is in which class, are public."""
@@ -129,7 +131,7 @@ def means(
             names = classes_of(listed, question.given.is_whole(question.labels))
             releases = private_means(
                 records, question.labels, ball, privacy, classes=names, estimand=estimand, mechanism=mechanism,
-                refine=refine, shrink="auto" if shrink else None, **asked.terms,
+                refine=refine, shape=shape_of(shape), shrink="auto" if shrink else None, **asked.terms,
             )  # fmt: skip
         _write_all(releases, out, words["as_json"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rich.table import Table
 from dpmanifold import sensitivity
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import ball_of, promise_of, space_of
+from dpmanifold.cli.arguments import ball_of, promise_of, shape_of, space_of
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.speech import say, say_json, say_table
@@ -24,10 +25,12 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.registry import examples
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, cautions
+from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
 from dpmanifold.stats.outlook import groups_of
+from dpmanifold.stats.prospects import USUAL_FILL
 from dpmanifold.stats.refine import SMALL_FILL
 
 _COLUMNS = """\
@@ -77,6 +80,7 @@ def spaces(as_json: options.Json = False) -> None:
         table.add_row(name, repr(space), shape, curvature, limit)
     say_table(table)
     say("Below the limits with four digits a mean is unique; where it says about, double precision ends.")
+    say("Several at once: product:NAME for stacks of points, or in full, such as 'Product([SPD(3)] * 50)'.")
 
 
 def _largest_radius(space: Manifold) -> float | None:
@@ -177,9 +181,16 @@ def plan(
     error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")] = False,
     refine: Annotated[bool, typer.Option("--refine", help="Also say what --refine would do, and if it helps.")] = False,
+    shape: Annotated[
+        str | None, typer.Option(help="Also say what --shape would do: a file as in dpm mean, or private.")
+    ] = None,
     fill: Annotated[
-        float, typer.Option(help="For --refine: the data lie within this share of the radius of their mean.")
-    ] = SMALL_FILL,
+        float | None,
+        typer.Option(
+            help=f"The data lie within this share of the radius of their mean: for --refine ({SMALL_FILL:g} if left "
+            f"out), regions and tests ({USUAL_FILL:g})."
+        ),
+    ] = None,
     picture: options.Picture = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -195,8 +206,10 @@ def plan(
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
     given = {"estimand": (estimand, None), "everything": (everything, False), "refine": (refine, False),
-             "fill": (fill, SMALL_FILL)}  # fmt: skip
+             "fill": (fill, None)}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, (value, usual) in given.items() if value != usual}
+    if shape is not None:
+        asked["shape"] = shape_of(shape)
     groups = groups_of(statistic)
     if second is not None and groups == 1:
         raise InvalidArgumentError("--second-number is for tests, which have two groups: leave it out.")
@@ -222,6 +235,8 @@ def plan(
         record.update(refused=found.refused, **needs)
         if found.refined is not None:
             record["refined"] = {**json_safe(dataclasses.asdict(found.refined)), "verdict": found.refined.verdict}
+        if found.shaped is not None:
+            record["shaped"] = {**json_safe(dataclasses.asdict(found.shaped)), "verdict": found.shaped.verdict}
         say_json({**record, "verdict": found.verdict, "cautions": cautions(privacy, units)})
         return
     say_table(found.table())
@@ -263,44 +278,36 @@ def sensitivity_command(
     chosen = space_of(space, size)
     rows = _sensitivity_rows(Ball(chosen, chosen.origin, radius), units)
     if as_json:
-        found = [{"statistic": name, "published": published, "tight": tight} for name, published, tight in rows]
+        found = [
+            {"statistic": name, "published": published, "tight": tight, "ours": ours.value, "bound": ours.bound}
+            for name, published, tight, ours in rows
+        ]
         say_json({"space": repr(chosen), "radius": radius, "n": units, "bounds": found})
         return
     table = Table(title=f"One unit of {units:,} in a ball of radius {radius:g} on {chosen!r}")
     for heading in ("statistic", "published", "ours", "ours / published"):
         table.add_column(heading, justify="left" if heading == "statistic" else "right")
-    for name, published, tight in rows:
+    for name, published, _, ours in rows:
         shown = "-" if published is None else f"{published:.6g}"
-        ratio = "-" if not published else f"{tight / published:.2f}"
-        table.add_row(name, shown, f"{tight:.6g}", ratio)
+        ratio = "-" if not published else f"{ours.value / published:.2f}"
+        table.add_row(name, shown, f"{ours.value:.6g}", ratio)
     say_table(table)
     say("Published bounds are for any point of the ball, and for the covariance instead of the second moment.")
 
 
-def _sensitivity_rows(ball: Ball, n: int) -> list[tuple[str, float | None, float]]:
-    """Return (name, published bound if there is one, our bound) for every statistic about the centre."""
-    about = ball.center
-    return [
-        ("mean", sensitivity.of_mean(ball, n, bound="published").value, sensitivity.of_mean(ball, n).value),
-        (
-            "gradient (KNG)",
-            sensitivity.of_gradient(ball, n, bound="published").value,
-            sensitivity.of_gradient(ball, n).value,
-        ),
-        (
-            "variance about the centre",
-            sensitivity.of_variance(ball, n, bound="published").value,
-            sensitivity.of_variance(ball, n, about=about).value,
-        ),
-        (
-            "fourth moment about the centre",
-            sensitivity.of_fourth_moment(ball, n, bound="published").value,
-            sensitivity.of_fourth_moment(ball, n, about=about).value,
-        ),
-        (
-            "second moment at the centre",
-            sensitivity.of_second_moment(ball, n, about=about, bound="published").value,
-            sensitivity.of_second_moment(ball, n, about=about).value,
-        ),
-        ("mean Hessian at the centre", None, sensitivity.of_hessian(ball, n, about=np.asarray(about)).value),
+def _sensitivity_rows(ball: Ball, n: int) -> list[tuple[str, float | None, float, Sensitivity]]:
+    """Return (name, published bound if there is one, tight bound, what is calibrated to), moments about the centre."""
+    hessian = sensitivity.of_hessian(ball, n, about=np.asarray(ball.center))
+    bounds: list[tuple[str, Callable[[str], Sensitivity], str]] = [
+        ("mean", lambda bound: sensitivity.of_mean(ball, n, bound=bound), "sharp"),
+        ("gradient (KNG)", lambda bound: sensitivity.of_gradient(ball, n, bound=bound), "sharp"),
+        ("variance about the centre", _about_center(sensitivity.of_variance, ball, n), "tight"),
+        ("fourth moment about the centre", _about_center(sensitivity.of_fourth_moment, ball, n), "tight"),
+        ("second moment at the centre", _about_center(sensitivity.of_second_moment, ball, n), "tight"),
     ]
+    rows = [(name, of("published").value, of("tight").value, of(ours)) for name, of, ours in bounds]
+    return [*rows, ("mean Hessian at the centre", None, hessian.value, hessian)]
+
+
+def _about_center(function: Callable[..., Sensitivity], ball: Ball, n: int) -> Callable[[str], Sensitivity]:
+    return lambda bound: function(ball, n, about=ball.center, bound=bound)

@@ -23,7 +23,9 @@ from dpmanifold.data.entries import text_entries
 from dpmanifold.data.tables import TableRows
 from dpmanifold.linalg.native.limits import limited, thread_limit
 
-_CHUNK = 2**20
+_CHUNK = 2**22
+# Chunks that are parsed, or wait for it, beyond those that threads work on: so that none of them waits.
+_AHEAD = 1
 # Python's reader takes no longer entries, so lines of this length leave no doubt.
 _LONGEST_LINE = 131_072
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
@@ -113,7 +115,7 @@ def _side_by_side(parsed: Callable[[Chunk], TableRows], chunks: Iterator[Chunk],
                 if chunk is None:
                     break
                 waiting.append(pool.submit(parsed, chunk))
-                if len(waiting) > workers:
+                if len(waiting) > workers + _AHEAD:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -77,6 +77,8 @@ def first_missing(entries: Entries, labels: bool = False) -> int | None:
     if entries.null_count == 0 and shortest > (0 if labels else _LONGEST_WORD):
         return None
     none = pc.equal(words, "") if labels else pc.is_in(pc.utf8_lower(words), value_set=pa.array(sorted(MISSING_WORDS)))
+    if entries.null_count == 0 and not pc.any(none).as_py():
+        return None
     found = pc.or_(missing, pc.fill_null(none.take(entries.indices), True)).index(True).as_py()
     return None if found < 0 else int(found)
 

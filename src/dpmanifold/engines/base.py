@@ -37,16 +37,26 @@ class Engine(ABC):
     ----------
     workers : how many tasks run at a time
     room : bytes that held results may take up together, on all workers
+    elsewhere : whether other processes do the work, and hold what is held
     """
 
     workers: int = 1
     room: int = 256 * 2**20
+    elsewhere: bool = False
 
     @abstractmethod
     def map(self, task: Callable[[Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
         """Yield what a task makes of each item (of what it holds, if it is Held), in the order in which they finish.
 
         `what` is said on a progress bar, with the number of items.
+        """
+
+    @abstractmethod
+    def reduce(self, extend: Callable[[T | None, Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
+        """Yield totals, each of some of the items, and together of all of them once.
+
+        `extend` adds an item to a total, which it may write to, and begins one where it is given None. Which items come
+        together, and in which order, is for the engine to say: those that one worker reads, or holds.
         """
 
     @abstractmethod

@@ -13,6 +13,7 @@ import concurrent.futures
 import contextlib
 import importlib.util
 import itertools
+import math
 import multiprocessing.resource_tracker
 import queue
 import secrets
@@ -28,7 +29,7 @@ from dpmanifold._check import positive_int, shown
 from dpmanifold._extras import optional_module
 from dpmanifold._version import __version__
 from dpmanifold.engines.base import Engine, Held
-from dpmanifold.engines.remote import checked, run, unsealed
+from dpmanifold.engines.remote import checked, run, total_of, unsealed
 from dpmanifold.engines.sameness import Sameness
 from dpmanifold.engines.sealed import Outcome, Sealed
 from dpmanifold.errors import ClusterError, InvalidArgumentError
@@ -38,6 +39,10 @@ T = TypeVar("T")
 
 # Tasks under way for each one that runs: the next ones wait on the worker while a result travels.
 _AHEAD = 3
+
+# Items that one task takes at most, for results to come now and then; and the share of what is left that each worker
+# gets next: less than all of it, so that none waits long for another.
+_TOGETHER, _SHARE_OF_REST = 8, 2 / 3
 
 # A larger task is sent once for a pass and handed from worker to worker, rather than along with each of its items.
 _LARGE = 2**16
@@ -107,6 +112,8 @@ class DaskEngine(Engine):
     ...     sorted(DaskEngine(client).map(lambda item: item**2, [1, 2, 3]))
     [1, 4, 9]
     """
+
+    elsewhere = True
 
     def __init__(self, client: Any, patience: float = 60.0) -> None:
         if getattr(client, "asynchronous", None) is not False:
@@ -200,6 +207,32 @@ class DaskEngine(Engine):
                 advance(1)
                 yield _result(item, outcome)
 
+    def reduce(self, extend: Callable[[T | None, Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
+        """Yield totals as they come: of what a worker holds, or of a few items that it reads one after the other."""
+        with bar(what, len(items)) as advance:
+            work = self._pass(extend)
+            for some, outcome in self._finished(work.together(self._batches(items))):
+                advance(len(some))
+                yield _total(some, outcome)
+
+    def _batches(self, items: Sequence[Any]) -> list[Sequence[Any]]:
+        """Return the items in batches, one task each: together what lies on one worker, as far as that is known."""
+        if any(hasattr(item, "delayed") for item in items):
+            return [[item] for item in items]  # their partitions are made beforehand, and are large
+        if not any(_is_future(item) for item in items):
+            return list(_in_turns(items, self.workers))
+        try:
+            held = self.client.who_has([item.value for item in items if _is_future(item)])
+        except (Exception, asyncio.CancelledError) as error:
+            self._look()  # where the client was closed meanwhile, that is what happened
+            raise _understood(error) from None
+        there: dict[Any, list[Any]] = {}
+        for item in items:
+            places = held.get(item.value.key, ()) if _is_future(item) else ()
+            there.setdefault(next(iter(places), None), []).append(item)
+        slots = max(1, self.workers // max(1, len(there)))
+        return [some[start::slots] for some in there.values() for start in range(min(slots, len(some)))]
+
     def keep(self, task: Callable[[Any], Any], items: Sequence[Any], what: str = "reading") -> list[Held]:
         """Run a task on each item and leave the results on the workers: what is held is their futures."""
         held: list[Held] = []
@@ -216,7 +249,7 @@ class DaskEngine(Engine):
                 _result(item, outcome)
         return held
 
-    def _pass(self, task: Callable[[Any], Any]) -> _Pass:
+    def _pass(self, task: Callable[..., Any]) -> _Pass:
         self._look()
         if self.client not in _ABLE:
             # Asked without anything of ours: a worker that cannot read a task breaks down.
@@ -316,7 +349,7 @@ class _Calls:
 class _Pass(_Calls):
     """One task on its way to many items, with what all of them share."""
 
-    def __init__(self, client: Any, task: Callable[[Any], Any]) -> None:
+    def __init__(self, client: Any, task: Callable[..., Any]) -> None:
         super().__init__(client)
         self._same = Sameness.here()
         sealed = Sealed.of(task)
@@ -330,10 +363,14 @@ class _Pass(_Calls):
             for item in items:
                 yield item, self.submitted(run, self._same, self._task, self._sent(item))
             return
+        yield from self._from_graph(run, items)
+
+    def _from_graph(self, function: Callable[..., Any], items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield items and futures where they are partitions of a Dask collection."""
         # Partitions of a collection may share what they are made of: one graph of all of them makes it once, and a
         # partition is let go when its task has read it.
         dask = optional_module("dask", "dask", "work on a cluster")
-        call = dask.delayed(run, pure=False)
+        call = dask.delayed(function, pure=False)
         calls = [
             call(self._same, self._task, Sealed.of(item.without_graph()), item.delayed(), dask_key_name=self._name())
             for item in items
@@ -343,19 +380,56 @@ class _Pass(_Calls):
         for item in items:
             yield item, futures.popleft()
 
+    def together(self, batches: Sequence[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], Any]]:
+        """Yield batches of items and the futures of their totals; each is submitted when it is taken."""
+        delayed = [some[0] for some in batches if hasattr(some[0], "delayed")]
+        if delayed:
+            yield from (([item], future) for item, future in self._from_graph(total_of, delayed))
+            return
+        for some in batches:
+            yield some, self.submitted(total_of, self._same, self._task, [self._sent(item) for item in some])
+
     @staticmethod
     def _sent(item: Any) -> Any:
         """Return what stands for an item in a call: a future where it is held by workers."""
         if isinstance(item, Held):
-            return item.value if isinstance(item.value, _distributed().Future) else Sealed.of(item.value)
+            return item.value if _is_future(item) else Sealed.of(item.value)
         return Sealed.of(item)
+
+
+def _is_future(item: Any) -> bool:
+    return isinstance(item, Held) and isinstance(item.value, _distributed().Future)
+
+
+def _in_turns(items: Sequence[Any], workers: int) -> Iterator[Sequence[Any]]:
+    """Cut items into batches that get smaller, so that all workers are done at about the same time.
+
+    >>> [len(some) for some in _in_turns(range(16), 2)]
+    [6, 4, 2, 2, 1, 1]
+    """
+    start = 0
+    while start < len(items):
+        size = min(_TOGETHER, math.ceil(_SHARE_OF_REST * (len(items) - start) / workers))
+        yield items[start : start + size]
+        start += size
 
 
 def _result(item: Any, outcome: Outcome) -> Any:
     """Return the result of a task; the item remembers what the copy of it that was sent has seen."""
-    if outcome.seen is not None and not isinstance(item, Held):
-        item.seen = outcome.seen
+    _remember(item, outcome.seen)
     return outcome.result()
+
+
+def _total(items: Sequence[Any], outcome: Outcome) -> Any:
+    """Return the total of items, which remember what their copies have seen."""
+    for item, seen in zip(items, outcome.seen or (), strict=False):
+        _remember(item, seen)
+    return outcome.result()
+
+
+def _remember(item: Any, seen: Any) -> None:
+    if seen is not None and not isinstance(item, Held):
+        item.seen = seen
 
 
 def _understood(error: BaseException) -> BaseException:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,15 +49,47 @@ def run(same: Sameness, task: Sealed | Outcome, item: Sealed | Outcome, *partiti
     >>> run(Sameness.here(), Sealed.of(len), Sealed.of("four")).result()
     4
     """
-    for part in (task, item):
+    found = total_of(same, task, [item], *partition, extends=False)
+    return Outcome(found.value, found.failure, None if found.seen is None else found.seen[0])
+
+
+def total_of(
+    same: Sameness,
+    task: Sealed | Outcome,
+    items: Sequence[Sealed | Outcome] | Sealed,
+    *partition: Any,
+    extends: bool = True,
+) -> Outcome:
+    """Run a task on items one after the other, each with what it made of those before.
+
+    Parameters
+    ----------
+    same, task : as in :func:`run`; the function takes a total, None at first, and an item
+    items : what it is run on, several or one
+    partition : what a Dask collection computed for the one item
+    extends : whether it takes a total
+
+    Examples
+    --------
+    >>> extend = Sealed.of(lambda total, item: (total or 0) + len(item))
+    >>> total_of(Sameness.here(), extend, [Sealed.of("four"), Sealed.of("more")]).result()
+    8
+    """
+    items = [items] if isinstance(items, Sealed) else items
+    for part in (task, *items):
         if isinstance(part, Outcome) and part.failure is not None:
             return Outcome(failure=part.failure)
+    total, seen = None, []
     try:
         same.demand()
         with one_thread_each(), backend(same.level), np.errstate(all="ignore"), quietly():
-            function, thing = _content(task), _content(item)
-            value = function(Computed(thing, *partition) if partition else thing)
-            return Outcome(value, seen=getattr(thing, "seen", None))
+            function = _content(task)
+            for item in items:
+                thing = _content(item)
+                given = Computed(thing, *partition) if partition else thing
+                total = function(total, given) if extends else function(given)
+                seen.append(getattr(thing, "seen", None))
+        return Outcome(total, seen=seen)
     except BaseException as error:
         return Outcome.of(error)
 
@@ -80,4 +112,4 @@ def _content(thing: Sealed | Outcome) -> Any:
     return thing.opened() if isinstance(thing, Sealed) else thing.value
 
 
-__all__ = ["checked", "run", "unsealed"]
+__all__ = ["checked", "run", "total_of", "unsealed"]

@@ -6,6 +6,7 @@ import contextvars
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from dpmanifold._check import positive_int
@@ -41,6 +42,52 @@ class ThreadEngine(Engine):
             for _, result in self._run(task, items):
                 advance(1)
                 yield result
+
+    def reduce(self, extend: Callable[[T | None, Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
+        """Yield a total for each thread, which takes one item after the other."""
+        waiting = deque(item.value if isinstance(item, Held) else item for item in items)
+        # How each item ended: with None, or with what was raised.
+        ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+        def work() -> T | None:
+            total: T | None = None
+            try:
+                while True:
+                    try:
+                        item = waiting.popleft()
+                    except IndexError:
+                        return total
+                    total = extend(total, item)
+                    ended.put(None)
+            except BaseException as error:
+                waiting.clear()
+                ended.put(error)
+                return None
+
+        with bar(what, len(items)) as advance:
+            if self.workers == 1 or len(items) < 2:
+                total: T | None = None
+                for item in waiting:
+                    total = extend(total, item)
+                    advance(1)
+                if total is not None:
+                    yield total
+                return
+            with one_thread_each(), ThreadPoolExecutor(self.workers) as pool:
+                try:
+                    # In this context: the backend in use, and so the bits, are those of the caller.
+                    threads = [pool.submit(contextvars.copy_context().run, work) for _ in range(self.workers)]
+                    for _ in items:
+                        error = ended.get()
+                        if error is not None:
+                            raise error
+                        advance(1)
+                finally:
+                    waiting.clear()
+            for thread in threads:
+                found = thread.result()
+                if found is not None:
+                    yield found
 
     def keep(self, task: Callable[[Any], Any], items: Sequence[Any], what: str = "reading") -> list[Held]:
         """Run a task on each item and hold the results."""

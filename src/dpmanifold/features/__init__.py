@@ -22,6 +22,7 @@ from dpmanifold.features.maps import (
     Tangent,
     checked_weight,
 )
+from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths())}
 """The library's feature maps by name, with weights that cost nothing."""
@@ -34,9 +35,12 @@ __all__ = [
     "FeatureMap",
     "JointMoments",
     "Lengths",
+    "Shape",
     "Tangent",
+    "Whitening",
     "average",
     "checked_norm",
+    "checked_shape",
     "checked_weight",
     "computed_diameter",
     "coordinates",

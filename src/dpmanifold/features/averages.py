@@ -93,7 +93,7 @@ def coordinates(block: Array, ball: Ball, norm: FloatArray | None = None) -> Flo
     """
     v = logarithms(block, ball)
     with np.errstate(all="ignore"):
-        seen = v / ball.radius if norm is None else _products(v, norm)
+        seen = v / ball.radius if norm is None else products(v, norm)
     return shorten(np.nan_to_num(seen), 1.0)
 
 
@@ -127,8 +127,14 @@ def checked_norm(norm: object, dim: int) -> FloatArray:
     return matrix
 
 
-def _products(v: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return A v for rows v, column by column: a product of matrices would round by the length of the batch."""
+def products(v: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return A v for rows v, column by column: a product of matrices would round by the length of the batch.
+
+    Examples
+    --------
+    >>> products(np.array([[1.0, 2.0]]), np.array([[1.0, 1.0], [0.0, 1.0]]))
+    array([[3., 2.]])
+    """
     found = np.zeros((len(v), len(matrix)))
     for number, column in enumerate(matrix.T):
         found += v[:, number, None] * column

@@ -68,14 +68,14 @@ def over(work: OverPoints[S], parts: Sequence[Part], n: int, what: str = "comput
 
 
 class LogWords(OverPoints[ExactSum]):
-    """Exact sums of logarithms at one base point, (1, *shape)."""
+    """Exact sums of logarithms at one base point, (1, *shape), or what the space made of it."""
 
-    def __init__(self, space: Manifold, x: Array, bound: float) -> None:
-        self._space, self._x, self._bound = space, x, bound
+    def __init__(self, space: Manifold, at: object, bound: float) -> None:
+        self._space, self._at, self._bound = space, at, bound
 
     def of(self, stored: Array) -> ExactSum | None:
         """Add them up."""
-        return self._space.log_words(self._x, stored, self._bound) if len(stored) else None
+        return self._space.log_words(self._at, stored, self._bound) if len(stored) else None
 
     def together(self, a: ExactSum, b: ExactSum) -> ExactSum:
         """Merge integers."""

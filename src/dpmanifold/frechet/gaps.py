@@ -6,37 +6,53 @@ import math
 
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds.vectors import EPS
+
+# Of a Hessian bound, absolute; of a few products and roots, relative. Beyond the last the hyperbolic sine overflows.
+_ROUNDING, _ROUND_UP, _LARGEST = 16 * EPS, 1 + 64 * EPS, 700.0
 
 
-def tangent_gap(ball: Ball, away: float | None = None) -> float:
+def tangent_gap(ball: Ball, away: float | None = None, spread: float | None = None) -> float:
     """Bound the distance between the tangent mean at the ball's centre and the Fréchet mean, for data in the ball.
 
     0 on flat spaces; elsewhere, in small balls, about curvature times away times r^2/3: a centre near the mean makes
-    it small.
+    it small, and so do data near the centre. Rounded up.
 
     Parameters
     ----------
     ball : the ball
     away : how far the Fréchet mean is from the centre at most; anywhere in the ball if left out
+    spread : root mean square distance of the data from the centre, at most; the ball's radius if left out
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Sphere
     >>> ball = Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5)
-    >>> round(tangent_gap(ball), 4), round(tangent_gap(ball, away=0.1), 4)
-    (0.0447, 0.0085)
+    >>> round(tangent_gap(ball), 4), round(tangent_gap(ball, away=0.1), 4), round(tangent_gap(ball, 0.1, 0.2), 4)
+    (0.0447, 0.0085, 0.0014)
     """
     require_ball(ball)
     space, r = ball.space, ball.effective_radius
-    e = r if away is None else min(float(away), r)
-    if not e >= 0:
-        raise InvalidArgumentError(f"away must be a distance of at least 0, got {away!r}.")
+    e, s = _distance(away, r, "away"), _distance(spread, r, "spread")
     bottom, top = space.curvature
-    if bottom < 0:
-        u = math.sqrt(-bottom) * r
-        # Far out the bound says less than that both points lie in the ball.
-        return min(e * (space.hessian_bounds(r)[1] - 1) * math.sinh(u) / u, e + r)
-    return e * (1 - space.hessian_bounds(r + e)[0]) * (r / (r + e)) ** 2 if top > 0 else 0.0
+    # 1 less a Hessian bound cancels in small balls: what rounding may have taken is given back.
+    flatter = (1 - space.hessian_bounds(r + e)[0] + _ROUNDING) * (s / (r + e)) ** 2 if top > 0 else 0.0
+    steeper = space.hessian_bounds(s)[1] - 1 + _ROUNDING if bottom < 0 else 0.0
+    gap = e * max(flatter, steeper) * _ROUND_UP
+    if bottom >= 0:
+        return gap
+    u = math.sqrt(-bottom) * r
+    # Far out the bound says less than that both points lie in the ball.
+    return min(gap * math.sinh(min(u, _LARGEST)) / u, (e + r) * _ROUND_UP)
+
+
+def _distance(given: float | None, radius: float, name: str) -> float:
+    """Return a distance from the centre, at most the radius."""
+    if given is None:
+        return radius
+    if not float(given) >= 0:
+        raise InvalidArgumentError(f"{name} must be a distance of at least 0, got {given!r}.")
+    return min(float(given), radius)
 
 
 def extrinsic_gap(ball: Ball) -> float:

@@ -30,6 +30,10 @@ class Pass(ABC, Generic[P, R]):
     def merge(self, a: P, b: P) -> P:
         """Return two of them together; either may be written to."""
 
+    def extend(self, total: P | None, item: Any) -> P:
+        """Return a total with one more item, None before the first; it may be written to."""
+        return self.partial(item) if total is None else self.merge(total, self.partial(item))
+
     @abstractmethod
     def finish(self, total: P) -> R:
         """Return what was asked for, of all of them together."""
@@ -57,6 +61,16 @@ class Part:
             return (partial(opened(item)) for item in self.items)
         return self.engine.map(lambda value: partial(opened(value)), self.items, what)
 
+    def totals(self, extend: Callable[[P | None, Any], P], what: str) -> Iterator[P]:
+        """Yield totals of the items, each of as many as come together where the work is done."""
+        opened = self.opened
+        if self.engine is None:
+            found: P | None = None
+            for item in self.items:
+                found = extend(found, opened(item))
+            return iter(() if found is None else (found,))
+        return self.engine.reduce(lambda total, value: extend(total, opened(value)), self.items, what)
+
     def then(self, more: Callable[[Any], Any]) -> Part:
         """Return the same items with one more step in opening them."""
         opened = self.opened
@@ -64,7 +78,7 @@ class Part:
 
 
 def run(work: Pass[P, R], parts: Sequence[Part], what: str = "reading") -> R | None:
-    """Return what a pass over all parts gives; None where there is nothing at all. Holds one partial result at a time.
+    """Return what a pass over all parts gives; None where there is nothing at all.
 
     Examples
     --------
@@ -77,7 +91,7 @@ def run(work: Pass[P, R], parts: Sequence[Part], what: str = "reading") -> R | N
     """
     total: P | None = None
     for part in parts:
-        for found in part.results(work.partial, what):
+        for found in part.totals(work.extend, what):
             total = found if total is None else work.merge(total, found)
     return None if total is None else work.finish(total)
 

@@ -16,12 +16,13 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import UnitIds
 from dpmanifold._merged_ids import MergedIds
 from dpmanifold.ball import Ball, require_ball
-from dpmanifold.engines import Engine
+from dpmanifold.engines import Engine, Held
 from dpmanifold.errors import SourceChangedError
 from dpmanifold.frechet.passes import Part, run, solving
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.reading import FirstPass, Found, Kept, Reading, UnitWords, WhatWasFound
 from dpmanifold.frechet.records import bytes_of_a_point
+from dpmanifold.frechet.sharing import solved_here
 from dpmanifold.frechet.streams import averaged, of_averages, refuse_too_many
 from dpmanifold.frechet.summands import Summands
 from dpmanifold.progress import quietly
@@ -29,6 +30,9 @@ from dpmanifold.sources import Piece
 
 # Beside a point: the number of its unit, and that of its class.
 _BESIDE = 12
+
+# Records that a thread goes through at a time: of held points, and of whole units that are solved together.
+_TOGETHER = 131_072
 
 
 @dataclass(frozen=True)
@@ -69,12 +73,12 @@ def made_of(
         require_ball(ball)
     first = FirstPass(reading, by_id)
     holds = not ball.space.is_flat and _there_is_room(pieces, ball, engine)
-    if holds:
+    if holds and engine.elsewhere:
         part = Part(engine.keep(first.kept, pieces, "reading"), _itself, engine)
         found = run(WhatWasFound(reading, by_id), [part])
-        for one in part.items:
-            if isinstance(one.value, Kept):
-                one.value.found = None  # as large as its units, and no longer needed
+    elif holds:
+        found, kept = _taken_out(first, engine.keep(first.kept_here, pieces, "reading"))
+        part = Part(kept, _itself, engine)
     else:
         part = Part(pieces, _itself, engine)
         found = run(first, [part])
@@ -95,6 +99,19 @@ def _there_is_room(pieces: Sequence[Piece], ball: Ball, engine: Engine) -> bool:
     rows = [piece.about if piece.rows is None else piece.rows for piece in pieces]
     known = [number for number in rows if number is not None]
     return len(known) == len(rows) and sum(known) * (bytes_of_a_point(ball) + _BESIDE) <= engine.room
+
+
+def _taken_out(first: FirstPass, held: Sequence[Held]) -> tuple[Found | None, list[Held]]:
+    """Return what was found in all pieces, and their points in parts that threads can share."""
+    found: Found | None = None
+    parts: list[Held] = []
+    for one in held:
+        kept: Kept = one.value
+        assert kept.found is not None
+        found = kept.found if found is None else first.merge(found, kept.found)
+        kept.found = None  # as large as its units
+        parts += [Held(part) for part in kept.cut(_TOGETHER)]
+    return found, parts
 
 
 def _itself(item: object) -> object:
@@ -140,6 +157,8 @@ def _of_units(found: Found, ids: UnitIds, reading: Reading, part: Part) -> list[
             assert found.sums is not None
             total = ball.space.from_addends(found.sums.total())
             averages: Array = total / np.maximum(found.counts, 1)[:, None]
+        elif part.engine is not None and not part.engine.elsewhere and all(isinstance(one, Held) for one in part.items):
+            averages = solved_here(found, reading, part)
         else:
             averages = _solved(found, reading, part)
     order = np.argsort(ids.group)
@@ -172,7 +191,7 @@ class _Units(Summands):
         self.counts = np.zeros(max(2, len(found.counts)), dtype=np.int64)
         self.counts[: len(found.counts)] = found.counts
 
-    def sums(self, x: Array, active: Array | None) -> FloatArray:
+    def sums(self, x: Array, active: Array | None, at: object) -> FloatArray:
         """Merge what the pieces give for the groups that are not done."""
         frame = self._reading.ball.frame
         wanted = np.flatnonzero(self.counts > 0 if active is None else active & (self.counts > 0))

@@ -148,6 +148,25 @@ class UnitPoints:
         parts = [_kept(part.then(_Moving(self.ball, inner)), share) for part in self._parts]
         return UnitPoints(inner, self.unit, self._n, parts)
 
+    def through(self, f: Callable[[Array], Array], ball: Ball) -> UnitPoints:
+        """Return the points that a map of each by itself makes of them, (b, *frame.shape), in another ball's frame.
+
+        Parameters
+        ----------
+        f : the map; what it returns lies in the other ball
+        ball : that ball, of any space
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> points = UnitPoints.of(np.array([[1.0], [3.0]]), Ball(Euclidean(1), [0.0], 5.0))
+        >>> points.through(lambda block: block / 2, Ball(Euclidean(1), [0.0], 2.5)).mean()
+        array([1.])
+        """
+        share = self._n * bytes_of_a_point(ball)
+        parts = [_kept(part.then(_Mapping(self.ball, f, ball)), share) for part in self._parts]
+        return UnitPoints(ball, self.unit, self._n, parts)
+
     def where(self, chosen: Array, first: ExactSum | None = None) -> UnitPoints:
         """Return the points of some units, given a boolean for each; with the sum that is known already, if it is.
 
@@ -202,6 +221,18 @@ class _Moving:
         for stored in arrays:
             for points in unpacked(outer.frame, stored):
                 yield inner.frame.pack(inner.take_over(outer, points))
+
+
+class _Mapping:
+    """Maps packed points of one ball's frame to another's."""
+
+    def __init__(self, outer: Ball, f: Callable[[Array], Array], inner: Ball) -> None:
+        self._outer, self._f, self._inner = outer, f, inner
+
+    def __call__(self, arrays: Iterable[Array]) -> Iterator[Array]:
+        for stored in arrays:
+            for points in unpacked(self._outer.frame, stored):
+                yield self._inner.frame.pack(self._f(points))
 
 
 class _Some:

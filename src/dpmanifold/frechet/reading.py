@@ -7,7 +7,6 @@ the piece; later ones find the same records, or the source has changed.
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmanifold._check import Array
-from dpmanifold._merged_ids import MergedIds
+from dpmanifold._merged_ids import MergedIds, Spelt
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.frechet.counting import Sample, Sampling
@@ -138,6 +137,15 @@ class Found:
         """How many records there are."""
         return int(self.counts.sum())
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what is sent: sums without the room that was left for more groups."""
+        return {**self.__dict__, "sums": self.trimmed()}
+
+    def trimmed(self) -> ExactSum | None:
+        """Return the sums of the groups there are."""
+        groups = len(self.counts)
+        return self.sums.cut(groups) if self.sums is not None and self.sums.groups > groups else self.sums
+
 
 @dataclass
 class Kept:
@@ -155,8 +163,46 @@ class Kept:
     stored: list[Array] = field(default_factory=list)
     unit: list[Array] = field(default_factory=list)
     label: list[IntArray] = field(default_factory=list)
-    distinct: Array | list[str] | None = None
+    distinct: Array | list[str] | Spelt | None = None
     found: Found | None = None
+
+    def cut(self, records: int) -> Iterator[Kept]:
+        """Yield it in parts of about so many records, for several workers of one process; they share the ids."""
+        start = count = 0
+        for i, block in enumerate(self.stored):
+            count += len(block)
+            if count >= records or i == len(self.stored) - 1:
+                part = slice(start, i + 1)
+                yield Kept(self.stored[part], self.unit[part], self.label[part], self.distinct)
+                start, count = i + 1, 0
+
+    def order(self) -> None:
+        """Put the records of every unit side by side: a pass by units then finds what belongs to one where it was."""
+        if len(self.unit) == 0:
+            return
+        unit = np.concatenate(self.unit)
+        order = _order_of(unit)
+        self.unit = [unit.take(order)]
+        self.stored = [_all_of(self.stored).take(order, axis=0)]
+        self.label = [np.concatenate(self.label).take(order)] if self.label else []
+
+
+def _order_of(numbers: Array) -> IntArray:
+    """Return the order of numbers from 0 to 2^31, half by half: numpy sorts 16 bits by counting, which is faster.
+
+    >>> _order_of(np.array([70_000, 3, 70_000, 65_536], dtype=np.int32)).tolist()
+    [1, 3, 0, 2]
+    """
+    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
+    upper = (numbers >> 16).astype(np.uint16)
+    return np.asarray(order[np.argsort(upper[order], kind="stable")])
+
+
+def _all_of(blocks: list[Array]) -> Array:
+    """Return blocks as one array; they are let go."""
+    whole = np.concatenate(blocks)
+    blocks.clear()
+    return whole
 
 
 class FirstPass(Pass[Found, Found]):
@@ -175,23 +221,57 @@ class FirstPass(Pass[Found, Found]):
 
     def partial(self, item: Piece) -> Found:
         """Read a piece."""
+        return self.extend(None, item)
+
+    def extend(self, total: Found | None, item: Piece) -> Found:
+        """Read one more piece: its units join those that are known."""
+        found = self._nothing() if total is None else total
         with _named(item):
-            return self._read(item, None)
+            self._read(item, found, None)
+        return found
 
     def kept(self, piece: Piece) -> Kept:
-        """Read a piece and keep its points."""
-        kept = Kept()
+        """Read a piece and keep its points; where units are solved by passes, in their order."""
+        return self._kept(piece, apart=True)
+
+    def kept_here(self, piece: Piece) -> Kept:
+        """Read a piece and keep its points as they come."""
+        return self._kept(piece, apart=False)
+
+    def _kept(self, piece: Piece, apart: bool) -> Kept:
+        kept, found = Kept(), self._nothing()
+        first = found.sums
+        if self._by_id:
+            found.sums = None  # it comes when they are in order, or unit by unit
         with _named(piece):
-            kept.found = found = self._read(piece, kept)
+            self._read(piece, found, kept)
+        if self._by_id and apart:
+            kept.order()
+            if first is not None:
+                found.sums = self._at_the_origin(kept, first, len(found.counts))
         kept.distinct = None if found.ids is None else found.ids.distinct
+        kept.found = self.finish(found)
         return kept
 
-    def _read(self, piece: Piece, kept: Kept | None) -> Found:
-        reading = self._reading
+    def _at_the_origin(self, kept: Kept, sums: ExactSum, groups: int) -> ExactSum:
+        """Return the sums of units' logarithms at the origin."""
+        ball, classes = self._reading.ball, self._reading.classes
+        sums = sums.grown(groups)
+        for i, stored in enumerate(kept.stored):
+            unit = kept.unit[i].astype(np.int64)
+            group = unit * classes + kept.label[i] if kept.label else unit
+            with np.errstate(all="ignore"):
+                ball.frame.log_words(ball.frame.origin[None], stored, reach(ball), group=group, sums=sums)
+        return sums
+
+    def _nothing(self) -> Found:
+        """Return what is found of no piece."""
+        groups = 0 if self._by_id else self._reading.classes
         ids = MergedIds() if self._by_id else None
-        groups = 0 if self._by_id else reading.classes
-        found = Found(None, np.zeros(groups, dtype=np.int64), ids=ids)
-        found.sums = self._empty(max(1, groups))
+        return Found(self._empty(max(1, groups)), np.zeros(groups, dtype=np.int64), ids=ids)
+
+    def _read(self, piece: Piece, found: Found, kept: Kept | None) -> None:
+        reading, ids = self._reading, found.ids
         for taken in reading.blocks(piece):
             group, number = taken.label, None
             if ids is not None:
@@ -216,9 +296,6 @@ class FirstPass(Pass[Found, Found]):
                 kept.stored.append(stored)
                 kept.unit += [] if number is None else [number.astype(np.int32)]
                 kept.label += [] if taken.label is None else [taken.label]
-        if found.sums is not None and found.sums.groups > len(found.counts):
-            found.sums = found.sums.cut(len(found.counts))
-        return found
 
     def _empty(self, groups: int) -> ExactSum | None:
         ball = self._reading.ball
@@ -255,25 +332,24 @@ class FirstPass(Pass[Found, Found]):
         if a.sums is not None and b.sums is not None:
             if len(a.counts) > a.sums.groups:
                 a.sums = a.sums.grown(max(len(a.counts), 2 * a.sums.groups))
-            a.sums.merge(b.sums, places)
+            a.sums.merge(b.trimmed() or b.sums, places)
         a.clipped, a.replaced = a.clipped + b.clipped, a.replaced + b.replaced
         a.sample, _ = Sampling(MOST_TRIED + 1).merge((a.sample, 0), (b.sample, 0))
         return a
 
     def finish(self, total: Found) -> Found:
         """Cut sums to the groups there are."""
-        if total.sums is not None and total.sums.groups > len(total.counts):
-            total.sums = total.sums.cut(len(total.counts))
+        total.sums = total.trimmed()
         return total
 
 
 class WhatWasFound(FirstPass):
     """The same, of pieces whose points are held."""
 
-    def partial(self, item: Kept) -> Found:  # type: ignore[override]
-        """Return what was found when it was read; a copy, which merging may write to."""
+    def extend(self, total: Found | None, item: Kept) -> Found:  # type: ignore[override]
+        """Add what was found when it was read, which stays as it is: it may be asked for again."""
         assert item.found is not None
-        return copy.deepcopy(item.found)
+        return self.merge(self._nothing() if total is None else total, item.found)
 
 
 def _longer(counts: IntArray, length: int) -> IntArray:
@@ -302,8 +378,12 @@ class UnitWords(Pass["tuple[ExactSum, int]", "tuple[ExactSum, int]"]):
 
     def partial(self, item: Piece | Kept) -> tuple[ExactSum, int]:
         """Go through a piece, or what is held of it."""
+        return self.extend(None, item)
+
+    def extend(self, total: tuple[ExactSum, int] | None, item: Piece | Kept) -> tuple[ExactSum, int]:
+        """Go through one more."""
         ball, classes = self._reading.ball, self._reading.classes
-        sums, n = None, 0
+        sums, n = (None, 0) if total is None else total
         for stored, number, label in self._blocks(item):
             n += len(stored)
             group = self._active[number if label is None else number * classes + label]

@@ -116,6 +116,7 @@ class _Gradient:
         first: FloatArray | None,
     ) -> None:
         self._space, self._ball, self._groups, self._known = space, ball, groups, first
+        self._at: object = None  # what the space made of the last base points
         if not isinstance(points, Summands):
             points = Stored(space, ball, points, weights, group, groups)
         self._summands = points
@@ -126,8 +127,13 @@ class _Gradient:
         if self._known is not None:
             sums, self._known = self._known, None  # asked for at the origin, once, before anything else
         else:
-            sums = self._summands.sums(x, active)
+            self._at = self._space.at(x)
+            sums = self._summands.sums(x, active, self._at)
         return np.asarray(-sums if self._summands.shares else -(sums / self._counts))
+
+    def back(self, active: Array, new: Array, here: Array) -> FloatArray:
+        """Return the coordinates of `here` at the active groups' points, where a gradient was just taken."""
+        return self._space.log_coords_at(self._at, active, new, here)
 
     def first_step(self) -> float:
         """Return the step that some of many points ask for after a step of 1 from the origin; 1 where there are few.
@@ -198,7 +204,7 @@ def _fast_descent(
         x = x.copy()
         x[active] = new
         new_g = gradient(x, active)
-        step[active] = _next_step(-space.log_coords(new, here), new_g[active], length)
+        step[active] = _next_step(-gradient.back(active, new, here), new_g[active], length)
         g[active] = new_g[active]
         residual = vector_norm(g)
         iterations += 1

@@ -39,8 +39,11 @@ class Summands(ABC):
     shares: bool = False
 
     @abstractmethod
-    def sums(self, x: Array, active: Array | None) -> FloatArray:
-        """Return sums of logarithms at x, (groups, dim); with `active`, a boolean each, for these groups alone."""
+    def sums(self, x: Array, active: Array | None, at: object) -> FloatArray:
+        """Return sums of logarithms at x, (groups, dim); with `active`, a boolean each, for these groups alone.
+
+        `at` is what the space makes of x.
+        """
 
     def some(self) -> Array:
         """Return about TRIAL points of the only group, packed, chosen by their own bits; any, if over MOST_TRIED."""
@@ -73,14 +76,15 @@ class Stored(Summands):
         self._spread: float | None = None  # the farthest point's distance from the origin, where no ball bounds it
         self._reach = None if ball is None else reach(ball)
 
-    def sums(self, x: Array, active: Array | None) -> FloatArray:
+    def sums(self, x: Array, active: Array | None, at: object) -> FloatArray:
         """Add them up in one pass."""
         rows = None
         if active is not None and self._group is not None and not active.all():
             rows = np.flatnonzero(active[self._group])
-        return self._space.log_sums(
-            x, self._stored, self._bound(x), group=self._group, rows=rows, weights=self._weights
-        )
+        space, bound = self._space, self._bound(x)
+        if self._weights is not None:
+            return space.log_sums(x, self._stored, bound, group=self._group, rows=rows, weights=self._weights)
+        return space.from_log_words(x, space.log_words(at, self._stored, bound, group=self._group, rows=rows))
 
     def _bound(self, x: Array) -> float:
         """Return what no logarithm of a point at x exceeds: public with a ball."""
@@ -114,11 +118,11 @@ class Spread(Summands):
         self._bound = reach(ball)
         self.counts = np.full(1, n)
 
-    def sums(self, x: Array, active: Array | None) -> FloatArray:
+    def sums(self, x: Array, active: Array | None, at: object) -> FloatArray:
         """Broadcast the base point and merge the integers that come back."""
         frame = self._ball.frame
         with quietly():  # how many passes there are is data
-            words = over(LogWords(frame, x, self._bound), self._parts, self.n)
+            words = over(LogWords(frame, at, self._bound), self._parts, self.n)
         return frame.from_log_words(x, ExactSum(frame.dim, self._bound) if words is None else words)
 
     def some(self) -> Array:

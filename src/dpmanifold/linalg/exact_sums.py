@@ -139,8 +139,14 @@ class ExactSum:
         self.count(other.records)
         if groups is None:
             self.words += other.words
+            return
+        count = len(groups)
+        if count and int(groups.max()) < count:  # the first ones in another order, as each is another group
+            order = np.empty(count, dtype=np.int64)
+            order[groups] = np.arange(count)
+            self.words[:count] += other.words.take(order, axis=0)
         else:
-            self.words[groups] += other.words  # each is another group
+            self.words[groups] += other.words
 
     def grown(self, groups: int) -> ExactSum:
         """Return the same sums with room for more groups, which are 0; itself, if it has the room.

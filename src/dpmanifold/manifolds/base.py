@@ -107,6 +107,14 @@ class Manifold(PointSet):
         bottom = self.curvature[0]
         return _FARTHEST / math.sqrt(-bottom) if bottom < 0 else math.inf
 
+    @property
+    def has_gaussian(self) -> bool:
+        """Whether noise of density exp(-rho^2/(2 sigma^2)) about a point keeps what it keeps on flat spaces.
+
+        True on flat spaces, on spheres and complex projective spaces, and on products of them (theory: product).
+        """
+        return self.is_flat or self.rank_one is not None
+
     def sphere_area(self) -> Area | None:
         """Return the area of geodesic spheres, or a ceiling of it; None where no law about a point is known.
 
@@ -282,6 +290,13 @@ class Manifold(PointSet):
     def at(self, p: Array) -> Any:
         """Return what :meth:`log_words` needs of base points (groups, *shape), where it is asked for many times."""
         return p
+
+    def log_coords_at(self, at: Any, chosen: Array, p: Array, q: Array) -> FloatArray:
+        """Normal coordinates of points q at p, which are the `chosen` ones of the base points that `at` was made of.
+
+        The bits are those of :meth:`log_coords`; a space that can use what is known already is faster.
+        """
+        return self.log_coords(p, q)
 
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Return sums of normal coordinates, (groups, dim), from the integers of :meth:`log_words` at p."""

@@ -89,6 +89,10 @@ class PointSet(ForPeople):
             raise InvalidDataError(f"{name} must be {wanted}, got shape {np.shape(points)}. {remedy}.")
         return points
 
+    def gathered(self, p: object) -> object:
+        """Return what a user calls points as one batch, where it may come in several arrays; as it is, on most."""
+        return p
+
     def degenerate(self, p: Array) -> Array:
         """Return which records stand for no point at all, as a boolean per record (none, on most spaces)."""
         return np.zeros(batch_of(p, self.shape), dtype=bool)

@@ -53,8 +53,8 @@ class Product(Manifold):
     (Product([SPD(3)] * 50), (50, 3, 3), 300)
     >>> both = Product([SPD(2), Sphere(2)], weights=[1.0, 0.5])
     >>> point = both.join((np.eye(2), [0.0, 0.0, 1.0]))
-    >>> both.dist(point, (np.eye(2), [0.0, 0.0, -1.0])).round(4), both.split(point)[1]
-    (1.5708, array([0., 0., 1.]))
+    >>> both.split(point)[1], round(float(both.dist(point, (np.eye(2), [0.0, 0.0, -1.0]))), 4)
+    (array([0., 0., 1.]), 1.5708)
     """
 
     def __init__(self, factors: Sequence[Manifold], weights: float | Sequence[float] | None = None) -> None:
@@ -183,8 +183,16 @@ class Product(Manifold):
         rows = [as_row(piece, len(run.shape)) for run, piece in zip(self._runs, pieces, strict=True)]
         return np.concatenate(rows, axis=-1)
 
-    def _gathered(self, p: object) -> object:
-        """Read a tuple with an array for every factor, or a list of such arrays; leave everything else alone."""
+    def gathered(self, p: object) -> object:
+        """Return points from a tuple with an array for every factor, or a list of such arrays; leave others alone.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> Product([Euclidean(1)] * 2).gathered(([[1.0], [2.0]], [3.0]))
+        array([[[1.], [3.]],
+               [[2.], [3.]]])
+        """
         if isinstance(p, tuple) and len(p) == len(self.factors):
             return self.join(p)
         if isinstance(p, list) and len(p) == len(self.factors) and all(isinstance(one, np.ndarray) for one in p):
@@ -200,7 +208,7 @@ class Product(Manifold):
         return p
 
     def _array(self, p: object, name: str = "p") -> Array:
-        p = self._gathered(p)
+        p = self.gathered(p)
         if not self._stacked:
             return super()._array(p, name)
         factor = self.factors[0]
@@ -213,7 +221,7 @@ class Product(Manifold):
     def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
         """Return an array of the right shape without NaN, landmarks as pre-shapes, or the reason why not."""
         try:
-            raw = numeric_array(self._gathered(p), "it")
+            raw = numeric_array(self.gathered(p), "it")
         except (InvalidDataError, InvalidArgumentError) as problem:
             return None, str(problem)
         wanted = self.record_shapes.get(raw.dtype.kind)
@@ -249,7 +257,7 @@ class Product(Manifold):
 
     def _configurations(self, p: object) -> list[Array]:
         """Return records as stacked records of the runs, landmarks as they are."""
-        raw = np.asarray(self._gathered(p))
+        raw = np.asarray(self.gathered(p))
         return [raw] if self._stacked else self._pieces(self._array(raw))
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -360,6 +368,11 @@ class Product(Manifold):
     def farthest(self) -> float:
         """That of the factor that ends first."""
         return min(factor.farthest * a for factor, a in self._each())
+
+    @property
+    def has_gaussian(self) -> bool:
+        """Whether all factors have it: the density is a product."""
+        return all(factor.has_gaussian for factor in self.factors)
 
     def volume_ceiling(self) -> tuple[int, float]:
         """Return the number of pairs and the rate by Jensen's inequality (theory: product)."""

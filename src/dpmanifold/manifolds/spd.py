@@ -268,6 +268,13 @@ class SPD(Manifold):
             return inverse[None], np.array([power])
         return affine_factors(p)
 
+    def log_coords_at(self, at: Any, chosen: Array, p: Array, q: Array) -> FloatArray:
+        """Normal coordinates by the inverse factors that are known."""
+        if not isinstance(self._geometry, AffineInvariantMetric):
+            return self.log_coords(p, q)
+        inverse, power = at
+        return self._geometry.log_coords_by(inverse[chosen], power[chosen], self._array(q, "q"))
+
     def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
         """Return triangles flattened by vecd; coordinates as they are, where the space is flat."""
         return sums.total() if self.is_flat else vecd_of_triangles(sums.total())

@@ -163,9 +163,13 @@ class AffineInvariantMetric(SPDMetric):
 
     def _whitened(self, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return L^-1 q L^-T for p = L L', and the log of the power of two taken out of it."""
-        p_power, q_power = _power_of_two(p), _power_of_two(q)
+        p_power = _power_of_two(p)
         factor = np.linalg.cholesky(np.ldexp(p, -p_power[..., None, None]))
-        return congruence(_inverse(factor), np.ldexp(q, -q_power[..., None, None])), (q_power - p_power) * math.log(2)
+        return self._whitened_by(_inverse(factor), p_power, q)
+
+    def _whitened_by(self, inverse: FloatArray, p_power: Array, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        q_power = _power_of_two(q)
+        return congruence(inverse, np.ldexp(q, -q_power[..., None, None])), (q_power - p_power) * math.log(2)
 
     def _factor(self, p: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.cholesky(p), dtype=np.float64)
@@ -195,7 +199,13 @@ class AffineInvariantMetric(SPDMetric):
         if p.ndim == 2:
             inverse, power = affine_factor(p)
             return whitened_log_coordinates(inverse, q, power)
-        white, shift = self._whitened(p, q)
+        return self._shifted_log(*self._whitened(p, q))
+
+    def log_coords_by(self, inverse: FloatArray, power: Array, q: FloatArray) -> FloatArray:
+        """Normal coordinates where the inverse factors of base points are known, and the powers taken out of them."""
+        return self._shifted_log(*self._whitened_by(inverse, power, q))
+
+    def _shifted_log(self, white: FloatArray, shift: FloatArray) -> FloatArray:
         c = log_coordinates(white)
         c[..., : self.size] += shift[..., None]
         return c

@@ -22,7 +22,6 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.noise import RadialLaw
 from dpmanifold.noise.source import RandomSource, Rng, Size
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.privacy.promises import float_down, sqrt_down
@@ -62,6 +61,19 @@ class Calibration:
     rule: str
 
 
+class LengthLaw(Protocol):
+    """The law of a length, or bounds of it: what a forecast is made of."""
+
+    def mean(self) -> float:
+        """Return the expected length."""
+
+    def moment(self, power: int) -> float:
+        """Return the expected power of it."""
+
+    def quantile(self, q: npt.ArrayLike) -> FloatArray:
+        """Return the length that is exceeded with probability 1 - q."""
+
+
 class Forecast:
     """How far the noise will carry the answer, before any data is touched (theory section 5).
 
@@ -71,7 +83,7 @@ class Forecast:
     """
 
     def __init__(
-        self, radius: RadialLaw, exact: bool, stretch: Callable[[FloatArray], FloatArray] | None = None
+        self, radius: LengthLaw, exact: bool, stretch: Callable[[FloatArray], FloatArray] | None = None
     ) -> None:
         self._radius, self._stretch = radius, stretch
         self.exact = exact
@@ -164,6 +176,10 @@ class Mechanism(ABC):
         """Bound how far one of n units moves the mean that it hides, in the metric of its noise."""
         return of_mean(ball, n)
 
+    def former_bound(self, ball: Ball, n: int) -> Sensitivity:
+        """Return what releases that state a "tight" bound were calibrated to, as `calibrate` takes it."""
+        return of_mean(ball, n, bound="tight")
+
     @abstractmethod
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return the scale for n units; may refuse with InvalidArgumentError what only the scale can tell.
@@ -171,6 +187,10 @@ class Mechanism(ABC):
         `bound` is the sensitivity, as a distance in the ball's frame, of another statistic whose value is a point of
         the ball; the mean's own if left out.
         """
+
+    def following(self, rule: str) -> Mechanism:
+        """Return the mechanism as it was when its releases stated this rule; itself unless its rule has changed."""
+        return self
 
     def bound(self, ball: Ball, n: int, given: Sensitivity | None) -> Sensitivity:
         """Return the bound to calibrate to, or refuse another statistic where the law is made of the units' points."""

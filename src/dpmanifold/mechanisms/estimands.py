@@ -15,18 +15,19 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Euclidean
-from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
+from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.mechanisms.embeddings import Embedding, TangentEmbedding, extrinsic_embedding
+from dpmanifold.mechanisms.laplace import LaplaceNoise
 from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
 from dpmanifold.noise.distance import DistanceLaw
 from dpmanifold.noise.source import Rng, Size, as_shape, as_source
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
-from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
+from dpmanifold.privacy.calibrate import gaussian_scale
 from dpmanifold.sensitivity import Sensitivity
 
 
-class _Average(VectorMechanism):
+class _Average(LaplaceNoise, VectorMechanism):
     """What they share: an embedding of the ball, and noise on the average in it."""
 
     needs_points = True
@@ -50,11 +51,10 @@ class _Average(VectorMechanism):
         return self._embedding(ball).sensitivity(n)
 
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
-        """Return Delta/epsilon or Delta/mu, the best that the promise allows."""
+        """Return Delta/epsilon, less where the exact profile allows it, or Delta/mu."""
         sensitivity = self.bound(ball, n, bound)
         if self.noise == "laplace":
-            scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
-            return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")
+            return self.laplace(privacy, sensitivity, self.size(ball))
         rule = "analytic Gaussian" if isinstance(privacy, ApproxDP) else "Delta/mu"
         return Calibration(self.name, privacy, gaussian_scale(sensitivity.value, privacy), sensitivity, rule)
 
@@ -121,7 +121,7 @@ class TangentMeanGaussian(_TangentMean):
 
 
 class TangentMeanLaplace(_TangentMean):
-    """Noise of density exp(-|z|/sigma) on the average logarithm at the centre; sigma = 2r/(n epsilon)."""
+    """Noise of density exp(-|z|/sigma) on the average logarithm; sigma = 2r/(n epsilon), less for approximate ones."""
 
     name = "tangent-mean-laplace"
     title = "tangent mean, Laplace"

@@ -43,7 +43,7 @@ class ExtrinsicMechanism(Mechanism):
         intrinsic = of_mean(ball, n) if given is None else given
         factor = _stored(ball).stretch(ball.effective_radius)
         return Sensitivity(
-            intrinsic.value * factor * ROUND_UP, f"{intrinsic.statistic}, extrinsic", "tight", intrinsic.proof
+            intrinsic.value * factor * ROUND_UP, f"{intrinsic.statistic}, extrinsic", intrinsic.bound, intrinsic.proof
         )
 
     @abstractmethod

@@ -13,7 +13,7 @@ from scipy import special
 from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.manifolds.vectors import log_sinhc
-from dpmanifold.mechanisms.base import Forecast
+from dpmanifold.mechanisms.base import Forecast, LengthLaw
 from dpmanifold.noise import RadialLaw
 
 # Cells of the noise's length, finer towards its tail, and of its direction. The last ends at the largest error.
@@ -23,7 +23,7 @@ _SHARES = np.linspace(0, 1, 201)
 SLACK = 1e-9
 
 
-def carried_over(ball: Ball, radius: RadialLaw) -> Forecast:
+def carried_over(ball: Ball, radius: LengthLaw) -> Forecast:
     """Return how far noise in the tangent space of the centre carries a point of the ball, |Z| having this law.
 
     Flat spaces: exactly |Z|. No curvature below 0: at most |Z|, and at most the space's diameter. Else, between a and

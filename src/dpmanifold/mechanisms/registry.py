@@ -11,7 +11,7 @@ from functools import lru_cache
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism
+from dpmanifold.mechanisms.base import Calibration, Forecast, Mechanism, pure_epsilon
 from dpmanifold.mechanisms.estimands import (
     ExtrinsicMeanGaussian,
     ExtrinsicMeanLaplace,
@@ -20,6 +20,7 @@ from dpmanifold.mechanisms.estimands import (
 )
 from dpmanifold.mechanisms.extrinsic import ExtrinsicGaussianMechanism, ExtrinsicLaplaceMechanism
 from dpmanifold.mechanisms.kng import GradientMechanism
+from dpmanifold.mechanisms.laplace import PROFILED
 from dpmanifold.mechanisms.riemannian_gaussian import (
     ExactGaussianMechanism,
     RiemannianGaussianMechanism,
@@ -57,6 +58,8 @@ for _mechanism in _OWN:
     MECHANISMS.register(_mechanism.name, _mechanism)
 
 AUTO = "auto"
+# From this part of a flat ball's radius on, what can be saved after the draw counts for more than the noise itself.
+_MUCH_NOISE = 0.25
 ESTIMANDS = ("frechet", "tangent", "extrinsic")
 """Which means there are (theory: estimands)."""
 
@@ -230,15 +233,15 @@ def _best(
         else:
             kinds.setdefault(_kind(mechanism, ball, calibration), []).append((mechanism, calibration))
     for kind in sorted(kinds):
-        best: tuple[Mechanism, Calibration, Forecast] | None = None
+        found: list[tuple[Mechanism, Calibration, Forecast]] = []
         for mechanism, calibration in kinds[kind]:
             forecast = _forecast(mechanism, ball, n, calibration)
             if isinstance(forecast, str):
                 reasons.append(forecast.rstrip("."))
-            elif best is None or _error(forecast) < _error(best[2]):
-                best = (mechanism, calibration, forecast)
-        if best is not None:
-            return best, reasons
+            else:
+                found.append((mechanism, calibration, forecast))
+        if found:
+            return min(found, key=lambda one: _error(ball, *one[1:])), reasons
     return None, reasons
 
 
@@ -246,8 +249,21 @@ def _kind(mechanism: Mechanism, ball: Ball, calibration: Calibration) -> tuple[b
     return not mechanism.offers_exact(ball, calibration), not mechanism.covers_timing
 
 
+def _error(ball: Ball, calibration: Calibration, forecast: Forecast) -> tuple[float, float]:
+    """Return what mechanisms are compared by: the expected noise, and its length.
+
+    Where that is a large part of a flat ball, normal noise can be moved towards the centre afterwards, which saves more
+    than the exact profile of the Laplace law does: that law then counts with what its pure promise would take.
+    """
+    error, length = _expected(forecast)
+    if calibration.rule == PROFILED and ball.space.is_flat and error > _MUCH_NOISE * ball.radius:
+        share = calibration.sensitivity.value / calibration.scale / pure_epsilon(calibration.privacy)
+        return error * share, length * share
+    return error, length
+
+
 @lru_cache(maxsize=1024)
-def _error(forecast: Forecast) -> tuple[float, float]:
+def _expected(forecast: Forecast) -> tuple[float, float]:
     return forecast.mean, forecast.length
 
 
@@ -258,7 +274,7 @@ def preference(
 
     At last the length of the noise where it is drawn: it tells mechanisms apart if no error can be promised at all.
     """
-    return *_kind(mechanism, ball, calibration), *_error(forecast)
+    return *_kind(mechanism, ball, calibration), *_error(ball, calibration, forecast)
 
 
 def candidates(estimand: str | None = None, everything: bool = False) -> list[Mechanism]:

@@ -1,4 +1,4 @@
-"""The Riemannian Gaussian mechanism of Jiang, Chang and Hu (2025) on spheres and planar shapes."""
+"""The Riemannian Gaussian mechanism of Jiang, Chang and Hu (2025) on spheres, planar shapes and products of them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from functools import lru_cache
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds import Euclidean, Manifold
 from dpmanifold.mechanisms.about import AboutMean
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.noise import RiemannianGaussian
+from dpmanifold.noise.products import ProductGaussian
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, calibrate_gaussian, gaussian_scale
 from dpmanifold.sensitivity import Sensitivity
 
@@ -29,8 +30,11 @@ class RiemannianGaussianMechanism(AboutMean):
         space = ball.space
         if space.is_hadamard:
             return "Delta/mu is too small where curvature is negative, and on flat spaces it is the wrapped Gaussian"
-        if space.rank_one is None:
-            return "Delta/mu is proven for spheres and complex projective spaces, such as planar shapes"
+        if not space.has_gaussian:
+            return (
+                "Delta/mu is proven for spheres and complex projective spaces, such as planar shapes, and for products "
+                "of them and flat spaces. Ask for the tangent mean, which every space has"
+            )
         if isinstance(privacy, PureDP):
             return "Gaussian noise keeps no pure promise"
         return None
@@ -42,13 +46,17 @@ class RiemannianGaussianMechanism(AboutMean):
         return Calibration(self.name, privacy, gaussian_scale(sensitivity.value, privacy), sensitivity, rule)
 
     def forecast(self, ball: Ball, n: int, calibration: Calibration) -> Forecast:
-        """Return the law of the radius, exactly."""
-        law = RiemannianGaussian(ball.frame, ball.frame.origin, calibration.scale)
-        return Forecast(law.radius, law.radius_is_exact)
+        """Return the law of the radius, exactly; on products that of a flat space, which is larger."""
+        if ball.space.rank_one is not None:
+            law = RiemannianGaussian(ball.frame, ball.frame.origin, calibration.scale)
+            return Forecast(law.radius, law.radius_is_exact)
+        flat = Euclidean(ball.space.dim)
+        return Forecast(RiemannianGaussian(flat, flat.origin, calibration.scale).radius, exact=False)
 
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law about the mean."""
-        return RiemannianGaussian(ball.frame, mean, calibration.scale)
+        kind = ProductGaussian if ball.space.rank_one is None else RiemannianGaussian
+        return kind(ball.frame, mean, calibration.scale)
 
 
 class ExactGaussianMechanism(RiemannianGaussianMechanism):
@@ -57,6 +65,12 @@ class ExactGaussianMechanism(RiemannianGaussianMechanism):
     name = "riemannian-gaussian-exact"
     title = "Riemannian Gaussian, calibrated by its exact profile"
     automatic = False
+
+    def refusal(self, ball: Ball, privacy: Promise) -> str | None:
+        """Return why not: profiles are known on spheres and shapes alone."""
+        if not ball.space.is_hadamard and ball.space.rank_one is None:
+            return "exact profiles are known on spheres and complex projective spaces, such as planar shapes"
+        return super().refusal(ball, privacy)
 
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
         """Return the certified scale: never above Delta/mu, and far below it at large scales. Takes up to seconds."""

@@ -7,14 +7,17 @@ from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms.about import AboutMean
 from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
+from dpmanifold.mechanisms.laplace import PURE, LaplaceNoise
 from dpmanifold.noise import RiemannianLaplace
 from dpmanifold.privacy import Promise, PureDP
 from dpmanifold.privacy.calibrate import laplace_scale
 from dpmanifold.sensitivity import Sensitivity
 
 
-class RiemannianLaplaceMechanism(AboutMean):
+class RiemannianLaplaceMechanism(LaplaceNoise, AboutMean):
     """Density exp(-rho/sigma) about the mean on the whole space; sigma = Delta/epsilon.
+
+    On flat spaces less for approximate promises, by the exact profile.
 
     Every space here is homogeneous, so the normaliser does not depend on the mean and Delta/epsilon suffices, half of
     what the truncated law needs (theory section 5).
@@ -31,13 +34,13 @@ class RiemannianLaplaceMechanism(AboutMean):
         return None
 
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
-        """Return Delta/epsilon, or twice that for the truncated law."""
+        """Return Delta/epsilon, or twice that for the truncated law; on flat spaces what the profile allows."""
         sensitivity = self.bound(ball, n, bound)
+        if ball.space.is_flat and not self.truncated:
+            return self.laplace(privacy, sensitivity, ball.space.dim)
         scale = laplace_scale(sensitivity.value * (2 if self.truncated else 1), PureDP(pure_epsilon(privacy)))
         self._law(ball, scale, ball.frame.origin)  # refuses a scale at which the law does not exist
-        return Calibration(
-            self.name, privacy, scale, sensitivity, "2 Delta/epsilon" if self.truncated else "Delta/epsilon"
-        )
+        return Calibration(self.name, privacy, scale, sensitivity, f"2 {PURE}" if self.truncated else PURE)
 
     def _law(self, ball: Ball, scale: float, footpoint: Array) -> RiemannianLaplace:
         return RiemannianLaplace(ball.frame, footpoint, scale, ball=ball.in_frame if self.truncated else None)

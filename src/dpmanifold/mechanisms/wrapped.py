@@ -10,13 +10,14 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import shorten
-from dpmanifold.mechanisms.base import Calibration, Forecast, Law, pure_epsilon
+from dpmanifold.mechanisms.base import Calibration, Forecast, Law
 from dpmanifold.mechanisms.forecasts import carried_over
+from dpmanifold.mechanisms.laplace import LaplaceNoise
 from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.noise import WrappedGaussian, WrappedLaplace
 from dpmanifold.noise.wrapped import WrappedLaw
 from dpmanifold.privacy import ApproxDP, Promise, PureDP
-from dpmanifold.privacy.calibrate import gaussian_scale, laplace_scale
+from dpmanifold.privacy.calibrate import gaussian_scale
 from dpmanifold.sensitivity import Sensitivity
 
 _NOT_HADAMARD = "it needs a flat or Hadamard space: elsewhere the logarithm stretches distances"
@@ -48,8 +49,11 @@ class _Wrapped(VectorMechanism):
         return frame.exp_coords(frame.origin, shorten(numbers, frame.farthest))
 
 
-class WrappedLaplaceMechanism(_Wrapped):
-    """Noise of density exp(-|z|/sigma) in the tangent space; sigma = Delta/epsilon, for every epsilon."""
+class WrappedLaplaceMechanism(LaplaceNoise, _Wrapped):
+    """Noise of density exp(-|z|/sigma) in the tangent space; sigma = Delta/epsilon, or less for approximate promises.
+
+    The logarithm at the centre makes no distance larger, so the profile at Delta speaks for all neighbours.
+    """
 
     name = "wrapped-laplace"
     title = "Laplace in the tangent space of the centre"
@@ -61,10 +65,8 @@ class WrappedLaplaceMechanism(_Wrapped):
         return None if ball.space.is_hadamard else _NOT_HADAMARD
 
     def calibrate(self, ball: Ball, n: int, privacy: Promise, bound: Sensitivity | None = None) -> Calibration:
-        """Return Delta/epsilon."""
-        sensitivity = self.bound(ball, n, bound)
-        scale = laplace_scale(sensitivity.value, PureDP(pure_epsilon(privacy)))
-        return Calibration(self.name, privacy, scale, sensitivity, "Delta/epsilon")
+        """Return Delta/epsilon, or what the exact profile allows."""
+        return self.laplace(privacy, self.bound(ball, n, bound), ball.space.dim)
 
 
 class WrappedGaussianMechanism(_Wrapped):

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.manifolds import SPD, Hyperbolic, KendallShapes, Manifold, Sphere
-from dpmanifold.noise import exact_curved, exact_hadamard
+from dpmanifold.manifolds import SPD, Hyperbolic, KendallShapes, Manifold, Product, Sphere
+from dpmanifold.noise import exact_curved, exact_hadamard, products
 from dpmanifold.noise.source import RandomSource
 
 
@@ -73,6 +73,7 @@ register_exact_sampler(Sphere, exact_curved)
 register_exact_sampler(KendallShapes, exact_curved)
 register_exact_sampler(Hyperbolic, exact_hadamard)
 register_exact_sampler(SPD, exact_hadamard)
+register_exact_sampler(Product, products)
 
 
 def exact_sampler(space: Manifold) -> ExactSampler | None:

@@ -26,6 +26,7 @@ from dpmanifold.plots.numbers import outlook, table, vector
 from dpmanifold.plots.pictures import PICTURES, Picture
 from dpmanifold.plots.planes import tangent
 from dpmanifold.plots.planning import plan, plan_curve
+from dpmanifold.plots.products import product
 from dpmanifold.plots.ranges import interval
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "outlook",
     "plan",
     "plan_curve",
+    "product",
     "profile",
     "shape",
     "show",

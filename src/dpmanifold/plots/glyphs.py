@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # More glyphs than this are too small to see on a page; so many in a row still are not.
-_MOST_GLYPHS, _LONGEST_ROW = 2500, 10
+MOST_GLYPHS, _LONGEST_ROW = 2500, 10
 _CELL = 0.46  # of a cell's width: the longest half axis of all
 
 
@@ -58,12 +58,12 @@ def tensors(result: Release | Region | Mapping[Any, Release] | Array) -> Figure:
             f"tensors draws matrices (..., 2, 2) or (..., 3, 3), got {shown(matrices)}. Use matrix for larger ones."
         )
     matrices = SPD(matrices.shape[-1]).as_points(matrices, "result")
-    grid = _as_grid(matrices)
+    grid = as_grid(matrices)
     subtitle = f"{math.prod(matrices.shape[:-2]):,} matrices; half axes are roots of eigenvalues"
-    height = _height(grid.shape[0], grid.shape[1])
+    height = grid_height(grid.shape[0], grid.shape[1])
     figure = canvas.new_figure("Tensors", subtitle, PUBLIC_DATA, ["An array given by the user, no release."], height)
     axes = figure.subplots()
-    _draw_grid(figure, axes, grid)
+    draw_grid(figure, axes, grid)
     canvas.tidy(axes, "column", "row")
     axes.locator_params(integer=True)
     return figure
@@ -76,13 +76,13 @@ def _groups(releases: Mapping[Any, Release]) -> Figure:
         raise InvalidArgumentError("tensors needs at least one release. Give what private_means returned.")
     for release in means:
         _require_size(release.ball.space, "show(releases[name]), one by one,")
-    grid = _as_grid(np.stack([np.asarray(release.value) for release in means]))
+    grid = as_grid(np.stack([np.asarray(release.value) for release in means]))
     rows, columns = grid.shape[:2]
     subtitle = f"{len(means)} released means; half axes are roots of eigenvalues"
-    height = _height(rows, columns) - 0.3
+    height = grid_height(rows, columns) - 0.3
     figure = canvas.new_figure("One mean per class", subtitle, mark_of(means), footer_of(means), height)
     axes = figure.subplots()
-    _draw_grid(figure, axes, grid)
+    draw_grid(figure, axes, grid)
     for number, (name, release) in enumerate(zip(releases, means, strict=True)):
         row, column = divmod(number, columns)
         text = f"{str(name)[:24]} ({release.n:,})"
@@ -97,12 +97,18 @@ def _require_size(space: Manifold, remedy: str = "show(result)") -> None:
         raise InvalidArgumentError(f"tensors draws SPD(2) and SPD(3), got {space!r}. Use {remedy} instead.")
 
 
-def _as_grid(matrices: FloatArray) -> FloatArray:
-    """Return (rows, columns, k, k): a list is wrapped like text, further axes are joined to the rows."""
+def as_grid(matrices: FloatArray) -> FloatArray:
+    """Return (rows, columns, k, k): a list is wrapped like text, further axes are joined to the rows.
+
+    Examples
+    --------
+    >>> as_grid(np.stack([np.eye(2)] * 12)).shape
+    (2, 10, 2, 2)
+    """
     k = matrices.shape[-1]
     count = math.prod(matrices.shape[:-2])
-    if not 0 < count <= _MOST_GLYPHS:
-        raise InvalidArgumentError(f"tensors draws 1 to {_MOST_GLYPHS:,} matrices, got {count:,}. Take a slice.")
+    if not 0 < count <= MOST_GLYPHS:
+        raise InvalidArgumentError(f"tensors draws 1 to {MOST_GLYPHS:,} matrices, got {count:,}. Take a slice.")
     if matrices.ndim > 3:
         return matrices.reshape(-1, matrices.shape[-3], k, k)
     # A square would waste the page's width.
@@ -112,7 +118,14 @@ def _as_grid(matrices: FloatArray) -> FloatArray:
     return filled.reshape(-1, columns, k, k)
 
 
-def _height(rows: int, columns: int) -> float:
+def grid_height(rows: int, columns: int) -> float:
+    """Return how many inches a sheet with so many rows and columns should have.
+
+    Examples
+    --------
+    >>> round(grid_height(1, 10), 2)
+    2.6
+    """
     return float(np.clip(1.75 + 5.3 * (rows + 0.2) / (columns + 0.2), 2.6, 8.0))
 
 
@@ -130,7 +143,8 @@ def anisotropy(matrices: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.norm(apart, axis=-1) / np.linalg.norm(values, axis=-1) * math.sqrt(k / (k - 1)))
 
 
-def _draw_grid(figure: Figure, axes: Axes, grid: FloatArray) -> None:
+def draw_grid(figure: Figure, axes: Axes, grid: FloatArray) -> None:
+    """Draw matrices (rows, columns, k, k) as glyphs, those that are not finite left out."""
     from matplotlib.cm import ScalarMappable
 
     rows, columns, k = grid.shape[:3]

@@ -16,6 +16,7 @@ from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.landmarks import shape
 from dpmanifold.plots.matrices import matrix
 from dpmanifold.plots.planes import tangent
+from dpmanifold.plots.products import product
 from dpmanifold.registry import Registry
 from dpmanifold.release import Release
 
@@ -44,6 +45,7 @@ PICTURES.register("tangent", Picture(tangent))
 PICTURES.register("tensors", Picture(tensors))
 PICTURES.register("matrix", Picture(matrix, regions=False))
 PICTURES.register("sphere", Picture(sphere))
+PICTURES.register("product", Picture(product, regions=False))
 PICTURES.register("shape", Picture(shape, options=("links",)))
 
 

@@ -16,6 +16,7 @@ from dpmanifold.privacy.convert import (
     zcdp_epsilon,
     zcdp_log_delta,
 )
+from dpmanifold.privacy.laplace_profile import laplace_delta
 from dpmanifold.privacy.meaning import best_guess, cautions, in_plain_words
 from dpmanifold.privacy.profile import Profile, calibrate_gaussian, loss_profile, tightest_mu
 from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, promise_from_dict
@@ -42,6 +43,7 @@ __all__ = [
     "gdp_log_delta",
     "gdp_sufficient_for",
     "in_plain_words",
+    "laplace_delta",
     "laplace_promise",
     "laplace_scale",
     "loss_profile",

@@ -11,9 +11,10 @@ import sys
 from fractions import Fraction
 from typing import TypeVar, overload
 
-from dpmanifold._check import positive_float, shown
+from dpmanifold._check import positive_float, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import gdp_sufficient_for, to_approx
+from dpmanifold.privacy.laplace_profile import largest_shift
 from dpmanifold.privacy.promises import (
     GDP,
     ZCDP,
@@ -31,26 +32,35 @@ _METHODS = ("analytic", "classical")
 P = TypeVar("P", bound=Promise)
 
 
-def laplace_scale(sensitivity: float, promise: Promise) -> float:
-    """Return the scale of Laplace noise that keeps a pure promise: sensitivity/epsilon (theory section 5).
+def laplace_scale(sensitivity: float, promise: Promise, *, dim: int | None = None) -> float:
+    """Return the scale of noise of density exp(-|z|/scale) that keeps a promise (theory section 5).
+
+    PureDP: sensitivity/epsilon, in every dimension. ApproxDP: the smallest scale, to 24 bits and rounded up, whose
+    exact profile in R^dim keeps it (profile, section 9); never above sensitivity/epsilon.
 
     Parameters
     ----------
-    sensitivity : how far one unit can move the statistic, above 0
-    promise : a PureDP
+    sensitivity : how far one unit can move the statistic, in the Euclidean (Riemannian) norm, above 0
+    promise : a PureDP, or an ApproxDP if `dim` is given
+    dim : of the flat space that the noise is drawn in
 
     Examples
     --------
     >>> laplace_scale(0.25, PureDP(0.5))
     0.5
+    >>> round(laplace_scale(1.0, ApproxDP(0.5, 1e-6), dim=15) * 0.5, 4)
+    0.8184
     """
     sensitivity = positive_float(sensitivity, "sensitivity")
     match as_promise(promise, "promise"):
         case PureDP(epsilon):
             return _finite(float_up(Fraction(sensitivity) / Fraction(epsilon)), sensitivity, promise)
+        case ApproxDP() as approximate if dim is not None:
+            shift = largest_shift(positive_int(dim, "dim"), approximate)
+            return _finite(float_up(Fraction(sensitivity) / Fraction(shift)), sensitivity, promise)
     raise PromiseError(
-        f"promise {promise} is not what Laplace noise is calibrated to. Give a PureDP that implies it, "
-        "or use gaussian_scale."
+        f"promise {promise} is not what Laplace noise is calibrated to. Give a PureDP that implies it, an ApproxDP "
+        "with dim=, or use gaussian_scale."
     )
 
 

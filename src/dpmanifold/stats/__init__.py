@@ -14,7 +14,10 @@ from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
 from dpmanifold.stats.means import private_mean, private_means
 from dpmanifold.stats.outlook import Outlook, plan
+from dpmanifold.stats.radius import RADIUS as RADIUS
 from dpmanifold.stats.region import private_region
+from dpmanifold.stats.shaped import SHAPED as SHAPED
+from dpmanifold.stats.shaping import ShapePlan
 from dpmanifold.stats.test import private_test
 from dpmanifold.stats.variance import private_variance
 
@@ -30,6 +33,7 @@ __all__ = [
     "Plan",
     "PlanRow",
     "RefinePlan",
+    "ShapePlan",
     "Verification",
     "compare",
     "needed_promise",

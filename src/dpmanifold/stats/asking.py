@@ -15,7 +15,7 @@ from dpmanifold.statistic import Header, Prepared, Statistic, refuse_unknown, st
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import fresh_bits
 from dpmanifold.stats.inputs import Told, checked_question, is_each_record, prepare, spend
-from dpmanifold.stats.records import known_number_of_records
+from dpmanifold.stats.records import as_batch, known_number_of_records
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Terms:
 def ask(question: Callable[[Header], Prepared], X: object, ball: Ball, privacy: Promise, terms: Terms) -> Release:
     """Release what a question asks of records, or refuse before anything is spent."""
     checked_question(ball, privacy)
+    X = as_batch(X, ball)
     n = known_number_of_records(X)
     plan = None
     if is_each_record(terms.units) and n is not None and n > 1:

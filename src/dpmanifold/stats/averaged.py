@@ -319,7 +319,7 @@ class AveragePlan(Prepared):
 
     @property
     def share(self) -> Promise:
-        """All of the promise."""
+        """What its noise keeps: all of the promise, unless a step was paid from it."""
         return self.calibration.privacy
 
     def steps(self) -> tuple[Step, ...]:

@@ -297,13 +297,22 @@ def ball_recipe(shares: tuple[float, ...], refined: str = "") -> Recipe:
 
 def recalibrated(release: Release) -> tuple[Calibration, float]:
     """Return the noise of a mechanism that draws points, recomputed, and what its length surely stays below."""
-    found = attempt(get(release.mechanism), release.ball, release.n, release.share)
+    found = attempted(release, release.ball)
     if isinstance(found, str):
         raise InvalidArgumentError(f"{release.mechanism} cannot keep {release.share} there: {found}")
     calibration, forecast = found
     # A draw that was moved into the ball, and is not stated, may have been anywhere.
     shown = release.raw is not None or release.drawn is not None or not release.projected
     return calibration, float(forecast.quantile(SURELY)) if shown else math.inf
+
+
+def attempted(release: Release, ball: Ball) -> tuple[Calibration, Forecast] | str:
+    """Return the noise of a release's mechanism in a ball, by the rule and bound that it states, or why not."""
+    mechanism = get(release.mechanism).following(release.rule)
+    bound = None
+    if release.sensitivity.bound == "tight" and mechanism.sensitivity(ball, release.n).bound == "sharp":
+        bound = mechanism.former_bound(ball, release.n)
+    return attempt(mechanism, ball, release.n, release.share, bound)
 
 
 def grid_of_point(release: Release, calibration: Calibration) -> int | None:

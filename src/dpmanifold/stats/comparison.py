@@ -12,6 +12,7 @@ from dpmanifold.sources import as_source
 from dpmanifold.statistic import Kind
 from dpmanifold.stats.draws import hidden_mean
 from dpmanifold.stats.inputs import checked_units, is_each_record, number_of_records
+from dpmanifold.stats.records import as_batch
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
     if as_source(X) is not None:
         raise InvalidArgumentError("X must be an array or a list here, got a source of records. Read them into one.")
     ball, space = release.ball, release.ball.space
+    X = as_batch(X, ball)
     checked_units(units, number_of_records(X))
     owners = None if is_each_record(units) else units
     outer = next((step.ball for step in release.steps if step.definition.kind is Kind.BALL), ball)

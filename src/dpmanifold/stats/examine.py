@@ -6,10 +6,11 @@ from dataclasses import astuple, dataclass, field
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.mechanisms import Calibration, attempt, get
+from dpmanifold.mechanisms import Calibration
 from dpmanifold.privacy import Promise
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, RELEASED, REVEALED, Release
 from dpmanifold.statistic import Kind
+from dpmanifold.stats.ball import attempted
 from dpmanifold.stats.grids import arithmetic_faults
 from dpmanifold.stats.ranges import same_number
 from dpmanifold.stats.recipes import VERSIONS, Recipe, classes_touched, granted, recipes_of, together
@@ -139,6 +140,7 @@ def _compare_marks(release: Release, recipe: Recipe, findings: Findings) -> None
         f"projected: no {release.statistic} there says {release.projected}",
     )
     findings.require(recipe.shrinks or not release.shrinkage, "shrinkage: no such step is moved towards the centre")
+    findings.require(recipe.shaped == (release.shape is not None), f"shape: no {release.statistic} there states one")
     revealed = release.details.keys() >= REVEALED
     findings.require(
         not (release.private and (release.ball.simulated or revealed)),
@@ -183,11 +185,14 @@ def _compare_step(release: Release, recipe: Recipe, shares: list[Promise], findi
         same_units and (step.unit, step.neighbours) == (release.unit, release.neighbours),
         f"{name}it is about other units",
     )
-    if step.definition.kind is not Kind.BALL:
+    own = release.definition.step_faults(release, step)
+    if own is not None:
+        findings.wrong += own
+    elif step.definition.kind is not Kind.BALL:
         findings.require(release.ball == step.ball, f"{name}it is on another ball")
     elif release.ball != step.value:
         # Where the released ball does not suit the mechanism, the outer one is used.
-        suits = not isinstance(attempt(get(release.mechanism), step.value, release.n, release.share), str)
+        suits = not isinstance(attempted(release, step.value), str)
         findings.require(release.ball == step.ball and not suits, "the ball is not the one that was released")
 
 

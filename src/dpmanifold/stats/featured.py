@@ -12,7 +12,6 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.features import FeatureMap
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Forecast
-from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Kind, Prepared, Step
@@ -137,17 +136,11 @@ class FeaturePlan(AveragePlan):
         self._refinement = Refinement(ball, n, gaussian(header.privacy), refine, Wanted("tangent-mean-gaussian"))
         calibration = additive(statistic.sensitivity(ball, n), self._refinement.rest, mechanism)
         # A smaller ball has smaller units: what can be written here can be written there.
-        refuse_overflow(
-            max(1.0, calibration.scale) * float(statistic.features.units(ball.frame.dim, ball.radius).max())
-        )
+        largest = float(statistic.features.units(ball.frame.dim, ball.radius).max())
+        refuse_overflow(max(1.0, calibration.scale) * largest)
         super().__init__(statistic, header, calibration)
         self._stating = stating
         self._details = {**statistic.stating(), **self._refinement.details}
-
-    @property
-    def share(self) -> Promise:
-        """What a search for a ball leaves."""
-        return self.calibration.privacy
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draws; the features' in the public ball, where a smaller one is looked for first."""

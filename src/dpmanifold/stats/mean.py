@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,8 +16,9 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast, Mechanism, get
+from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Promise
-from dpmanifold.release import NEIGHBOURS_BY_CLASS, NO_ERROR, REVEALED, Release
+from dpmanifold.release import NEIGHBOURS_BY_CLASS, NO_ERROR, REVEALED, TANGENT_GAP, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.ball import grid_of_point, recalibrated
 from dpmanifold.stats.draws import Bits, draw_mean, refuse_inexact, stated, timing_of, tolerance_of
@@ -27,11 +29,14 @@ from dpmanifold.stats.ranges import ROUNDING, baseline_faults, is_beyond, roundi
 from dpmanifold.stats.recipes import CLASSES, MOST_CLASSES, Recipe, classes_touched
 from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted, in_smaller_ball
 from dpmanifold.stats.sealed import sealed
-from dpmanifold.stats.shrinkage import Shrinkage, best_shrinkage
+from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, best_shrinkage
+from dpmanifold.stats.stand_in import STANDS_IN, aims_at_frechet, gap_of, stand_in, stand_in_faults, stated_gap
 from dpmanifold.stats.steps import Chosen, mean_step
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
 _NORMAL_NOISE = ("wrapped-gaussian", "wrapped-gaussian-classical")
+# What a release states where a shape was given and could not help.
+_UNSHAPED = frozenset({"shape skipped"})
 _TOO_FAR = "{}: no noise of that scale carries a draw so far from the ball"
 
 
@@ -39,7 +44,7 @@ class Mean(Statistic):
     """A mean of the units: the Fréchet mean, or another by name."""
 
     name, words, kind = "mean", "mean (Fréchet, tangent or extrinsic)", Kind.POINT
-    details = CLASSES | REVEALED | SKIPPED
+    details = CLASSES | REVEALED | SKIPPED | _UNSHAPED | STANDS_IN
 
     def prepared(
         self,
@@ -48,10 +53,16 @@ class Mean(Statistic):
         mechanism: Any = "auto",
         estimand: str | None = None,
         refine: bool = False,
+        shape: Any = None,
         project: bool = True,
         shrink: str | None = "auto",
-    ) -> MeanPlan:
+    ) -> Prepared:
         """Choose, or refuse."""
+        if shape is not None:
+            return STATISTICS.get("shaped mean").prepared(
+                header, shape=shape, mechanism=mechanism, estimand=estimand or "frechet", refine=refine,
+                project=project, shrink=shrink,
+            )  # fmt: skip
         return MeanPlan(header, Wanted(mechanism, estimand), refine, project, shrink)
 
     def own_plan(
@@ -61,6 +72,7 @@ class Mean(Statistic):
         mechanism: Any = "auto",
         estimand: str | None = None,
         refine: bool = False,
+        shape: Any = None,
         project: bool = True,
         shrink: str | None = "auto",
         everything: bool = False,
@@ -74,12 +86,12 @@ class Mean(Statistic):
         _checked_shrink(shrink)
         return plan_mean(
             header.n, header.ball, header.privacy, estimand=estimand, everything=everything, refine=refine,
-            fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic,
+            shape=shape, fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic,
         )  # fmt: skip
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: by itself, and in a smaller ball that either way of sharing out the promise pays for."""
-        plain = Recipe(self.name, MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED), shrinks=True)
+        plain = Recipe(self.name, MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED, _UNSHAPED, STANDS_IN), shrinks=True)
         return plain, in_smaller_ball(plain, "pure"), in_smaller_ball(plain)
 
     # ---------------------------------------------------------------- what verify recomputes
@@ -102,25 +114,17 @@ class Mean(Statistic):
 
     def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
         """Return what is wrong with classes, with what is revealed, and with a search that was skipped."""
-        numbers, found = release.details, []
-        if numbers.keys() >= CLASSES:
-            touched, classes = classes_touched(release), numbers["classes"]
-            if not (1 <= touched <= classes <= MOST_CLASSES and touched.is_integer() and classes.is_integer()):
-                found.append(f"classes: a unit touches a whole number of them, at least 1 of at most {MOST_CLASSES:,}")
-            if release.neighbours != NEIGHBOURS_BY_CLASS:
-                found.append("neighbours: a mean by class is promised for neighbours in the same classes")
-        if numbers.keys() >= REVEALED and not (
-            numbers["revealed error"] >= 0 and 0 <= numbers["revealed share clipped"] <= 1
-        ):
-            found.append("what is revealed is no distance and no share")
+        numbers, found = release.details, class_faults(release)
         if numbers.keys() >= SKIPPED and numbers["refine skipped"] != 1:
             found.append("refine skipped: it is stated as 1, or not at all")
-        return found
+        if numbers.get("shape skipped", 1) != 1:
+            found.append("shape skipped: it is stated as 1, or not at all")
+        return found + stand_in_faults(release)
 
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return why a value is no point that a draw could have come to."""
         if not get(release.mechanism).baseline:
-            return _point_faults(release, noise) + _shrinkage_faults(release, noise)
+            return point_faults(release, noise) + _shrinkage_faults(release, noise)
         # Stored numbers plus noise: they need not be a point, and are never moved into the ball.
         if release.projected:
             return ["projected: a baseline's numbers are not moved into the ball"]
@@ -139,8 +143,10 @@ class Mean(Statistic):
     # ---------------------------------------------------------------- for people
 
     def estimand(self, release: Release) -> str | None:
-        """Return which mean its mechanism hides; None of a mechanism that is not known here."""
+        """Return which mean its mechanism hides, or stands for; None of a mechanism that is not known here."""
         known = MECHANISMS.find(release.mechanism)
+        if known is not None and release.details.keys() >= STANDS_IN:
+            return FRECHET
         return None if known is None else known.estimand
 
     def states_error(self, release: Release) -> bool:
@@ -166,6 +172,8 @@ class Mean(Statistic):
         if not self.states_error(release):
             return []
         notes = release.notes_on_the_ball()
+        if release.details.keys() >= _UNSHAPED:
+            notes.append("no shape was used: public numbers say that it could not help (dpm plan --shape)")
         if release.shrinkage:
             notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")
         if release.is_swamped:
@@ -181,7 +189,24 @@ MEAN = Mean()
 STATISTICS.register(MEAN.name, MEAN)
 
 
-def _point_faults(release: Release, noise: float) -> list[str]:
+def class_faults(release: Release) -> list[str]:
+    """Return what is wrong with classes, and with what is revealed."""
+    numbers, found = release.details, []
+    if numbers.keys() >= CLASSES:
+        touched, classes = classes_touched(release), numbers["classes"]
+        if not (1 <= touched <= classes <= MOST_CLASSES and touched.is_integer() and classes.is_integer()):
+            found.append(f"classes: a unit touches a whole number of them, at least 1 of at most {MOST_CLASSES:,}")
+        if release.neighbours != NEIGHBOURS_BY_CLASS:
+            found.append("neighbours: a mean by class is promised for neighbours in the same classes")
+    if numbers.keys() >= REVEALED and not (
+        numbers["revealed error"] >= 0 and 0 <= numbers["revealed share clipped"] <= 1
+    ):
+        found.append("what is revealed is no distance and no share")
+    return found
+
+
+def point_faults(release: Release, noise: float) -> list[str]:
+    """Return why a value is no point of the ball, if noise on a point is no longer than this."""
     value, ball, space = release.value, release.ball, release.ball.space
     far = ball.radius if release.projected else ball.radius + noise
     reason = space.check(value)
@@ -200,8 +225,10 @@ def _shrinkage_faults(release: Release, noise: float) -> list[str]:
     if not release.shrinkage:
         return []
     ball = release.ball
-    rule = shrinkage_of(ball, get(release.mechanism), release.scale, release.projected)
-    if rule is None or rule.name != release.shrinkage:
+    made = (ball, get(release.mechanism), release.scale, release.projected)
+    rules = [shrinkage_of(*made), shrinkage_of(*made, JAMES_STEIN)]
+    rule = next((rule for rule in rules if rule is not None and rule.name == release.shrinkage), None)
+    if rule is None:
         return ["shrinkage: public numbers do not say so"]
     found = [_TOO_FAR.format("raw")] if is_beyond(ball, release.raw, ball.radius + noise) else []
     moved = shrunken(rule, ball, release.raw, release.projected)
@@ -230,12 +257,16 @@ class MeanPlan(Prepared):
         share: Promise | None = None,
         details: dict[str, float] | None = None,
     ) -> None:
-        self.header, self._wanted = header, wanted
-        self._project, self._shrinks = checked_flag(project, "project"), _checked_shrink(shrink)
+        # A tangent mean by name that is to stand for the Fréchet mean needs a ball near it.
+        self._stands_in = checked_flag(refine, "refine") and aims_at_frechet(wanted.mechanism, wanted.estimand)
+        self.header = header
+        self._wanted = wanted = Wanted(wanted.mechanism) if self._stands_in else wanted
+        self._project, self._shrink = checked_flag(project, "project"), _checked_shrink(shrink)
         self._refinement = Refinement(header.ball, header.n, share or header.privacy, refine, wanted)
         self._details = {**(details or {}), **self._refinement.details}
         self.label = "mean with refined ball" if self._refinement.plan else "mean"
         self.chosen = self._chosen(header.ball)
+        _refuse_shrinkage(self._shrink, self.chosen, header.ball)
 
     def _chosen(self, ball: Ball) -> Chosen:
         chosen = self._wanted.choose(ball, self.header.n, self._refinement.rest)
@@ -256,7 +287,16 @@ class MeanPlan(Prepared):
             if suited is not None:
                 points, chosen = self._refinement.move(steps, points), suited
         here = header.inside(points.ball)
-        return release_mean(points, here, chosen, self._project, bits, steps, self._details, self._shrinks)
+        instead = None
+        if steps and here.ball != header.ball and self._wanted.is_auto:
+            # A tangent mean may be taken for the Fréchet mean: decided by what was released, too.
+            rest, n, usual = self._refinement.rest, header.n, chosen
+            instead = sealed(lambda: stand_in(usual, here.ball, n, rest, gap_of(here.ball, n, steps)), lambda: None)
+        release = release_mean(points, here, instead or chosen, self._project, bits, steps, self._details, self._shrink)
+        if not self._stands_in and instead is None:
+            return release
+        gap = sealed(lambda: stated_gap(release), lambda: 2 * here.ball.effective_radius)
+        return replace(release, details={**release.details, TANGENT_GAP: gap})
 
 
 def release_mean(
@@ -267,7 +307,7 @@ def release_mean(
     bits: Bits,
     steps: tuple[Release, ...] = (),
     details: dict[str, float] | None = None,
-    shrinks: bool = False,
+    shrink: str | None = None,
 ) -> Release:
     """Solve, draw in the frame, move back; the header's promise is the total, the calibration's the step's share.
 
@@ -280,7 +320,7 @@ def release_mean(
         value, project = sealed(lambda: _baseline_value(ball, draw.point), lambda: ball.center), False
     else:
         value = sealed(lambda: placed(ball, draw.point, project), lambda: ball.center)
-    rule = shrinkage_of(ball, mechanism, calibration.scale, project) if shrinks else None
+    rule = shrinkage_of(ball, mechanism, calibration.scale, project, shrink)
     raw = None
     if rule is not None:
         raw = sealed(lambda: placed(ball, draw.point, False), lambda: ball.center)
@@ -302,10 +342,14 @@ def release_mean(
     )
 
 
-def shrinkage_of(ball: Ball, mechanism: Mechanism, scale: float, project: bool) -> Shrinkage | None:
+def shrinkage_of(
+    ball: Ball, mechanism: Mechanism, scale: float, project: bool, shrink: str | None = "auto"
+) -> Shrinkage | None:
     """Return how a draw by this mechanism may be moved towards the centre, from public numbers; None if it may not."""
-    if not ball.space.is_flat or mechanism.name not in _NORMAL_NOISE:
+    if shrink is None or not ball.space.is_flat or mechanism.name not in _NORMAL_NOISE:
         return None
+    if shrink == JAMES_STEIN:
+        return Shrinkage(JAMES_STEIN, ball.space.dim, ball.radius, scale) if ball.space.dim >= 3 else None
     return best_shrinkage(ball.space.dim, ball.radius, scale, project)
 
 
@@ -314,10 +358,19 @@ def shrunken(rule: Shrinkage, ball: Ball, raw: Array, project: bool) -> Array:
     return sealed(lambda: placed(ball, rule(ball.space.log_coords(ball.center, raw)), project), lambda: ball.center)
 
 
-def _checked_shrink(shrink: object) -> bool:
-    if not (shrink is None or (isinstance(shrink, str) and shrink == "auto")):
-        raise InvalidArgumentError(f'shrink must be "auto" or None, got {shown(shrink)}.')
-    return shrink == "auto"
+def _checked_shrink(shrink: object) -> str | None:
+    if shrink is None or (isinstance(shrink, str) and shrink in ("auto", JAMES_STEIN)):
+        return shrink
+    raise InvalidArgumentError(f'shrink must be "auto", "{JAMES_STEIN}" or None, got {shown(shrink)}.')
+
+
+def _refuse_shrinkage(shrink: str | None, chosen: Chosen, ball: Ball) -> None:
+    """Refuse to be asked by name for what is not proven there."""
+    if shrink == JAMES_STEIN and shrinkage_of(ball, chosen[0], chosen[1].scale, True, shrink) is None:
+        raise InvalidArgumentError(
+            f'shrink="{JAMES_STEIN}" is for normal noise on flat spaces of dimension 3 or more, got '
+            f'{chosen[0].name} on {ball.space!r}. Leave it at "auto".'
+        )
 
 
 def placed(ball: Ball, draw: Array, project: bool) -> Array:

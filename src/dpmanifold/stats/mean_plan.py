@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -21,6 +22,7 @@ from dpmanifold.release import EXACT, FLOAT, NO_ERROR
 from dpmanifold.stats.draws import checked_arithmetic, drawn_as, refuse_inexact
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement, Wanted
+from dpmanifold.stats.shaping import ShapePlan, plan_shape
 
 _MOST_UNITS = 10**12
 
@@ -106,6 +108,7 @@ class Plan:
     estimand : which mean: "frechet", "tangent" or "extrinsic"
     best : the mechanism "auto" takes
     refined : what `refine=True` would do, if that was asked for
+    shaped : what `shape=` would do, if one was given
     verdict : the plan in one sentence
     """
 
@@ -116,6 +119,7 @@ class Plan:
     refused: dict[str, str]
     estimand: str = "frechet"
     refined: RefinePlan | None = None
+    shaped: ShapePlan | None = None
 
     @property
     def best(self) -> PlanRow:
@@ -166,9 +170,9 @@ class Plan:
         return console.export_text() + "\n".join(self.sentences())
 
     def sentences(self) -> list[str]:
-        """Return the plan in words: verdict, what `refine=True` would do if asked for, cautions about the promise."""
-        refined = [] if self.refined is None else [self.refined.verdict]
-        return [self.verdict, *refined, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
+        """Return the plan in words: verdict, what `refine=True` and `shape=` would do, cautions about the promise."""
+        more = [found.verdict for found in (self.refined, self.shaped) if found is not None]
+        return [self.verdict, *more, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
 
     def table(self) -> Table:
         """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""
@@ -202,6 +206,7 @@ def plan_mean(
     estimand: str | None = None,
     everything: bool = False,
     refine: bool = False,
+    shape: Any = None,
     fill: float = SMALL_FILL,
     arithmetic: str = "auto",
 ) -> Plan:
@@ -216,6 +221,7 @@ def plan_mean(
     everything : include mechanisms that "auto" leaves out: exact calibration, which may take seconds, and the papers'
         extrinsic baselines, whose error is in stored numbers and not a distance
     refine : also forecast what `refine=True` would do (theory section 8)
+    shape : also forecast what this shape would do, as in :func:`private_mean` (theory: shaped noise)
     fill : for that forecast, the share of the radius within which the data are assumed to lie about their mean
     arithmetic : as in :func:`private_mean`; with "exact", mechanisms that cannot be drawn so are among the refused
 
@@ -224,7 +230,7 @@ def plan_mean(
     >>> from dpmanifold.manifolds import Sphere
     >>> plan = plan_mean(500, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(1.0))
     >>> plan.best.mechanism, round(plan.best.error, 5)
-    ('riemannian-laplace', 0.00522)
+    ('riemannian-laplace', 0.00437)
     >>> plan_mean(500, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(1.0), estimand="tangent").best.mechanism
     'tangent-mean-laplace'
     >>> print(plan_mean(40, Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5), PureDP(0.5), refine=True).refined.verdict)
@@ -267,7 +273,8 @@ def plan_mean(
     rows = [row for _, row in sorted(found_rows, key=lambda pair: pair[0])]
     fill = fraction(fill, "fill")
     refined = _refined(n, ball, privacy, Wanted("auto", estimand), fill) if refine and rows else None
-    return Plan(n, ball, privacy, tuple(rows), refused, estimand, refined)
+    shaped = None if shape is None else plan_shape(ball, n, privacy, shape, estimand, fill)
+    return Plan(n, ball, privacy, tuple(rows), refused, estimand, refined, shaped)
 
 
 def _refined(n: int, ball: Ball, privacy: Promise, wanted: Wanted, fill: float) -> RefinePlan:

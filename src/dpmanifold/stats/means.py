@@ -20,7 +20,7 @@ from dpmanifold.privacy import Budget, Promise
 from dpmanifold.progress import bar
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.sources import Source, as_source
-from dpmanifold.statistic import Header
+from dpmanifold.statistic import Header, Prepared
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator, Tally
 from dpmanifold.stats.draws import fresh_bits
@@ -35,8 +35,9 @@ from dpmanifold.stats.inputs import (
 )
 from dpmanifold.stats.mean import MEAN, MeanPlan
 from dpmanifold.stats.recipes import TOUCHED
-from dpmanifold.stats.records import records_of
+from dpmanifold.stats.records import as_batch, records_of
 from dpmanifold.stats.refine import Wanted
+from dpmanifold.stats.shaped import plan_shaped
 from dpmanifold.stats.sources import read_source, units_in
 
 
@@ -53,6 +54,7 @@ def private_mean(
     confirm: bool = False,
     project: bool = True,
     refine: bool = False,
+    shape: Any = None,
     shrink: str | None = "auto",
     arithmetic: str = "auto",
     budget: Budget | None = None,
@@ -79,9 +81,14 @@ def private_mean(
     project : move the draw into the ball, which costs nothing and never hurts
     refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
         this cannot help (theory section 8); `plan_mean(..., refine=True)` says what to expect
+    shape : how the data are expected to spread: a covariance (d, d) in coordinates at the ball's centre, or public
+        records (n, *space.shape), or "private", which spends a quarter on it. Noise then has that shape, which is less
+        of it in all if the data have it too, and the radius is found privately in its norm (theory: shaped noise). For
+        flat spaces and tangent means; `plan_mean(..., shape=...)` says what to expect
     shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
         ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
-        `raw`; None never does
+        `raw`; "james-stein" always does, by that rule, whose mean squared error is below that of the draw itself for
+        every mean, though not below that of the draw moved into the ball; None never does
     arithmetic : "auto" draws ideal noise and rounds it to a public grid, so that no bit of it tells more than the
         promise allows (theory: exact noise), wherever the mechanism offers that; seeded simulations draw doubles of the
         same law, which is faster. "exact" insists, "float" draws doubles
@@ -105,6 +112,7 @@ def private_mean(
         "mechanism": mechanism,
         "estimand": estimand,
         "refine": refine,
+        "shape": shape,
         "project": project,
         "shrink": shrink,
     }
@@ -128,6 +136,7 @@ def private_means(
     confirm: bool = False,
     project: bool = True,
     refine: bool = False,
+    shape: Any = None,
     shrink: str | None = "auto",
     arithmetic: str = "auto",
     budget: Budget | None = None,
@@ -141,7 +150,8 @@ def private_means(
 
     Parameters
     ----------
-    X, ball, privacy, units, estimand, mechanism, invalid, curator, confirm, project, refine, shrink, arithmetic,
+    X, ball, privacy, units, estimand, mechanism, invalid, curator, confirm, project, refine, shape, shrink,
+        arithmetic,
         budget, rng : as in :func:`private_mean`
     labels : one class per record; or the name of a column, where X has columns
     classes : the public list of classes; a label outside it is an error
@@ -171,6 +181,7 @@ def private_means(
     checked_question(ball, privacy)
     told = Terms(units, invalid, curator, confirm).told
     names = list(classes)
+    X = as_batch(X, ball)
     source = as_source(X)
     if source is not None:
         groups, spans = _read_by_class(source, labels, ball, units, invalid, names, told)
@@ -184,7 +195,14 @@ def private_means(
     details = {"classes": float(len(names)), TOUCHED: float(spans)}
     wanted = Wanted(mechanism, estimand)
     headers = [Header(ball, len(points), privacy, points.unit, NEIGHBOURS_BY_CLASS, arithmetic) for points in groups]
-    plans = [MeanPlan(header, wanted, refine, project, shrink, share, details) for header in headers]
+    plans: list[Prepared] = [
+        MeanPlan(header, wanted, refine, project, shrink, share, details)
+        if shape is None
+        else plan_shaped(
+            header, Wanted(mechanism, estimand or "frechet"), shape, refine, project, shrink, share, details
+        )
+        for header in headers
+    ]
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, "means by class")
     return {name: plan.release(points, bits) for name, points, plan in zip(names, groups, plans, strict=True)}

@@ -26,9 +26,11 @@ from dpmanifold.statistic import (
     refuse_unknown,
     statistic_named,
 )
+from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
 from dpmanifold.stats.mean_plan import Plan, checked_public
+from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
 from dpmanifold.stats.region import region_plan
 from dpmanifold.stats.test import TestPlan
 
@@ -36,17 +38,19 @@ from dpmanifold.stats.test import TestPlan
 class Conclusion(NamedTuple):
     """What is concluded from releases: what plans these, given a header and options, and for how many groups.
 
-    Where groups are compared, their numbers of units come after the header, which has the sum.
+    Where groups are compared, their numbers of units come after the header, which has the sum. `draws` reads off such a
+    plan the draws of joint moments by which its worth can be told.
     """
 
     prepared: Callable[..., Any]
     groups: int = 1
+    draws: Callable[[Any], Sequence[AveragePlan]] | None = None
 
 
 CONCLUSIONS: dict[str, Conclusion] = {
-    "region": Conclusion(region_plan),
+    "region": Conclusion(region_plan, draws=joint_draws),
     "interval": Conclusion(FOURTH_MOMENT.prepared),
-    "test": Conclusion(TestPlan, groups=2),
+    "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
 }
 """What can be planned besides statistics, by name."""
 
@@ -60,6 +64,7 @@ class Outlook:
     statistic : what was asked for
     n, ball, privacy : as they were given; for a test, n is that of both groups together
     steps : the draws in their order, each with its share of the promise, its scale and its expected error
+    prospect : of a region or a test, what it would be worth for data of an assumed spread; None where that is not known
     verdict : the outlook in one sentence
     """
 
@@ -68,6 +73,7 @@ class Outlook:
     ball: Ball
     privacy: Promise
     steps: tuple[Step, ...]
+    prospect: Prospect | None = None
 
     @property
     def verdict(self) -> str:
@@ -84,18 +90,21 @@ class Outlook:
         return said + ". Clipping and sampling error come on top."
 
     def sentences(self) -> list[str]:
-        """Return the outlook in words: verdict, and cautions about the promise."""
-        return [self.verdict, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
+        """Return the outlook in words: verdict, what a region or a test would be worth, cautions about the promise."""
+        worth = [] if self.prospect is None else [self.prospect.verdict]
+        return [self.verdict, *worth, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
         steps = [{**vars(step), "share": step.share.to_dict(), "of_range": step.of_range} for step in self.steps]
+        worth = self.prospect
         return {
             "statistic": self.statistic,
             "n": self.n,
             "privacy": self.privacy.to_dict(),
             "steps": json_safe(steps),
             "verdict": self.verdict,
+            **({} if worth is None else {"prospect": json_safe({**vars(worth), "verdict": worth.verdict})}),
             "cautions": cautions(self.privacy, self.n),
         }
 
@@ -142,7 +151,8 @@ def plan(
         what is concluded from some: "region", "interval", "test"
     arithmetic : as in :func:`private_mean`
     options : what the call takes by keyword besides: `refine`, `coverage`, `about`, `mechanism`; for the mean those of
-        :func:`private_mean` and of :func:`plan_mean`
+        :func:`private_mean` and of :func:`plan_mean`; for a region or a test `fill`, the share of the radius within
+        which 95 % of the data are assumed to lie about their mean (0.5), so that its worth can be told
 
     Returns
     -------
@@ -150,13 +160,17 @@ def plan(
 
     Examples
     --------
-    >>> from dpmanifold.manifolds import Sphere
+    >>> from dpmanifold.manifolds import SPD, Sphere
     >>> from dpmanifold.privacy import GDP, PureDP
     >>> ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5)
     >>> plan(500, ball, PureDP(1.0)).best.mechanism
     'riemannian-laplace'
     >>> [step.statistic for step in plan(500, ball, GDP(1.0), statistic="interval").steps]
     ['mean', 'variance', 'fourth moment']
+    >>> tensors = Ball(SPD(3), SPD(3).origin, 1.0)
+    >>> print(plan((40, 40), tensors, GDP(1.0), statistic="test").prospect.verdict)
+    If the data lie within 0.5 of the radius of their mean, the test finds means that are 0.324 apart in 80 of 100
+    studies; without noise 0.121 would do.
     >>> plan(500, ball, PureDP(1.0), statistic="region")
     Traceback (most recent call last):
     ...
@@ -171,16 +185,19 @@ def plan(
     else:
         header = Header(ball, positive_int(n, "n", minimum=2), privacy, arithmetic=arithmetic)
     if isinstance(statistic, str) and statistic in CONCLUSIONS:
-        name, prepared = statistic, CONCLUSIONS[statistic].prepared
-    else:
-        found = _found(statistic)
-        name, prepared = found.name, found.prepared
-        refuse_unknown(name, found.own_plan, options)
-        own: Plan | None = found.own_plan(header, **options)
-        if own is not None:
-            return own
-    refuse_unknown(name, prepared, options)
-    return Outlook(name, header.n, ball, privacy, prepared(header, *counts, **options).steps())
+        concluded = CONCLUSIONS[statistic]
+        fill = options.pop("fill", USUAL_FILL) if concluded.draws else USUAL_FILL
+        refuse_unknown(statistic, concluded.prepared, options)
+        asked = concluded.prepared(header, *counts, **options)
+        worth = prospect(concluded.draws(asked), fill) if concluded.draws else None
+        return Outlook(statistic, header.n, ball, privacy, asked.steps(), worth)
+    found = _found(statistic)
+    refuse_unknown(found.name, found.own_plan, options)
+    own: Plan | None = found.own_plan(header, **options)
+    if own is not None:
+        return own
+    refuse_unknown(found.name, found.prepared, options)
+    return Outlook(found.name, header.n, ball, privacy, found.prepared(header, **options).steps())
 
 
 def _found(statistic: object) -> Statistic:

@@ -44,6 +44,7 @@ class Recipe:
     corrected : whether a variance subtracts what noise on its step's mean adds
     shrinks : whether the draw may be moved towards the centre
     refined : whether its promise was first shared with a ball: "pure" the way pure promises are, "other" as others are
+    shaped : whether it states a public shape
     """
 
     statistic: str
@@ -57,6 +58,7 @@ class Recipe:
     corrected: bool = False
     shrinks: bool = False
     refined: str = ""
+    shaped: bool = False
 
     def suits(self, promise: Promise) -> bool:
         """Whether a promise of that kind is divided in this way; an approximate one may be refined either way."""
@@ -81,7 +83,9 @@ def recipes_of(release: Release) -> list[Recipe]:
     return [
         recipe
         for recipe in _recipes(release.statistic)
-        if _has_steps(release, recipe.step) and recipe.suits(granted(release))
+        if _has_steps(release, recipe.step)
+        and recipe.suits(granted(release))
+        and recipe.shaped == (release.shape is not None)
     ]
 
 

@@ -45,6 +45,11 @@ def records_of(X: object, ball: Ball, invalid: str, first: int = 0) -> Records:
     return Records.valid(records, ball.space, replaced)
 
 
+def as_batch(X: object, ball: object) -> object:
+    """Return records as one batch where they come as one array for every factor of a product of spaces."""
+    return ball.space.gathered(X) if isinstance(ball, Ball) and isinstance(X, (tuple, list)) else X
+
+
 def checked_invalid(invalid: object) -> None:
     """Refuse what is neither "raise" nor "center"."""
     if invalid not in ("raise", "center"):

@@ -12,6 +12,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, choose
+from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import ApproxDP, Promise, PureDP, compose
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
@@ -27,11 +28,13 @@ from dpmanifold.stats.draws import Bits
 from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.sealed import sealed
+from dpmanifold.stats.stand_in import expected_gap, stand_in
 
 # Data that fill less of the ball than this are rare: where not even they would gain this much, nobody does.
 SMALL_FILL = 0.1
 _LEAST_GAIN = 0.95
-# Data that fill the ball may lose this much to the search.
+# Data that fill the ball may lose this much to the search. Of an approximate promise they lose, besides, what noise
+# calibrated to it by its exact profile saves: a promise that is shared out is kept by way of another one.
 _LARGEST_LOSS = 1.13
 # What a release states where no smaller ball was looked for.
 SKIPPED = frozenset({"refine skipped"})
@@ -43,6 +46,11 @@ class Wanted:
 
     mechanism: Any = "auto"
     estimand: str | None = None
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the Fréchet mean is wanted by whatever mechanism is best."""
+        return isinstance(self.mechanism, str) and self.mechanism == "auto" and self.estimand in (None, FRECHET)
 
     def choose(self, ball: Ball, n: int, privacy: Promise) -> tuple[Mechanism, Calibration, Forecast]:
         """Return the mechanism that keeps the promise there, or refuse."""
@@ -70,12 +78,21 @@ class _BallAndRest:
         return plan.obstacle or _BallAndRest(plan, compose(shares[:2]), shares[2])
 
     def noise(self, wanted: Wanted, radius: float) -> float:
-        """Return the expected noise in a ball of that radius about the public centre; infinite if it has no law."""
-        outer = self.plan.outer
-        try:
-            return wanted.choose(Ball(outer.space, outer.center, radius), self.plan.n, self.rest)[2].mean
-        except DPManifoldError:
-            return math.inf
+        """Return the expected noise in a ball of that radius about the public centre; infinite if it has no law.
+
+        With the distance from the Fréchet mean, if a tangent mean is to be expected in its place.
+        """
+        outer, n = self.plan.outer, self.plan.n
+        ball = Ball(outer.space, outer.center, radius)
+        if wanted.is_auto and radius < outer.radius:
+            gap = expected_gap(ball, self.plan.forecast, self.plan.search.count_noise / n, outer)
+            try:
+                found = stand_in(wanted.choose(ball, n, self.rest), ball, n, self.rest, gap)
+            except DPManifoldError:
+                return math.inf
+            if found is not None:
+                return found[2].mean + gap
+        return _noise(wanted, ball, n, self.rest)
 
     def forecast(self, wanted: Wanted, fill: float) -> tuple[float, float]:
         """Return radius and stated error to expect if the data lie within `fill` radii of their mean."""
@@ -85,6 +102,14 @@ class _BallAndRest:
         # A count whose noise is negative puts units outside that are inside: half a scale of it, on average.
         outside = 1 - REFINE_COVERAGE + self.plan.search.count_noise / self.plan.n / 2
         return radius, self.noise(wanted, radius) + outside * radius / 4
+
+
+def _noise(wanted: Wanted, ball: Ball, n: int, privacy: Promise) -> float:
+    """Return the expected noise, infinite where nothing keeps the promise."""
+    try:
+        return wanted.choose(ball, n, privacy)[2].mean
+    except DPManifoldError:
+        return math.inf
 
 
 class Refinement:
@@ -107,10 +132,14 @@ class Refinement:
 
     def _settle(self, wanted: Wanted, privacy: Promise) -> None:
         """Take the way to share out the promise that gains most on a small cloud and loses little on a large one."""
-        plain = wanted.choose(self.ball, self.n, privacy)[2].mean
-        best, reasons = _LEAST_GAIN * plain, []
+        plain = unshared = wanted.choose(self.ball, self.n, privacy)[2].mean
         # What keeps a pure promise keeps an approximate one, and with few units is often the better way to.
-        for way in [privacy, *([PureDP(privacy.epsilon)] if isinstance(privacy, ApproxDP) else [])]:
+        ways = [privacy]
+        if isinstance(privacy, ApproxDP):
+            ways.append(PureDP(privacy.epsilon))
+            unshared = max(plain, min(_noise(wanted, self.ball, self.n, divide(way, 1)[0]) for way in ways))
+        best, reasons = _LEAST_GAIN * plain, []
+        for way in ways:
             found = _BallAndRest.make(self.ball, self.n, way)
             if isinstance(found, str):
                 reasons.append(found)
@@ -119,7 +148,7 @@ class Refinement:
             if math.isinf(filled):
                 name = getattr(wanted.mechanism, "name", wanted.mechanism)
                 reasons.append(f'mechanism "{name}" cannot take the share that a search leaves')
-            elif filled > _LARGEST_LOSS * plain:
+            elif filled > _LARGEST_LOSS * unshared:
                 reasons.append(f"data that fill the ball would be off by {filled:.3g} instead of {plain:.3g}")
             elif small > best:
                 reasons.append("even for data that fill a tenth of the ball there is hardly anything to gain")

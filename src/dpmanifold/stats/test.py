@@ -22,6 +22,7 @@ from dpmanifold.stats.draws import Bits, fresh_bits, refuse_inexact
 from dpmanifold.stats.featured import FeaturePlan
 from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare_units, spend
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
+from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.region import joint_moments_in, weight_in
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
@@ -71,6 +72,7 @@ def private_test(
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
+    X, Y = as_batch(X, ball), as_batch(Y, ball)
     owners = _paired_units(units)
     sources = any(as_source(records) is not None for records in (X, Y))
     if not sources:
@@ -96,6 +98,8 @@ class TestPlan:
     """
 
     label = "two-sample test"
+    draws: list[AveragePlan]
+    """One of joint moments for each group; none where means are solved first."""
     __test__ = False  # for pytest, which would take it for a test of its own
 
     def __init__(self, header: Header, counts: tuple[int, int], *, refine: bool = False) -> None:
@@ -106,7 +110,7 @@ class TestPlan:
         wanted = Wanted("tangent-mean-gaussian" if joint else mean_name(ball))
         self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, wanted)
         rest = self._refinement.rest
-        self._draws = [self._joint(header.about(n), rest) for n in counts] if joint else []
+        self.draws = [self._joint(header.about(n), rest) for n in counts] if joint else []
         self._chains = [Chain.make(ball, n, rest, REGION_SHARES, (SECOND_MOMENT,)) for n in counts if not joint]
         for chain in self._chains:
             refuse_inexact(header.arithmetic, chain.chosen[0], ball, chain.chosen[1])
@@ -121,14 +125,14 @@ class TestPlan:
     def steps(self) -> tuple[Step, ...]:
         """Return all draws, those of the first group first."""
         drawn = [step for chain in self._chains for step in chain.steps(self.header.about(chain.n))]
-        drawn += [step for draw in self._draws for step in draw.steps()]
+        drawn += [step for draw in self.draws for step in draw.steps()]
         return (*self._refinement.steps(self.header), *drawn)
 
     def release(self, groups: tuple[UnitPoints, UnitPoints], bits: Bits, level: float) -> TwoSampleTest:
         """Release a second moment of each group. Never raises."""
         ball = self.header.ball
         steps = self._refinement.find(groups[0].joined(groups[1]), self.header, bits)
-        if self._draws:
+        if self.draws:
             first, second = (
                 draw.drawn(
                     self._refinement.move(steps, points) if steps else points,
@@ -137,7 +141,7 @@ class TestPlan:
                     steps,
                     {WEIGHT: weight_in(ball), **self._refinement.details},
                 )
-                for draw, points in zip(self._draws, groups, strict=True)
+                for draw, points in zip(self.draws, groups, strict=True)
             )
             return TwoSampleTest(first, second, level)
         suited = [chain.suited(steps) for chain in self._chains]

@@ -63,7 +63,7 @@ class _Sensitivity(Experiment):
         ]
         first, second = (frechet.mean(X, self.ball).value for X in self._worst(n))
         rows.append({"n": n, "kind": "worst", "shift": float(self.ball.space.dist(first, second))})
-        for bound in ("published", "tight"):
+        for bound in ("published", "sharp"):
             found = sensitivity.of_mean(self.ball, n, bound=bound).value
             rows.append({"n": n, "kind": bound, "shift": found})
         rows.append({"n": n, "kind": "drawn", "shift": self._drawn_bound(n)[0]})
@@ -79,7 +79,7 @@ class _Sensitivity(Experiment):
             average = Sample([float(np.mean([n * row["shift"] for row in found])) for found in sets])
             lines.append([
                 str(n), str(average), f"{max(by['replaced']):.3f}", f"{by['worst'][0]:.4f}",
-                f"{by['drawn'][0]:.4f}", f"{by['published'][0]:.4f}", f"{by['tight'][0]:.4f}",
+                f"{by['drawn'][0]:.4f}", f"{by['published'][0]:.4f}", f"{by['sharp'][0]:.4f}",
             ])  # fmt: skip
         headings = [
             "n", "replaced records, mean", "replaced, largest", "two data sets made for it",
@@ -101,12 +101,12 @@ class _Sensitivity(Experiment):
                   color=canvas.BLUE, linewidth=1.3, label="their average")  # fmt: skip
         lines = (("worst", canvas.BLACK, ":", "data made for it"), ("published", canvas.VERMILLION, "-", "Theorem 2"),
                  ("drawn", canvas.ORANGE, "-.", "bound in the authors' code"),
-                 ("tight", canvas.GREEN, "--", "our bound"))  # fmt: skip
+                 ("sharp", canvas.GREEN, "--", "our bound"))  # fmt: skip
         for kind, color, style, label in lines:
             axes.plot([r["n"] for r in by[kind,]], [r["shift"] for r in by[kind,]], style, color=color, linewidth=1.3,
                       label=label)  # fmt: skip
         axes.set_yscale("log")
-        axes.set_ylim(bottom=min(r["shift"] for r in by["tight",]) / 100)
+        axes.set_ylim(bottom=min(r["shift"] for r in by["sharp",]) / 100)
         canvas.tidy(axes, "sample size n", "distance between the two means", grid="y")
         canvas.key(figure, axes)
         return figure

@@ -96,7 +96,7 @@ class Shapes(Experiment):
         ball, n, source = found.ball, len(found.inside), SimulationSource(rng)
         count, promise = task.settings["count"], PureDP(epsilon)
         released, exact = {}, True
-        for method, bound in (("kng", "published"), ("kng, ours", "tight")):
+        for method, bound in (("kng", "published"), ("kng, ours", "sharp")):
             scale = 2 * sensitivity.of_gradient(ball, n, bound=bound).value / epsilon
             try:
                 released[method] = GradientLaw(ball, found.inside, scale).sample(count, source)

@@ -134,7 +134,7 @@ def scales(n: int, rule: str) -> dict[str, float]:
     >>> {name: round(100 * scale, 3) for name, scale in scales(100, "numerical").items()}
     {'kng': 1.612, 'laplace': 2.053, 'space': 1.561}
     >>> {name: round(100 * scale, 3) for name, scale in scales(100, "valid").items()}
-    {'kng': 1.745, 'laplace': 0.923, 'space': 0.923}
+    {'kng': 1.612, 'laplace': 0.828, 'space': 0.828}
     """
     r = sim.CAP.radius
     if rule == "valid":

@@ -1,0 +1,139 @@
+"""The exact privacy profile of noise with density exp(-|z|/scale) in R^d, as proven upper bounds.
+
+For approximate promises such noise does better than its pure one: in many dimensions two shifted densities differ by
+the factor e^epsilon almost nowhere. delta(epsilon) is one integral over an angle of a function without singularities
+(docs/theory/profile.md, section 9), computed in ball arithmetic: what is returned is above the true value, by proof.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from flint import acb, arb, ctx
+from scipy import optimize
+
+from dpmanifold._check import positive_float, positive_int
+from dpmanifold.noise.lazy import precision_kept
+from dpmanifold.privacy.promises import ApproxDP
+
+# Working precision in bits, and the relative error at which the integration may stop: both far beyond what is needed.
+_PRECISION, _ACCURACY = 128, -60
+# Values below 2^this are as good as 0 to the integration; every delta that a promise can state is above.
+_SMALLEST = -1200
+# How often an integrand may be looked at: ten times what was ever needed. Beyond, nothing is known.
+_MOST_VALUES = 20_000
+# Beyond this epsilon nothing is promised that is worth a search: its pure promise will do.
+_LARGEST = 1000.0
+# Shifts have 24 bits after the first one: by so little the noise is larger than it need be, and every machine finds
+# the same shift.
+_STEPS = 2**24
+# How far log delta may fall below the wanted one before the search for a first guess stops looking.
+_DEEPEST = 50.0
+
+
+def laplace_delta(dim: int, shift: float, epsilon: float) -> float:
+    """Return the delta at which noise of density exp(-|z|) in R^dim, shifted by `shift`, keeps epsilon; rounded up.
+
+    Theory section 5 (profile, 9). It grows with the shift, so the sensitivity speaks for all smaller ones; for noise of
+    another scale the shift is sensitivity/scale.
+
+    Parameters
+    ----------
+    dim : of the space that the noise is drawn in
+    shift : above 0
+    epsilon : above 0; from `shift` on delta is 0, the pure promise
+
+    Examples
+    --------
+    >>> round(laplace_delta(10, 2.0, 1.0), 6), laplace_delta(10, 1.0, 1.0)
+    (0.019213, 0.0)
+    """
+    dim, shift, epsilon = positive_int(dim, "dim"), positive_float(shift, "shift"), positive_float(epsilon, "epsilon")
+    with precision_kept():
+        ctx.prec = _PRECISION
+        found = _delta(dim, shift, epsilon)
+        if shift <= epsilon or not found.is_finite():  # should anything have failed, 1 is a bound
+            return 0.0 if shift <= epsilon else 1.0
+        # The upper end of the ball, rounded up once more on its way to a double.
+        return min(1.0, math.nextafter(float(found.upper()), math.inf))
+
+
+@lru_cache(maxsize=1024)
+def largest_shift(dim: int, promise: ApproxDP) -> float:
+    """Return the largest shift of noise of density exp(-|z|) in R^dim that keeps an approximate promise, rounded down.
+
+    Never below the epsilon of the promise, which is kept without any delta.
+
+    Examples
+    --------
+    >>> promise = ApproxDP(1.0, 1e-6)
+    >>> [round(largest_shift(dim, promise), 3) for dim in (1, 6, 45)]
+    [1.0, 1.025, 1.741]
+    """
+    epsilon, wanted = promise.epsilon, math.log(promise.delta)
+    if epsilon > _LARGEST:
+        return epsilon
+
+    def excess(shift: float) -> float:
+        delta = _delta(dim, shift, epsilon)
+        if not delta.is_finite():  # what is not known does not hold
+            return _DEEPEST
+        return max(float(delta.upper().log()) - wanted, -_DEEPEST) if delta > 0 else -_DEEPEST
+
+    def holds(step: int) -> bool:
+        return bool(_delta(dim, _shift_at(step), epsilon) <= arb(promise.delta))
+
+    with precision_kept():
+        ctx.prec = _PRECISION
+        # A guess first, by numbers; then the last step that holds, by proof. It does not depend on the guess.
+        low, factor = epsilon, 2.0
+        while excess(low * factor) <= 0:
+            low, factor = low * factor, min(factor * factor, 256.0)
+        ends = math.log(low) - 1e-6, math.log(low * factor) + 1e-6  # so that rounding leaves the signs as they are
+        guess = optimize.brentq(lambda log: excess(math.exp(log)), *ends, xtol=1e-9)
+        step = _step_below(math.exp(guess))
+        while holds(step + 1):
+            step += 1
+        while _shift_at(step) > epsilon and not holds(step):
+            step -= 1
+    return max(epsilon, _shift_at(step))
+
+
+def _shift_at(step: int) -> float:
+    """Return the numbers of 24 bits after the first one, in ascending order."""
+    return math.ldexp(1 + step % _STEPS / _STEPS, step // _STEPS)
+
+
+def _step_below(shift: float) -> int:
+    digits, exponent = math.frexp(shift)
+    return (exponent - 1) * _STEPS + int((2 * digits - 1) * _STEPS)
+
+
+def _delta(dim: int, shift: float, epsilon: float) -> arb:
+    """Return a ball that holds delta, at the precision that is set; section 9 has the formula."""
+    if shift <= epsilon:
+        return arb(0)
+    D, e = arb(shift), arb(epsilon)
+    if dim == 1:
+        return -((e - D) / 2).expm1()
+    half, order = D / 2, arb(dim) / 2
+    square = acb(1 + 2 * (dim - 1) / D * (half.bessel_k(order) / half.bessel_k(order - 1)))
+    a, middle = acb(half), acb(e / 2)
+
+    def weight(angle: acb) -> tuple[acb, acb]:
+        cosine = angle.cos()
+        return angle.sin() ** (dim - 2) * (square - cosine * cosine), a * cosine
+
+    def difference(angle: acb, _: bool) -> acb:
+        w, loss = weight(angle)
+        return w * (loss - middle).sinh()
+
+    def density(angle: acb, _: bool) -> acb:
+        w, loss = weight(angle)
+        return w * loss.exp()
+
+    limits = {"rel_tol": arb(2) ** _ACCURACY, "abs_tol": arb(2) ** _SMALLEST, "eval_limit": _MOST_VALUES}
+    part = acb.integral(difference, 0, acb((e / D).acos()), **limits)
+    whole = acb.integral(density, 0, acb.pi(), **limits)
+    return 2 * (e / 2).exp() * part.real / whole.real

@@ -1,0 +1,173 @@
+"""What a region or a test would be worth, before any data: for data of an assumed spread, from public numbers alone.
+
+Releases of such data are made up, by the laws of the sample's moments and of the noise, and read as real ones are. The
+numbers are the same for the same question: the simulation has a seed of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special
+
+from dpmanifold._check import fraction
+from dpmanifold.features import WEIGHT
+from dpmanifold.inference import Region
+from dpmanifold.inference.joint import JointEstimate, combined
+from dpmanifold.linalg import to_vecd
+from dpmanifold.release import DRAW_COVERED, FLOAT, Release
+from dpmanifold.statistic import Prepared
+from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
+from dpmanifold.stats.test import TestPlan
+
+USUAL_FILL = 0.5
+"""The share of the radius that data are assumed to fill, unless something else is said."""
+LEVEL, POWER = 0.95, 0.8
+# Share of normal data that lie within the assumed part of the radius.
+_INSIDE = 0.95
+# How many releases are made up, up to which dimension; beyond the last, none are.
+_MADE_UP = {12: 100, 60: 40}
+# Differences of means that are tried with each.
+_DIFFERENCES = 20
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a region or a test would be worth. Public: no data was touched.
+
+    Attributes
+    ----------
+    fill : the data are assumed to be normal, spread alike in all directions, with 95 % of them within this share of the
+        radius of their mean
+    size : of a region, the effective radius to expect at a level of 0.95; of a test, how far apart means are whose
+        difference it finds at 5 % in 80 of 100 studies; infinite where it finds none in the ball
+    plain : the same without noise: what sampling alone leaves
+    """
+
+    of_test: bool
+    fill: float
+    size: float
+    plain: float
+
+    @property
+    def verdict(self) -> str:
+        """Say in words what to expect."""
+        said = f"If the data lie within {self.fill:g} of the radius of their mean, "
+        if not self.of_test:
+            return said + (
+                f"expect a {LEVEL:.0%} region of effective radius {self.size:.3g}; without noise it would be "
+                f"{self.plain:.3g}."
+            )
+        if math.isinf(self.size):
+            return said + "the test will hardly find a difference, however far apart the means are."
+        return said + (
+            f"the test finds means that are {self.size:.3g} apart in {100 * POWER:.0f} of 100 studies; without noise "
+            f"{self.plain:.3g} would do."
+        )
+
+
+def joint_draws(plan: Prepared) -> list[AveragePlan]:
+    """Return the draws of joint moments that a plan of a region or a test consists of; none where it has others."""
+    draws = plan.draws if isinstance(plan, TestPlan) else [plan]
+    joint = [
+        draw for draw in draws if isinstance(draw, AveragePlan) and isinstance(draw.statistic, JointMomentsAboutCenter)
+    ]
+    return joint if len(joint) == len(plan.steps()) else []
+
+
+def prospect(draws: Sequence[AveragePlan], fill: float) -> Prospect | None:
+    """Return what one draw of joint moments is worth as a region, or two as a test; None where it is not known.
+
+    Parameters
+    ----------
+    draws : what will be drawn of each group: joint moments, all on one ball; none where nothing is known
+    fill : as in :class:`Prospect`
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> from dpmanifold.statistic import Header
+    >>> header = Header(dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0), 100, dpm.GDP(1.0))
+    >>> found = prospect([JOINT_MOMENTS.prepared(header)], 0.5)
+    >>> round(found.size, 2), round(found.plain, 2)
+    (0.04, 0.03)
+    """
+    fill = fraction(fill, "fill")
+    if not draws:
+        return None
+    dim, radius = draws[0].header.ball.space.dim, draws[0].header.ball.radius
+    count = next((count for most, count in _MADE_UP.items() if dim <= most), 0)
+    if count == 0:
+        return None
+    rng = np.random.default_rng(0)
+    variance = (fill * radius) ** 2 / float(special.chdtri(dim, 1 - _INSIDE))
+    made = [[_made_up(draw, variance, rng) for draw in draws] for _ in range(count)]
+    if len(draws) == 1:
+        size = float(np.mean([Region(one, LEVEL).effective_radius for (one,) in made]))
+        return Prospect(False, fill, size, math.sqrt(dim * variance / draws[0].header.n))
+    numbers = [draw.header.n for draw in draws]
+    return Prospect(True, fill, _found_apart(made, variance, rng), _found_without_noise(dim, numbers, variance))
+
+
+def _made_up(draw: AveragePlan, variance: float, rng: np.random.Generator) -> Release:
+    """Return a release of normal data about the ball's centre, of a variance along every axis."""
+    statistic, header = draw.statistic, draw.header
+    assert isinstance(statistic, JointMomentsAboutCenter)
+    d, n = header.ball.space.dim, header.n
+    # Bartlett: the sample's covariance about its own mean, times n.
+    root = np.tril(rng.standard_normal((d, d)), -1)
+    root[np.diag_indices(d)] = np.sqrt(rng.chisquare(np.maximum(n - 1 - np.arange(d), 1)))
+    mean = math.sqrt(variance / n) * rng.standard_normal(d)
+    moment = variance / n * root @ root.T + np.outer(mean, mean)
+    hidden = np.concatenate([mean, to_vecd(moment)])
+    units = statistic.features.units(d, header.ball.radius)
+    value = hidden + draw.calibration.scale * units * rng.standard_normal(len(hidden))
+    return Release.of(
+        JOINT_MOMENTS, value, header, draw.calibration, details={WEIGHT: statistic.weight}, tol=0.0, projected=False,
+        private=False, timing=DRAW_COVERED, arithmetic=FLOAT,
+    )  # fmt: skip
+
+
+def _found_apart(made: list[list[Release]], variance: float, rng: np.random.Generator) -> float:
+    """Return how far apart means are that tests of such releases find with the wanted probability."""
+    inverses, limits, spreads = [], [], []
+    for releases in made:
+        groups = [JointEstimate(release) for release in releases]
+        error = combined(groups)
+        inverses.append(np.linalg.inv(error.safe(1 - LEVEL)))
+        limits.append(error.threshold(1 - LEVEL))
+        spreads.append(math.sqrt(sum(group.mean.scale**2 + variance / group.release.n for group in groups)))
+    measures, dim = np.array(inverses), len(inverses[0])
+    # How far off a difference is hardly depends on how far off its covariance is.
+    off = np.array(spreads)[:, None, None] * rng.standard_normal((len(made), _DIFFERENCES, dim))
+
+    def missing(distance: float) -> float:
+        moved = off + distance * np.eye(dim)[0]
+        found = np.einsum("kmi,kij,kmj->km", moved, measures, moved) > np.array(limits)[:, None]
+        return POWER - float(found.mean())
+
+    farthest = 2 * made[0][0].ball.radius
+    return math.inf if missing(farthest) > 0 else _first_root(missing, farthest)
+
+
+def _found_without_noise(dim: int, numbers: list[int], variance: float) -> float:
+    """Return the same of Hotelling's test of the data themselves; infinite where there are too few units for one."""
+    free = sum(numbers) - dim - 1
+    if free < 1:
+        return math.inf
+    limit = float(special.fdtri(dim, free, LEVEL))
+    central = optimize.brentq(lambda square: POWER - 1 + special.ncfdtr(dim, free, square, limit), 1e-9, 1e4)
+    return math.sqrt(float(central) * variance * sum(1 / n for n in numbers))
+
+
+def _first_root(f: Callable[[float], float], high: float) -> float:
+    """Bisect a falling step function, to a hundredth of the answer."""
+    low = 0.0
+    while high - low > 0.01 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if f(middle) > 0 else (low, middle)
+    return high

@@ -1,0 +1,253 @@
+"""Shaped means as public numbers foresee them: norm, balls, shares, and whether to make one (theory: shaped noise)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from dpmanifold._check import FloatArray, shown
+from dpmanifold.ball import Ball, require_ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features import Shape, checked_shape
+from dpmanifold.manifolds import Euclidean
+from dpmanifold.mechanisms import Forecast, Mechanism, choose
+from dpmanifold.mechanisms.shaped_noise import shaped_forecast
+from dpmanifold.privacy import Promise, PromiseError, PureDP
+from dpmanifold.stats.inputs import divide
+from dpmanifold.stats.radius import RadiusPlan
+from dpmanifold.stats.refine import SMALL_FILL, Wanted
+from dpmanifold.stats.search import RadiusSearch
+from dpmanifold.stats.steps import Chosen
+
+PRIVATE = "private"
+# Fixed in advance: what the radius and the mean get, of epsilon or of mu^2; and with a private shape what a first
+# radius, joint moments, the radius in their norm and the mean get.
+PUBLIC_SHARES = (0.15, 0.85)
+PRIVATE_SHARES = (0.05, 0.15, 0.1, 0.7)
+# A search whose counts may be off by more than this share of the units is not made.
+MOST_MISCOUNTED = 0.4
+# Shares of the units that a radius is asked to hold, at least and at most. In between: as many as are not lost in the
+# noise of counts, and as are worth the noise that reaching farther for them costs.
+_FEWEST, _MOST, _COUNTS, _NOISE = 0.6, 0.97, 1.7, 2.0
+# A shape is not used where data that have it would not gain this much.
+_LEAST_GAIN = 0.95
+# How far beyond a radius those that it leaves out are expected to lie, as a part of it: so far in normal data.
+_BEYOND = 0.1
+
+MECHANISMS_OF = {"auto": "", "wrapped-gaussian": "gaussian", "wrapped-laplace": "laplace"}
+"""By name, the mechanisms that draw a shaped mean; "auto" takes Laplace noise for pure promises only."""
+
+
+def flat_ball(ball: Ball, radius: float) -> Ball:
+    """Return a ball of vectors about 0, as public as the ball whose coordinates they are."""
+    return Ball(Euclidean(ball.space.dim), np.zeros(ball.space.dim), radius, ball.source, ball.simulated)
+
+
+def white_ball(ball: Ball, shape: Shape) -> Ball:
+    """Return a ball that holds the coordinates of every record in the norm of a shape: none grows longer there."""
+    return flat_ball(ball, ball.radius + shape.away)
+
+
+def settled(ball: Ball, shape: Shape, found: Ball) -> tuple[Shape, Ball]:
+    """Return the norm to use, and the ball in it, given the radius that was released: the round one if better."""
+    if found.radius * shape.growth < ball.radius:
+        return shape, found
+    return Shape.round(ball.space.dim), flat_ball(ball, ball.radius)
+
+
+def coverage_of(dim: int, n: int, search: Promise, rest: Promise) -> float:
+    """Return the share of the units that a radius is asked to hold, given the promises of its search and of the mean.
+
+    Examples
+    --------
+    >>> from dpmanifold.privacy import GDP
+    >>> coverage_of(6, 100, GDP(0.4), GDP(0.9)), coverage_of(6, 10**6, GDP(0.4), GDP(0.9)) > 0.96
+    (0.885, True)
+    """
+    counts = RadiusSearch(dim, n, 1.0, search, _MOST).count_noise / n
+    noise = choose(law_of("auto", rest), Ball(Euclidean(dim), np.zeros(dim), 1.0), n, rest)[2].mean
+    return max(_FEWEST, min(_MOST, _MOST - _COUNTS * counts, 1 - _NOISE * noise))
+
+
+def law_of(mechanism: str, promise: Promise) -> str:
+    """Return the name of the mechanism that draws the noise."""
+    if mechanism != "auto":
+        return mechanism
+    return "wrapped-laplace" if isinstance(promise, PureDP) else "wrapped-gaussian"
+
+
+def noise_of(ball: Ball, shape: Shape, mechanism: Mechanism, scale: float) -> Forecast:
+    """Return how far noise in the norm of a shape carries a point of the ball, once it is carried back."""
+    return shaped_forecast(ball, scale * shape.stretches, mechanism.noise)
+
+
+def expected_radius(shape: Shape, plan: RadiusPlan) -> float:
+    """Return the radius to expect if the data are normal about the middle, with the shape's second moments."""
+    variances = shape.values / shape.stretches**2
+    freedom = float(variances.sum() ** 2 / (variances**2).sum())
+    reached = shape.length * math.sqrt(special.gammaincinv(freedom / 2, plan.coverage) / (freedom / 2))
+    found = int(np.searchsorted(plan.radii, reached * (1 - 1e-12)))
+    return float(plan.radii[min(found, len(plan.radii) - 1)])
+
+
+class Asked(NamedTuple):
+    """What was asked for, checked: a public matrix or None for a private shape, and the mechanism's name."""
+
+    matrix: FloatArray | None
+    mechanism: str
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """How the promise is shared out."""
+        return PRIVATE_SHARES if self.matrix is None else PUBLIC_SHARES
+
+
+def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promise) -> Asked:
+    """Return what was asked for, or say why it cannot be: from public numbers, before anything is spent."""
+    require_ball(ball)
+    if wanted.estimand == "extrinsic":
+        raise InvalidArgumentError(
+            "shape is for averages of coordinates at the ball's centre, and an extrinsic mean is none. Ask for "
+            'estimand="tangent", or leave shape out.'
+        )
+    if wanted.estimand == "frechet" and not ball.space.is_flat:
+        raise InvalidArgumentError(
+            f"shape is for averages of coordinates at the ball's centre, and the Fréchet mean on {ball.space!r}, which "
+            'is curved, is none. Ask for estimand="tangent", or leave shape out.'
+        )
+    if refine:
+        raise InvalidArgumentError(
+            "refine must be False with a shape, which has a search of its own: for a radius in the shape's norm."
+        )
+    if wanted.mechanism not in MECHANISMS_OF:
+        raise InvalidArgumentError(
+            f"mechanism must be one of {', '.join(MECHANISMS_OF)} with a shape, got {shown(wanted.mechanism)}."
+        )
+    if isinstance(shape, str) and shape != PRIVATE:
+        raise InvalidArgumentError(f'shape must be "private", a covariance or public records, got {shown(shape)}.')
+    if isinstance(shape, str) and isinstance(privacy, PureDP):
+        raise PromiseError(
+            f'shape="private" cannot keep {privacy!r}: joint moments need Gaussian noise. Give a public shape, or ask '
+            "for GDP, ZCDP or ApproxDP."
+        )
+    return Asked(None if isinstance(shape, str) else checked_shape(shape, ball), str(wanted.mechanism))
+
+
+class Shaping:
+    """How a shaped mean would be made, and whether to make it: from public numbers alone.
+
+    Parameters
+    ----------
+    ball, n : the public ball, the number of units
+    total : what all steps may cost together
+    asked : the shape
+
+    Attributes
+    ----------
+    public : the public shape; None if it is private
+    shares, rest : the promise's parts, and the last of them, the mean's
+    first : the first search for a radius: in the norm of a public shape, or in the ball itself
+    plain : the expected error of the mean without a shape
+    skipped : why a shape cannot help, or None
+    """
+
+    def __init__(self, ball: Ball, n: int, total: Promise, asked: Asked) -> None:
+        self.ball, self.n, self.asked = ball, n, asked
+        self.public = None if asked.matrix is None else Shape.public(asked.matrix)
+        self.shares = divide(total, asked.weights)
+        self.rest = self.shares[-1]
+        whole = flat_ball(ball, ball.radius)
+        self.first = self.search(ball if self.public is None else whole, self.shares[0])
+        self.plain = self._noise(Shape.round(ball.space.dim), self.choice(whole, total))
+        self.skipped = self._obstacle()
+
+    def search(self, outer: Ball, share: Promise) -> RadiusPlan:
+        """Return the search for a radius in a ball."""
+        return RadiusPlan(outer, self.n, share, coverage_of(self.ball.space.dim, self.n, share, self.rest))
+
+    def choice(self, inner: Ball, share: Promise) -> Chosen:
+        """Return the mechanism, its scale and what to expect of it, in a ball of vectors."""
+        return choose(law_of(self.asked.mechanism, share), inner, self.n, share)
+
+    def _noise(self, shape: Shape, chosen: Chosen) -> float:
+        return noise_of(self.ball, shape, chosen[0], chosen[1].scale).mean
+
+    def expected(self, radius: float | None = None) -> float:
+        """Return the error to expect, clipping included, if the data have the shape; or if the radius found is this.
+
+        Of a private shape nothing is known before: it counts as round.
+        """
+        ball = self.ball
+        shape = self.public or Shape.round(ball.space.dim)
+        if radius is None:
+            radius = expected_radius(shape, self.first)
+        shape, inner = settled(ball, shape, flat_ball(ball, radius))
+        noise = self._noise(shape, self.choice(inner, self.rest))
+        if inner.radius == ball.radius:
+            return noise
+        cut = min(radius * shape.lengthening, ball.radius)
+        return noise + (1 - self.first.coverage) * _BEYOND * cut
+
+    def _obstacle(self) -> str | None:
+        found = self.first.obstacle(MOST_MISCOUNTED)
+        if found is not None:
+            return found
+        radius = None if self.public is not None else SMALL_FILL * self.ball.radius
+        if self.expected(radius) > _LEAST_GAIN * self.plain:
+            whose = "that fill a tenth of the ball" if self.public is None else "of that shape"
+            return f"even data {whose} would gain hardly anything"
+        return None
+
+
+@dataclass(frozen=True)
+class ShapePlan:
+    """What `shape=` would do. Public: no data was touched.
+
+    Attributes
+    ----------
+    private : whether the shape is to be found privately
+    skipped : why it would be skipped, or None
+    error : the expected error, clipping included: of normal data that have the shape; with a private one, of data that
+        lie within `fill` of the radius of the centre and have no shape at all
+    filled : the expected error of data that fill the ball
+    plain : the expected error without a shape
+    fill : that share of the radius
+    """
+
+    private: bool
+    skipped: str | None
+    error: float
+    filled: float
+    plain: float
+    fill: float
+
+    @property
+    def verdict(self) -> str:
+        """Say in words whether to give the shape."""
+        if self.skipped is not None:
+            return f"shape would be skipped, at no cost: {self.skipped}."
+        gain, loss = self.error / self.plain, self.filled / self.plain
+        if self.private:
+            whose = (
+                f"for data within {self.fill:g} of the radius of the centre, and less the fewer directions they have"
+            )
+        else:
+            whose = "if the data have that shape"
+        return (
+            f"shape: about {self.error:.3g} ({gain:.2f} times) {whose}; at most {self.filled:.3g} ({loss:.2f} times) "
+            "and clipping if not."
+        )
+
+
+def plan_shape(ball: Ball, n: int, privacy: Promise, shape: Any, estimand: str, fill: float) -> ShapePlan:
+    """Return what a shape would do, or refuse as the release would."""
+    asked = checked(shape, ball, Wanted("auto", estimand), False, privacy)
+    made = Shaping(ball, n, privacy, asked)
+    if made.skipped is not None:
+        return ShapePlan(asked.matrix is None, made.skipped, made.plain, made.plain, made.plain, fill)
+    error = made.expected(fill * ball.radius if asked.matrix is None else None)
+    return ShapePlan(asked.matrix is None, None, error, made.expected(ball.radius), made.plain, fill)

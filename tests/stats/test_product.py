@@ -1,0 +1,117 @@
+"""Every statistic on products of spaces: released, written, read and recomputed."""
+
+import numpy as np
+import pytest
+
+import dpmanifold as dpm
+from dpmanifold import plots
+from dpmanifold.estimators import PrivateFrechetMean, PrivateMDM
+
+N, P, EACH = 400, dpm.GDP(2.0), dpm.EACH_RECORD
+FLAT = dpm.Product([dpm.SPD(2)] * 3, weights=[1.0, 2.0, 0.5])
+HADAMARD = dpm.Product([dpm.SPD(2, metric="riemann"), dpm.Hyperbolic(2)])
+CLOSED = dpm.Product([dpm.Sphere(2)] * 2)
+BALLS = {name: dpm.Ball(space, space.origin, radius) for name, space, radius in (
+    ("flat", FLAT, 1.5), ("hadamard", HADAMARD, 1.0), ("closed", CLOSED, 0.6))}  # fmt: skip
+
+
+def records(name, n=N, seed=0, shift=0.05):
+    space = BALLS[name].space
+    c = shift + 0.1 * np.random.default_rng(seed).standard_normal((n, space.dim))
+    return space.exp_coords(space.origin, c)
+
+
+CALLS = {
+    "mean": lambda X, Y, ball: dpm.private_mean(X, ball, P, units=EACH, rng=1),
+    "tangent mean": lambda X, Y, ball: dpm.private_mean(X, ball, P, units=EACH, estimand="tangent", rng=1),
+    "refined": lambda X, Y, ball: dpm.private_mean(X, ball, P, units=EACH, estimand="tangent", refine=True, rng=1),
+    "variance": lambda X, Y, ball: dpm.private_variance(X, ball, P, units=EACH, rng=1),
+    "ball": lambda X, Y, ball: dpm.private_ball(X, ball, P, units=EACH, rng=1),
+    "region": lambda X, Y, ball: dpm.private_region(X, ball, P, units=EACH, rng=1),
+    "interval": lambda X, Y, ball: dpm.private_interval(X, ball, P, units=EACH, rng=1),
+    "test": lambda X, Y, ball: dpm.private_test(X, Y, ball, P, units=EACH, rng=1),
+}
+
+
+@pytest.mark.parametrize("name", ["flat", "hadamard", pytest.param("closed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("what", CALLS)
+def test_every_statistic_is_released_written_and_verified(name, what, tmp_path):
+    result = CALLS[what](records(name), records(name, seed=1, shift=0.1), BALLS[name])
+    assert result.verify().ok
+    result.save(tmp_path / "result.json")
+    again = type(result).load(tmp_path / "result.json")
+    assert again.verify().ok
+    assert again.to_dict() == result.to_dict()
+    assert again.ball.space == BALLS[name].space
+
+
+def test_where_signs_of_curvature_meet_there_are_tangent_means_and_refusals_in_words():
+    space = dpm.Product([dpm.Sphere(2), dpm.SPD(2, metric="riemann")])
+    ball = dpm.Ball(space, space.origin, 0.5)
+    X = space.exp_coords(space.origin, 0.05 * np.random.default_rng(0).standard_normal((N, space.dim)))
+    for what in ("tangent mean", "refined"):
+        assert CALLS[what](X, X, ball).verify().ok
+    for promise in (P, dpm.PureDP(1.0)):
+        with pytest.raises(dpm.PromiseError, match="Use noise on tangent means, which every space has"):
+            dpm.private_mean(X, ball, promise, units=EACH)
+    with pytest.raises(dpm.PromiseError, match="Ask for the tangent mean, which every space has"):
+        dpm.private_interval(X, ball, P, units=EACH)
+
+
+def test_one_array_per_factor_is_the_same_as_one_array():
+    X, ball = records("hadamard"), BALLS["hadamard"]
+    space, labels = ball.space, np.arange(N) % 2
+    parts = space.split(X)
+    one, other = (dpm.private_mean(given, ball, P, units=EACH, rng=3) for given in (X, parts))
+    np.testing.assert_array_equal(one.value, other.value)
+    np.testing.assert_array_equal(one.value, dpm.private_mean(list(parts), ball, P, units=EACH, invalid="center",
+                                                              rng=3).value)  # fmt: skip
+    ids = np.arange(N)
+    tests = [dpm.private_test(given, given, ball, P, units=(ids, ids + N), rng=3) for given in (X, parts)]
+    assert tests[0].to_dict() == tests[1].to_dict()
+    means = [dpm.private_means(given, labels, ball, P, units=EACH, classes=[0, 1], rng=3) for given in (X, parts)]
+    np.testing.assert_array_equal(means[0][1].value, means[1][1].value)
+    assert [part.shape for part in space.split(one.value)] == [(2, 2), (3,)]
+
+
+def test_weights_share_out_the_noise():
+    """The noise in a factor's own units is in proportion to one over its weight: 300 draws, 1e-6 false alarms."""
+    X, ball = records("flat", 50), BALLS["flat"]
+    draws = [dpm.private_mean(X, ball, P, units=EACH, shrink=None, rng=seed) for seed in range(300)]
+    parts = zip(*(FLAT.split(draw.value) for draw in draws), strict=True)
+    logs = [dpm.SPD(2).log_coords(np.eye(2), np.array(part)) for part in parts]
+    spread = np.array([log.std(axis=0).mean() for log in logs])
+    # A standard deviation from 900 numbers is off by 1/sqrt(1800) = 2.4 %; a ratio by 3.3 %, five times that is 17 %.
+    np.testing.assert_allclose(spread * FLAT.weights, draws[0].scale, rtol=0.17)
+    assert not np.allclose(spread, spread[0], rtol=0.17)
+
+
+def test_one_bad_factor_makes_the_record_count_as_the_centre():
+    X, ball = records("flat"), BALLS["flat"]
+    broken = X.copy()
+    broken[7, 1] = np.nan
+    with pytest.raises(dpm.InvalidDataError, match="at index 7"):
+        dpm.private_mean(broken, ball, P, units=EACH)
+    centred = X.copy()
+    centred[7] = ball.center
+    one = dpm.private_mean(broken, ball, P, units=EACH, invalid="center", rng=2)
+    np.testing.assert_array_equal(one.value, dpm.private_mean(centred, ball, P, units=EACH, rng=2).value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["flat", "hadamard", "closed"])
+def test_pictures_and_reports_are_made(name):
+    release = CALLS["tangent mean"](records(name), None, BALLS[name])
+    figure = plots.show(release)
+    assert figure.texts[0].get_text() == f"Mean of {len(BALLS[name].space.factors)} factors"
+    assert "Product(" in release.report()
+    with pytest.raises(dpm.InvalidArgumentError, match="product draws means on a Product"):
+        plots.product(dpm.private_mean([[0.0]] * 9, dpm.Ball(dpm.Euclidean(1), [0.0], 1.0), P, units=EACH))
+
+
+def test_estimators_take_stacks():
+    X, ball = records("flat"), BALLS["flat"]
+    model = PrivateFrechetMean(ball, P, units="each-record", budget=dpm.Budget(P)).fit(X)
+    assert model.mean_.shape == FLAT.shape
+    classes = PrivateMDM(ball, P, classes=[0, 1], units="each-record", budget=dpm.Budget(P)).fit(X, np.arange(N) % 2)
+    assert classes.predict(X[:5]).shape == (5,)

@@ -1,0 +1,79 @@
+"""What plans say a region or a test would be worth is what releases of such data turn out to be worth."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+import dpmanifold as dpm
+
+BALL = dpm.Ball(dpm.SPD(2), np.diag([2.0, 0.5]), 1.0)
+N, FILL, PRIVACY = 60, 0.6, dpm.GDP(1.0)
+SPREAD = FILL * BALL.radius / math.sqrt(special.chdtri(3, 0.05))
+
+
+def people(rng, apart=0.0):
+    return BALL.space.exp_coords(BALL.center, SPREAD * rng.standard_normal((N, 3)) + apart * np.eye(3)[0])
+
+
+def test_a_region_is_as_large_as_the_plan_says(monkeypatch):
+    """Sizes of 60 regions vary by 6 %: within 3 % of the forecast with probability 0.999; half the noise is not."""
+    rng = np.random.default_rng(0)
+    sizes = [
+        dpm.private_region(people(rng), BALL, PRIVACY, units=dpm.EACH_RECORD, rng=rng).effective_radius
+        for _ in range(60)
+    ]
+    found = dpm.plan(N, BALL, PRIVACY, statistic="region", fill=FILL).prospect
+    assert found.size == pytest.approx(np.mean(sizes), rel=0.04)
+    assert found.plain == pytest.approx(SPREAD * math.sqrt(3 / N))
+    wrong = dpm.plan(N, BALL, dpm.GDP(2.0), statistic="region", fill=FILL).prospect
+    assert wrong.size < 0.8 * np.mean(sizes)
+
+
+@pytest.mark.slow
+def test_a_test_finds_what_the_plan_says():
+    """Of 400 tests 0.8 reject, but for 5 standard deviations of 0.02; half as far apart, fewer do."""
+    rng = np.random.default_rng(1)
+    found = dpm.plan((N, N), BALL, PRIVACY, statistic="test", fill=FILL).prospect
+
+    def power(apart):
+        tests = [
+            dpm.private_test(
+                people(rng, -apart / 2), people(rng, apart / 2), BALL, PRIVACY, units=dpm.EACH_RECORD, rng=i
+            )
+            for i in range(400)
+        ]
+        return np.mean([test.p_value <= 0.05 for test in tests])
+
+    assert power(found.size) == pytest.approx(0.8, abs=0.1)
+    assert power(found.size / 2) < 0.6
+
+
+def test_nothing_is_said_where_nothing_is_known():
+    cap = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.5)
+    assert dpm.plan(100, cap, PRIVACY, statistic="region").prospect is None
+    assert dpm.plan(100, cap, PRIVACY, statistic="region", estimand="tangent").prospect is not None
+    assert dpm.plan(400, BALL, PRIVACY, statistic="region", refine=True).prospect is None
+    assert dpm.plan(40, BALL, PRIVACY, statistic="region", refine=True).prospect is not None  # the search is skipped
+    many = dpm.Ball(dpm.Euclidean(61), np.zeros(61), 1.0)
+    assert dpm.plan(100, many, PRIVACY, statistic="region").prospect is None
+    assert dpm.plan(100, BALL, PRIVACY, statistic="interval").prospect is None
+
+
+def test_a_test_that_finds_nothing_says_so():
+    line = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    found = dpm.plan((3, 3), line, dpm.GDP(0.1), statistic="test").prospect
+    assert math.isinf(found.size)
+    assert "hardly find a difference" in found.verdict
+
+
+def test_the_same_question_gets_the_same_answer():
+    first, second = (dpm.plan(N, BALL, PRIVACY, statistic="region") for _ in range(2))
+    assert first.prospect == second.prospect
+    assert first.prospect.verdict in repr(first)
+    assert first.to_dict()["prospect"]["verdict"] == first.prospect.verdict
+    with pytest.raises(dpm.InvalidArgumentError, match="fill must be"):
+        dpm.plan(N, BALL, PRIVACY, statistic="region", fill=2.0)
+    with pytest.raises(dpm.InvalidArgumentError, match="fill is no option"):
+        dpm.plan(N, BALL, PRIVACY, statistic="interval", fill=0.5)

@@ -1,0 +1,302 @@
+"""Means whose noise is shaped like the data: promise, law, what is stated, what is refused (theory: shaped noise)."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmanifold as dpm
+from dpmanifold.features import Shape
+from dpmanifold.stats.shaped import SHAPED
+from laws import replay
+
+D = 4
+BALL = dpm.Ball(dpm.Euclidean(D), np.ones(D), 10.0)
+COVARIANCE = np.diag([4.0, 0.25, 0.01, 0.01])
+RNG = np.random.default_rng(0)
+X = BALL.center + 0.3 + RNG.standard_normal((300, D)) * np.sqrt(np.diag(COVARIANCE))
+PROMISE = dpm.GDP(1.0)
+ONE = {"units": dpm.EACH_RECORD, "confirm": True}
+
+
+def shaped(records, privacy=PROMISE, shape=COVARIANCE, ball=BALL, **more):
+    return dpm.private_mean(records, ball, privacy, shape=shape, **{**ONE, **more})
+
+
+# -------------------------------------------------------------------- the norm
+
+
+def test_isotropic_noise_in_the_norm_has_the_square_root_of_the_shape():
+    turn = np.linalg.qr(RNG.standard_normal((D, D)))[0]
+    matrix = turn @ COVARIANCE @ turn.T
+    shape = Shape.public(matrix, mixed=0.0)
+    squared = shape.inverse @ shape.inverse.T
+    assert np.allclose(squared @ squared / 0.1**-2, matrix, rtol=1e-9, atol=1e-12)
+    assert np.allclose(shape.root @ shape.inverse, np.eye(D), rtol=0, atol=1e-12)
+    assert np.linalg.norm(shape.root, 2) == pytest.approx(1.0, abs=1e-12)
+    assert shape.gain == pytest.approx(np.sqrt(np.diag(COVARIANCE)).sum() / np.sqrt(D * COVARIANCE.trace()), rel=1e-9)
+
+
+def test_no_choice_of_the_exponent_is_better_on_data_of_the_shape():
+    """The quarter root is the best power: noise times length is least, by the inequality of Cauchy and Schwarz."""
+    values = np.diag(COVARIANCE)
+    cost = [np.sqrt((values ** (1 - 2 * p)).sum() * (values ** (2 * p)).sum()) for p in np.linspace(0, 0.5, 51)]
+    assert np.argmin(cost) == 25
+
+
+def alone_as_among_others(mapped):
+    """Return whether rows come out the same, bit for bit, alone and among others."""
+    block = np.random.default_rng(7).standard_normal((257, 45))
+    together = mapped(block)
+    return all(np.array_equal(together[i : i + k], mapped(block[i : i + k])) for i in (0, 5) for k in (1, 2, 7, 64))
+
+
+def test_each_record_is_mapped_by_itself_bit_for_bit():
+    matrix = np.diag(np.geomspace(1e-3, 1.0, 45)) + 0.01
+    ball = dpm.Ball(dpm.Euclidean(45), np.zeros(45), 6.0)
+    shape = Shape.public(matrix)
+    assert alone_as_among_others(shape.whitening(ball, ball))
+    # A product of matrices rounds by the length of the batch: what the library must not do.
+    assert not alone_as_among_others(lambda block: block @ shape.root.T)
+
+
+def test_what_joint_moments_show_above_their_noise():
+    d, noise = 20, 0.02
+    rng = np.random.default_rng(1)
+    true = np.diag([3.0, 1.0, *[0.02] * (d - 2)])
+    error = np.triu(rng.standard_normal((d, d)), 1)
+    moment = true + noise * (np.diag(rng.standard_normal(d)) + (error + error.T) / np.sqrt(2))
+    shape = Shape.learned(np.zeros(d), moment, 0.001, noise)
+    assert shape.known == 2
+    assert np.allclose(shape.values[:2], [3.0, 1.0], rtol=0.05)
+    assert np.allclose(np.abs(np.diag(shape.vectors)[:2]), 1.0, atol=0.05)
+    nothing = Shape.learned(np.zeros(d), moment, 0.1, 10.0)
+    assert nothing.known == 0
+    assert nothing.growth == pytest.approx(1.0)
+
+
+# -------------------------------------------------------------------- the promise
+
+
+def pairs():
+    """Yield neighbours that differ where it tells most: across the norm's ellipsoid, and in and out of the radius."""
+    for axis in range(D):
+        step = np.zeros(D)
+        step[axis] = 100.0
+        for other in (-step, 0 * step):
+            first, second = X.copy(), X.copy()
+            first[0], second[0] = BALL.center + step, BALL.center + other
+            yield first, second
+
+
+@pytest.mark.parametrize("shape", [COVARIANCE, "private"], ids=["public", "private"])
+def test_no_pair_of_neighbours_is_told_apart_by_more_than_the_promise(shape, monkeypatch):
+    told = []
+    for seed, (first, second) in enumerate(pairs()):
+        call = lambda records: shaped(records, shape=shape, arithmetic="exact", rng=seed)  # noqa: B023, E731
+        told.append(replay.mu_of(replay.told(call, first, second, monkeypatch)))
+    assert max(told) <= 1.0
+    # Opposite ends in the norm use up the mean's share, all but the search: nothing is wasted.
+    assert max(told) > 0.8
+
+
+def test_a_pure_promise_is_kept_with_a_public_shape(monkeypatch):
+    some = np.concatenate([X] * 6)
+    privacy = dpm.PureDP(1.0)
+    assert shaped(some, privacy, rng=0).statistic == "shaped mean"
+    for seed, (first, second) in enumerate(pairs()):
+        first, second = (np.concatenate([one] + [X] * 5) for one in (first, second))
+        call = lambda records: shaped(records, privacy, arithmetic="exact", rng=seed)  # noqa: B023, E731
+        assert replay.epsilon_of(replay.told(call, first, second, monkeypatch)) <= 1.0
+
+
+def test_the_attack_finds_vectors_that_are_not_cut_in_the_norm(monkeypatch):
+    """Without the cut to the radius that was found, one record moves the average by as much as the ball allows."""
+    monkeypatch.setattr(dpm.frechet.UnitPoints, "in_ball", lambda points, inner: points)
+    first, second = next(pairs())
+    call = lambda records: shaped(records, arithmetic="exact", rng=0)  # noqa: E731
+    assert replay.mu_of(replay.told(call, first, second, monkeypatch)) > 1.5
+
+
+# -------------------------------------------------------------------- what is stated
+
+
+@pytest.mark.parametrize("shape", [COVARIANCE, "private", X[:50]], ids=["public", "private", "records"])
+@pytest.mark.parametrize("privacy", [dpm.GDP(1.0), dpm.ZCDP(0.5), dpm.ApproxDP(4.0, 1e-6)], ids=repr)
+def test_a_release_verifies_and_comes_back_from_json(shape, privacy):
+    release = shaped(X, privacy, shape)
+    assert release.statistic == "shaped mean"
+    assert release.arithmetic == "exact"
+    assert release.estimand == "frechet"
+    assert (release.shape is None) == isinstance(shape, str)
+    found = dpm.verify(release)
+    assert found.ok, found.wrong
+    text = json.dumps(release.to_dict())
+    again = dpm.Release.from_dict(json.loads(text))
+    assert json.dumps(again.to_dict()) == text
+    assert dpm.verify(again).ok
+    assert "noise" in repr(release)
+
+
+def test_what_was_changed_is_found():
+    release = shaped(X)
+    step = release.steps[0]
+    wrong = [
+        replace(release, shape=release.shape * np.array([[1, 1, 1, 1.5]]).T),
+        replace(release, shape=None),
+        replace(release, scale=release.scale / 2),
+        replace(release, value=release.value + 0.1),
+        replace(release, steps=(replace(step, details={**step.details, "coverage": 0.5}),)),
+        replace(release, steps=(replace(step, value=replace(step.value, radius=step.value.radius / 2)),)),
+        replace(release, steps=(replace(step, ball=replace(step.ball, radius=5.0)),)),
+        replace(release, steps=()),
+        replace(dpm.private_mean(X, BALL, dpm.GDP(1.0), **ONE), shape=COVARIANCE),
+    ]
+    for one in wrong:
+        assert not dpm.verify(one).ok
+
+
+def test_the_noise_has_the_stated_covariance():
+    """Draws about the same average; each coordinate's variance by chi-square, false alarms 1e-6 in all."""
+    runs = 150
+    plan = SHAPED.prepared(dpm.statistic.Header(BALL, 300, dpm.GDP(1.0)), shape=COVARIANCE, project=False)
+    points = dpm.frechet.UnitPoints.of(np.zeros((300, D)), BALL)
+    draws = [plan.release(points, dpm.stats.draws.fresh_bits(seed, BALL)) for seed in range(runs)]
+    scaled = np.array([(one.value - 1) / np.sqrt(np.diag(SHAPED.noise_covariance(one))) for one in draws])
+    low, high = stats.chi2.ppf([1e-6 / D / 2, 1 - 1e-6 / D / 2], runs)
+    found = (scaled**2).sum(axis=0)
+    assert ((low < found) & (found < high)).all()
+    round_noise = np.array([(one.value - 1) / (one.scale * 2.0) for one in draws])
+    wrong = (round_noise**2).sum(axis=0)
+    assert not ((low < wrong) & (wrong < high)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [COVARIANCE, "private"], ids=["public", "private"])
+def test_the_stated_error_is_not_exceeded_on_average(shape):
+    errors, said, plain = [], [], []
+    for seed in range(300):
+        release = shaped(X, shape=shape, rng=seed)
+        errors.append(np.linalg.norm(release.value - X.mean(axis=0)))
+        said.append(release.error())
+        assert errors[-1] <= release.noise_quantile(1 - 1e-9) + release.clipping.bound
+        other = dpm.private_mean(X, BALL, dpm.GDP(1.0), rng=seed, **ONE)
+        plain.append(np.linalg.norm(other.value - X.mean(axis=0)))
+    assert np.mean(errors) <= np.mean(said)
+    assert np.mean(errors) <= 0.6 * np.mean(plain)
+
+
+def test_data_that_fill_the_ball_get_round_noise():
+    rng = np.random.default_rng(3)
+    full = rng.standard_normal((2000, D))
+    full = BALL.center + 9.9 * full / np.linalg.norm(full, axis=1)[:, None]
+    release = shaped(full, shape=np.diag([1.0, 1e-4, 1e-4, 1e-4]))
+    assert release.scale == pytest.approx(2 * 10.0 / 2000 / np.sqrt(0.85), rel=1e-6)
+    assert any("round" in note for note in release.notes())
+    assert release.clipping is None
+    assert dpm.verify(release).ok
+
+
+# -------------------------------------------------------------------- other spaces, classes, plans
+
+
+@pytest.mark.parametrize(
+    "ball",
+    [
+        dpm.Ball(dpm.Sphere(3), [0.0, 0.0, 0.0, 1.0], 0.7),
+        dpm.Ball(dpm.SPD(2, "riemann"), np.diag([2.0, 1.0]), 2.0),
+        dpm.Ball(dpm.SPD(2), np.diag([2.0, 1.0]), 2.0),
+    ],
+    ids=lambda ball: repr(ball.space),
+)
+def test_tangent_means_may_be_shaped(ball):
+    rng = np.random.default_rng(5)
+    v = 0.1 + rng.standard_normal((400, 3)) * np.array([0.15, 0.03, 0.01])
+    records = ball.space.exp_coords(ball.center, v)
+    for shape in (np.cov(v.T), records[:40], "private"):
+        release = shaped(records, shape=shape, ball=ball, estimand="tangent", rng=1)
+        assert release.statistic == "shaped mean"
+        assert dpm.verify(release).ok
+        # In coordinates at the centre it is near the average, with the shape in the right directions.
+        off = np.abs(ball.space.log_coords(ball.center, release.value) - v.mean(axis=0))
+        assert (off < [0.1, 0.05, 0.05]).all()
+        assert release.noise_error() > 0
+
+
+def test_means_by_class_may_be_shaped():
+    labels = np.arange(300) % 2
+    means = dpm.private_means(X, labels, BALL, dpm.GDP(1.0), classes=[0, 1], shape=COVARIANCE, **ONE)
+    for release in means.values():
+        assert release.statistic == "shaped mean"
+        assert dpm.verify(release).ok
+
+
+def test_the_plan_says_when_a_shape_helps():
+    plan = dpm.plan_mean(300, BALL, dpm.GDP(1.0), shape=COVARIANCE)
+    assert plan.shaped.skipped is None
+    assert plan.shaped.error < 0.5 * plan.shaped.plain
+    assert plan.shaped.plain == pytest.approx(plan.best.error, rel=0.1)
+    assert 1.0 < plan.shaped.filled / plan.shaped.plain < 1.1
+    assert "if the data have that shape" in repr(plan)
+    few = dpm.plan_mean(10, BALL, dpm.GDP(1.0), shape=COVARIANCE)
+    assert "may be off by" in few.shaped.verdict
+    many = dpm.plan_mean(10**7, BALL, dpm.GDP(1.0), shape=COVARIANCE)
+    assert "hardly anything" in many.shaped.verdict
+    draws = dpm.plan(300, BALL, dpm.GDP(1.0), statistic="shaped mean", shape="private").steps
+    assert [step.statistic for step in draws] == ["radius", "joint moments", "radius", "shaped mean"]
+
+
+def test_a_shape_that_cannot_help_costs_nothing():
+    release = shaped(X[:10])
+    assert release.statistic == "mean"
+    assert release.details == {"shape skipped": 1.0}
+    assert release.share == release.privacy
+    assert dpm.verify(release).ok
+    assert any("no shape was used" in note for note in release.notes())
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"shape": "public"}, 'shape must be "private", a covariance or public records'),
+        ({"shape": np.eye(3)}, r"shape must be .* a covariance of shape \(4, 4\)"),
+        ({"shape": np.diag([1.0, 1.0, 1.0, -1.0])}, "no eigenvalue below 0"),
+        ({"shape": np.triu(np.ones((4, 4)))}, "symmetric"),
+        ({"shape": np.full((4, 4), np.nan)}, "shape"),
+        ({"shape": COVARIANCE, "refine": True}, "refine must be False with a shape"),
+        ({"shape": COVARIANCE, "mechanism": "riemannian-laplace"}, "mechanism must be one of"),
+        ({"shape": COVARIANCE, "estimand": "extrinsic"}, "extrinsic mean is none"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_spent(asked, said):
+    budget = dpm.Budget(dpm.GDP(1.0))
+    with pytest.raises(dpm.DPManifoldError, match=said):
+        shaped(X, budget=budget, **asked)
+    assert not budget.history
+
+
+def test_frechet_means_of_curved_spaces_and_private_shapes_of_pure_promises_are_refused():
+    ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.5)
+    with pytest.raises(dpm.InvalidArgumentError, match=r'is none\. Ask for estimand="tangent"'):
+        shaped(np.tile(ball.center, (300, 1)), ball=ball, shape=np.eye(2))
+    with pytest.raises(dpm.PromiseError, match="joint moments need Gaussian noise"):
+        shaped(X, dpm.PureDP(1.0), "private")
+
+
+def test_james_stein_by_name_is_never_worse_than_the_draw():
+    ball = dpm.Ball(dpm.Euclidean(20), np.zeros(20), 5.0)
+    records = np.tile(0.05 * np.ones(20), (60, 1))
+    plain, moved = [], []
+    for seed in range(40):
+        release = dpm.private_mean(records, ball, dpm.GDP(1.0), shrink="james-stein", rng=seed, **ONE)
+        assert release.shrinkage == "james-stein"
+        plain.append(((release.raw - records[0]) ** 2).sum())
+        moved.append(((release.value - records[0]) ** 2).sum())
+    assert np.mean(moved) < 0.5 * np.mean(plain)
+    assert dpm.verify(release).ok
+    with pytest.raises(dpm.InvalidArgumentError, match="dimension 3 or more"):
+        dpm.private_mean(
+            X[:, :2], dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 5.0), dpm.GDP(1.0), shrink="james-stein", **ONE
+        )
