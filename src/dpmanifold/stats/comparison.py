@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from dpmanifold import frechet
 from dpmanifold._check import Array
@@ -83,7 +84,7 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
     )
 
 
-def _hidden(release: Release, X: Array, owners: object) -> tuple[Array, float]:
+def _hidden(release: Release, X: Any, owners: Any) -> tuple[Array, float]:
     """Return the mean that a release hides, and the share of the units or records that were cut on the way to it."""
     ball, own = release.ball, getattr(release.definition, "hidden", None)
     if own is not None:

@@ -157,8 +157,8 @@ class ShapedMean(Statistic):
         ball, (shape, inner) = release.ball, self.setting(release)
         outer = white_ball(ball, shape)
         white = points.through(shape.whitening(ball, outer), outer)
-        cut = white.each(lambda block: vector_norm(block) > inner.radius * (1 + 1e-9))
-        return placed(ball, carried_back(ball, shape, white.in_ball(inner).mean()), False), float(np.mean(cut))
+        cut = white.each(vector_norm) > inner.radius * (1 + 1e-9)
+        return placed(ball, carried_back(ball, shape, white.in_ball(inner).mean()), False), float(cut.mean())
 
     # ---------------------------------------------------------------- for people
 
