@@ -71,13 +71,16 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
     X = as_batch(X, ball)
     checked_units(units, number_of_records(X))
     owners = None if is_each_record(units) else units
-    outer = next((step.ball for step in release.steps if step.definition.kind is Kind.BALL), ball)
+    found = (step for step in release.steps if step.definition.kind is Kind.BALL and ball in (step.value, step.ball))
+    outer = next((step.ball for step in found), ball)
     points = frechet.unit_points(X, outer, units=owners)
     outside = 1 - outer.contains(X).mean()
     if outer != ball:
         outside = 1 - points.each(lambda block: ball.contains(outer.from_frame(block))).mean()
         points = points.in_ball(ball)
-    clipped_mean = ball.from_frame(hidden_mean(ball, get(release.mechanism), points)[None])[0]
+    own = release.definition.hidden(release, points)
+    hidden = hidden_mean(ball, get(release.mechanism), points) if own is None else own
+    clipped_mean = ball.from_frame(hidden[None])[0]
     # Data all over a sphere may have no Fréchet mean: without a ball the mean that was hidden is all there is.
     true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=owners).value
     return Comparison(

@@ -167,6 +167,11 @@ class ShapedMean(Statistic):
         mechanism = get(release.mechanism)
         return noise_of(release.ball, shape, mechanism, release.scale)
 
+    def hidden(self, release: Release, points: UnitPoints) -> Array | None:
+        """Return the average in the norm, of vectors cut to the radius that was found, carried back. NOT PRIVATE."""
+        shape, inner = self.setting(release)
+        return carried_back(release.ball, shape, _mapped(points, release.ball, shape, inner).mean())
+
     def clipping(self, release: Release) -> Clipping | None:
         """Return what the noisy count of the units within the radius says about those that were cut."""
         shape, inner = self.setting(release)
