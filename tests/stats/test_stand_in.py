@@ -126,7 +126,8 @@ def records(space, n=4000, off=0.2, spread=0.03):
 
 def released(ball, n=4000, privacy=None, **options):
     asked = {"mechanism": "tangent-mean-gaussian", "estimand": "frechet", "refine": True, "rng": 7, **options}
-    return private_mean(records(ball.space, n), ball, privacy or GDP(1.0), units=EACH_RECORD, arithmetic="exact", **asked)
+    X = records(ball.space, n)
+    return private_mean(X, ball, privacy or GDP(1.0), units=EACH_RECORD, arithmetic="exact", **asked)
 
 
 @pytest.mark.parametrize("ball", [BALLS[0], BALLS[2]], ids=str)
