@@ -355,6 +355,22 @@ def test_records_in_pieces_give_the_same_bits():
     assert pieces.to_dict() == whole.to_dict()
 
 
+def test_a_comparison_with_public_data_counts_what_the_radius_cuts():
+    ball = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.7)
+    v = np.random.default_rng(0).standard_normal((400, 2)) * [0.15, 0.02] + 0.1
+    for records, where, asked in (
+        (X, BALL, {}),
+        (ball.space.exp_coords(ball.center, v), ball, {"estimand": "tangent"}),
+    ):
+        for shape in (np.diag([1.0, 0.01, *[0.01] * (where.space.dim - 2)]) * where.radius**2 / 25, "private"):
+            release = shaped(records, shape=shape, ball=where, rng=4, **asked)
+            assert release.statistic == "shaped mean"
+            found = dpm.stats.compare(release, records, units=dpm.EACH_RECORD, public=True)
+            assert found.noise <= release.noise_quantile(1 - 1e-9)
+            assert found.error <= found.noise + found.clipping + 1e-12
+            assert 0 <= found.clipped < 0.5
+
+
 def test_the_estimator_takes_a_shape():
     pytest.importorskip("sklearn")
     from dpmanifold.estimators import PrivateFrechetMean
