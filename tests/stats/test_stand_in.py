@@ -196,3 +196,15 @@ def test_auto_leaves_it_where_the_distance_is_not_small_or_nothing_is_gained():
     assert stand_in(inexact, ball, 500, PureDP(1.0), noise / 9) is None
     assert stand_in(usual, ball, 500, PureDP(1.0), 0.0) is not None
     assert stand_in(usual, ball, 500, PureDP(1.0), noise / 11) is None
+
+
+@pytest.mark.parametrize("privacy", [PureDP(4.0), GDP(1.0)])
+def test_where_the_frechet_mean_has_no_mechanism_a_tangent_mean_finds_the_ball(privacy):
+    space = Product([Sphere(2), SPD(2, metric="riemann")])
+    ball = Ball(space, space.origin, 0.6)
+    law = "laplace" if isinstance(privacy, PureDP) else "gaussian"
+    release = released(ball, n=1500, privacy=privacy, mechanism=f"tangent-mean-{law}")
+    assert release.steps[0].mechanism == f"tangent-mean-{law}"
+    assert release.ball.radius < 0.5 * ball.radius
+    assert (release.estimand, verify(release).ok) == ("frechet", True)
+    assert 0 < release.details[GAP] < frechet.tangent_gap(release.ball)
