@@ -14,6 +14,7 @@ from laws.sabotage import with_less_noise
 MU, N, MANY = 2.0, 10, 200  # a search for a radius is skipped where there are few
 SHAPE = np.diag([2e-2, 2e-3, 2e-4])
 TENSORS = dpm.Ball(dpm.SPD(2), np.diag([2.0, 0.5]), 1.0)
+MATRICES = dpm.Ball(dpm.SPD(2, metric="riemann"), np.diag([2.0, 0.5]), 1.0)
 CAP = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.75)
 SEVERAL = dpm.Product([dpm.SPD(2), dpm.Euclidean(1)], weights=[0.5, 2.0])
 SEVERAL = dpm.Ball(SEVERAL, SEVERAL.origin, 1.5)
@@ -43,10 +44,12 @@ def asked(private, ball, **options):
 
 
 RAW = {"project": False, "shrink": None}
+STANDS_IN = {"refine": True, "mechanism": "tangent-mean-gaussian", "estimand": "frechet"}
 # What is called, on which ball, what an attacker looks at, and how many releases: a mean on a curved space is solved.
 CALLS = {
     "tangent mean": (dpm.private_mean, CAP, {"estimand": "tangent", **RAW}, point, 400),
     "mean on the sphere": (dpm.private_mean, CAP, RAW, point, 300),
+    "tangent mean for a Fréchet mean": (dpm.private_mean, MATRICES, {**STANDS_IN, **RAW}, point, 300),
     "mean with a public shape": (dpm.private_mean, TENSORS, {"shape": SHAPE, "project": False}, point, 300),
     "mean with a private shape": (dpm.private_mean, TENSORS, {"shape": "private", "project": False}, point, 300),
     "mean of a product": (dpm.private_mean, SEVERAL, RAW, point, 400),
@@ -57,7 +60,7 @@ QUICK = "joint moments"
 
 def certificate(name, runs):
     private, ball, options, looked_at, most = CALLS[name]
-    n = MANY if "shape" in options else N
+    n = MANY if options.keys() & {"refine", "shape"} else N
     return black_box.shown(asked(private, ball, **options), *neighbours(ball, n), min(runs, most), looked_at)
 
 

@@ -63,6 +63,9 @@ def asked(private, ball, privacy, **options):
     return lambda X: private(X, ball, privacy, **how, **options)
 
 
+STANDS_IN = {"refine": True, "mechanism": "tangent-mean-gaussian", "estimand": "frechet"}
+
+
 def number_for(options):
     return MANY if options.keys() & {"refine", "shape"} else N
 
@@ -71,6 +74,9 @@ GAUSSIAN = {
     "mean": (dpm.private_mean, TENSORS, {}),
     "tangent mean": (dpm.private_mean, CAP, {"estimand": "tangent"}),
     "refined mean": (dpm.private_mean, TENSORS, {"refine": True}),
+    "mean on the sphere": (dpm.private_mean, CAP, {}),
+    "tangent mean for a Fréchet mean": (dpm.private_mean, MATRICES, STANDS_IN),
+    "the same on the sphere": (dpm.private_mean, CAP, STANDS_IN),
     "mean with a public shape": (dpm.private_mean, TENSORS, {"shape": np.diag([2e-2, 2e-3, 2e-4])}),
     "mean with a private shape": (dpm.private_mean, TENSORS, {"shape": "private"}),
     "tangent mean with a shape": (dpm.private_mean, CAP, {"estimand": "tangent", "shape": np.diag([1e-2, 5e-4])}),
@@ -91,7 +97,7 @@ def test_gaussian_draws_keep_their_promise_together(name, monkeypatch):
     private, ball, options = GAUSSIAN[name]
     call, n = asked(private, ball, dpm.GDP(MU), **options), number_for(options)
     found = losses(call, ball, replay.mu_of, monkeypatch, n)
-    print(f"{name:30s} tells at most {max(found):.4f} of {MU}")
+    print(f"{name:32s} tells at most {max(found):.4f} of {MU}")
     assert 0.85 * MU < max(found) <= MU * ROUNDING
     with_less_noise(monkeypatch, 0.8)
     assert max(losses(call, ball, replay.mu_of, monkeypatch, n, random=0)) > MU
@@ -111,7 +117,7 @@ def test_pure_draws_keep_their_promise_together(name, monkeypatch):
     private, ball, options = PURE[name]
     call, n = asked(private, ball, dpm.PureDP(EPSILON), **options), 10 * MANY if "refine" in options else N
     found = losses(call, ball, replay.epsilon_of, monkeypatch, n)
-    print(f"{name:30s} tells at most {max(found):.4f} of {EPSILON}")
+    print(f"{name:32s} tells at most {max(found):.4f} of {EPSILON}")
     assert 0.85 * EPSILON < max(found) <= EPSILON * ROUNDING
     with_less_noise(monkeypatch, 0.8)
     assert max(losses(call, ball, replay.epsilon_of, monkeypatch, n, random=0)) > EPSILON

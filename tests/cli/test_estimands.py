@@ -120,3 +120,32 @@ def test_mechanisms_are_listed_by_mean(invoke):
     before, tangent, extrinsic = (said.index(word) for word in ("the Fréchet", "--estimand tangent", "--estimand extr"))
     assert before < said.index(" kng ") < tangent < said.index("tangent-mean-laplace") < extrinsic
     assert "drawn exactly" in said
+
+
+# -------------------------------------------------------------------- noise shaped like the data
+
+
+@pytest.fixture
+def flat(folder):
+    """Vectors in v.npy that hardly vary in two of four directions, and their covariance in s.npy."""
+    v = np.random.default_rng(0).standard_normal((300, 4)) * [2.0, 0.5, 0.1, 0.1]
+    np.save("v.npy", v)
+    np.save("s.npy", np.cov(v.T))
+    return ["v.npy", "--space", "euclidean", "--units", "each-record", "--mu", "1", "--radius", "10"]
+
+
+@pytest.mark.parametrize("shape", ["s.npy", "private"])
+def test_a_mean_with_shaped_noise(invoke, flat, shape):
+    said = invoke("mean", *flat, "--shape", shape, "--out", "r.json", "--html", "r.html").stdout
+    release = dpm.load("r.json")
+    assert release.statistic == "shaped mean"
+    assert (release.shape is None) == (shape == "private")
+    assert dpm.verify(release).ok
+    assert "by direction" in " ".join(said.split())
+    assert "read as --shape" in invoke("mean", *flat, "--shape", "s.npy", "--out", "s.npy", "--force", code=2).stderr
+    words = ["plan", "--space", "euclidean", "--size", "4", "-n", "300", "--mu", "1", "--radius", "10"]
+    assert "shape: about" in invoke(*words, "--shape", shape).stdout
+    record = json.loads(invoke(*words, "--shape", shape, "--json").stdout)
+    assert record["shaped"]["error"] < record["shaped"]["plain"]
+    wrong = invoke("mean", *flat, "--shape", "v.npy", "--refine", "--out", "no.json", code=2)
+    assert "refine must be False with a shape" in wrong.stderr

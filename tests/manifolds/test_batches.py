@@ -8,11 +8,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpmanifold import Ball, KendallShapes, Sphere
+from dpmanifold import Ball, KendallShapes, Product, Sphere
 from dpmanifold.manifolds import registry
 from laws.spaces import BALLS, SPACES
 
 SIZES = (1, 2, 3, 7, 32)
+# What takes long to look at.
+LONG = [KendallShapes(4), KendallShapes(9), *(space for space in SPACES if isinstance(space, Product))]
 
 
 def maps_of(ball):
@@ -45,8 +47,7 @@ def depends_on_its_batch(map_of, X):
 
 @pytest.mark.parametrize(
     "space",
-    [pytest.param(space, marks=pytest.mark.slow) if space in (KendallShapes(4), KendallShapes(9)) else space
-     for space in SPACES],
+    [pytest.param(space, marks=pytest.mark.slow) if space in LONG else space for space in SPACES],
     ids=repr,
 )  # fmt: skip
 def test_a_record_is_mapped_alone(space):

@@ -36,11 +36,6 @@ class OnProduct(SpaceLaws):
 
 
 @pytest.mark.slow
-class TestFlat(OnProduct):
-    space = Product([SPD(2)] * 3, weights=[1.0, 2.0, 0.25])
-
-
-@pytest.mark.slow
 class TestMixed(OnProduct):
     """A factor of either sign, a complex one and a flat one, in one row of numbers."""
 

@@ -4,10 +4,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmanifold import GDP, SPD, Ball, Euclidean, InvalidArgumentError, KendallShapes, Product, Sphere, private_mean
+from dpmanifold import (
+    GDP,
+    SPD,
+    Ball,
+    Euclidean,
+    InvalidArgumentError,
+    KendallShapes,
+    Product,
+    Sphere,
+    private_mean,
+    sensitivity,
+)
 from dpmanifold.mechanisms import candidates, choose
 from dpmanifold.noise import RiemannianGaussian, SimulationSource, products
 from dpmanifold.stats import EACH_RECORD
+from laws import replay
+from laws.adversary import worst_neighbours
 from laws.mechanism_laws import MechanismLaws
 
 ROUND = Product([Sphere(2)] * 2, weights=[1.0, 3.0])
@@ -97,3 +110,20 @@ def test_releases_on_round_products_are_exact_and_verify():
     release = private_mean(X, ball, GDP(1.0), units=EACH_RECORD)
     assert release.verify().ok
     assert release.is_exact
+
+
+@pytest.mark.slow
+def test_what_draws_tell_together_stays_within_the_promise(monkeypatch):
+    """On the worst neighbours that a search finds: each factor's draw tells its distance over its scale."""
+    ball = Ball(ROUND, ROUND.origin, 0.9 * ROUND.radius_limit)
+    found, X, Y = worst_neighbours(ball, 20, np.random.default_rng(0), generations=40)
+
+    def call(records):
+        return private_mean(records, ball, GDP(1.0), units=EACH_RECORD, arithmetic="exact", confirm=True)
+
+    draws = replay.told(call, X, Y, monkeypatch)
+    assert [(draw.kind, draw.law) for draw in draws] == [("curved", "gaussian")] * 2
+    together = float(np.linalg.norm([draw.loss for draw in draws]))
+    expected = found / 20 / sensitivity.of_mean(ball, 20).value
+    assert together == pytest.approx(expected, rel=1e-6)
+    assert 0.5 < together <= 1

@@ -6,10 +6,12 @@ import pytest
 @pytest.fixture(scope="session")
 def cluster():
     """Two workers in processes of their own."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as started:
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
+    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),  # on a busy machine workers start slowly
+        distributed.LocalCluster(**settings, silence_logs=50) as started,
+    ):
         yield started
 
 

@@ -38,8 +38,8 @@ from dpmanifold import (
     verify,
 )
 from dpmanifold.inference.estimate import Estimate
-from dpmanifold.inference.joint import estimate_of
 from dpmanifold.inference.hotelling import safe_variances
+from dpmanifold.inference.joint import estimate_of
 from dpmanifold.linalg import to_vecd
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.privacy import compose

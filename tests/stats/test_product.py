@@ -33,7 +33,9 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", ["flat", "hadamard", pytest.param("closed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["flat", *(pytest.param(one, marks=pytest.mark.slow) for one in ("hadamard", "closed"))]
+)
 @pytest.mark.parametrize("what", CALLS)
 def test_every_statistic_is_released_written_and_verified(name, what, tmp_path):
     result = CALLS[what](records(name), records(name, seed=1, shift=0.1), BALLS[name])
@@ -74,6 +76,7 @@ def test_one_array_per_factor_is_the_same_as_one_array():
     assert [part.shape for part in space.split(one.value)] == [(2, 2), (3,)]
 
 
+@pytest.mark.slow
 def test_weights_share_out_the_noise():
     """The noise in a factor's own units is in proportion to one over its weight: 300 draws, 1e-6 false alarms."""
     X, ball = records("flat", 50), BALLS["flat"]
@@ -107,6 +110,27 @@ def test_pictures_and_reports_are_made(name):
     assert "Product(" in release.report()
     with pytest.raises(dpm.InvalidArgumentError, match="product draws means on a Product"):
         plots.product(dpm.private_mean([[0.0]] * 9, dpm.Ball(dpm.Euclidean(1), [0.0], 1.0), P, units=EACH))
+
+
+def test_landmarks_of_several_outlines_are_one_record():
+    """Stacked, one array per outline, or in a row beside other numbers; one without a shape counts as the centre."""
+    outline = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    X = outline + 0.03 * np.random.default_rng(0).standard_normal((60, 2, 4, 2))
+    X[3, 1] = 2.0
+    space = dpm.Product([dpm.KendallShapes(4)] * 2)
+    ball = dpm.Ball(space, space.project(np.stack([outline] * 2)), 0.3)
+    with pytest.raises(dpm.InvalidDataError, match="all landmarks coincide at index 3"):
+        dpm.private_mean(X, ball, P, units=EACH)
+    one, other = (dpm.private_mean(given, ball, P, units=EACH, invalid="center", rng=1)
+                  for given in (X, (X[:, 0], X[:, 1])))  # fmt: skip
+    np.testing.assert_array_equal(one.value, other.value)
+    assert dpm.Release.from_dict(one.to_dict()).verify().ok
+    beside = dpm.Product([dpm.KendallShapes(4), dpm.Euclidean(1)])
+    rows = np.concatenate([X[:, 0].reshape(60, 8), np.full((60, 1), 0.1)], axis=1)
+    center = beside.join((dpm.KendallShapes(4).project(outline), [0.0]))
+    release = dpm.private_mean(rows, dpm.Ball(beside, center, 0.3), P, units=EACH, rng=1)
+    assert release.verify().ok
+    assert beside.check(release.value) is None
 
 
 def test_estimators_take_stacks():

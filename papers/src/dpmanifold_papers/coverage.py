@@ -103,9 +103,7 @@ CASES: dict[str, Callable[[np.random.Generator], tuple[Array, Ball, Array]]] = {
 }
 
 
-def region_about_a_mean(
-    X: Array, ball: Ball, privacy: Promise, rng: Rng, level: float = 0.95
-) -> Region:
+def region_about_a_mean(X: Array, ball: Ball, privacy: Promise, rng: Rng, level: float = 0.95) -> Region:
     """Return a region from a mean and a second moment about it, as curved spaces have it, on any space."""
     return Region(
         private_statistic(X, ball, privacy, statistic="second moment", units=EACH_RECORD, confirm=True, rng=rng), level

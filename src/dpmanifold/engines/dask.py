@@ -62,6 +62,9 @@ _LOCAL = {
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
 }
 
+# How long a worker of this machine that was lost may take to come back.
+_LOST = "1 hour"
+
 # How often, in seconds, the driver looks whether there are workers at all.
 _LOOK = 1.0
 
@@ -154,6 +157,9 @@ class DaskEngine(Engine):
                         scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                     )
                 )
+            # Looked up when a worker is lost, not when it starts: on a busy machine it may take longer than Dask's 15 s
+            # to replace it, and its place must not be given up.
+            closing.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": _LOST}))
             engine = cls(closing.enter_context(distributed.Client(cluster, set_as_default=False)))
             engine._closing = closing.pop_all()
         return engine

@@ -167,7 +167,7 @@ class JointEstimate:
     @cached_property
     def _outer(self) -> FloatArray:
         """Takes coordinates at the centre to those at the mean, (d, d)."""
-        return np.linalg.inv(self.mean.derivative(self.mean.base))
+        return np.asarray(np.linalg.inv(self.mean.derivative(self.mean.base)))
 
     def safe(self, tail: float) -> FloatArray:
         """Return the covariance to divide by, in the frame at the released mean, (d, d)."""

@@ -79,7 +79,7 @@ class Region(FromRelease, format=FORMAT):
         """The released mean, in the ball."""
         estimate = self._estimate
         if isinstance(estimate, JointEstimate):
-            return self.ball.from_frame(estimate.mean.at[None])[0]
+            return np.asarray(self.ball.from_frame(estimate.mean.at[None])[0])
         return np.asarray(self.mean.value)
 
     @property

@@ -1,8 +1,8 @@
 """Covariances that noise hides in part: a spectrum freed of what noise adds, and how far an error measured by it goes.
 
-Noise spreads eigenvalues apart, and whoever divides by them pays for it. Here they are moved back by what noise of known
-size must have done, and what remains uncertain enters as degrees of freedom (theory section 7, region). Public and
-released numbers come in, nothing else.
+Noise spreads eigenvalues apart, and whoever divides by them pays for it. Here they are moved back by what noise of
+known size must have done, and what remains uncertain enters as degrees of freedom (theory section 7, region). Public
+and released numbers come in, nothing else.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Product(Manifold):
 
     def describe(self) -> str:
         """How many, and of what."""
-        said = [f"{run.count} × {run.space.describe()}" for run in self._runs]
+        said = [f"{run.count} × " * (run.count > 1) + run.space.describe() for run in self._runs]
         return f"records of {len(self.factors)} parts: {'; '.join(said)}"
 
     @property

@@ -39,6 +39,27 @@ def _mixture(ratios: bytes) -> tuple[Array, FloatArray]:
     return np.asarray(np.arange(_TERMS)[known]), np.asarray(weights[known] * (1 - _SLACK))
 
 
+@lru_cache(maxsize=4096)
+def _mixed_quantile(ratios: bytes, level: float) -> float:
+    """Return a square, over the smallest, that is exceeded with probability 1 - level at most; or infinity."""
+    terms, weights = _mixture(ratios)
+    squares = np.frombuffer(ratios)
+    halves = len(squares) / 2 + terms
+
+    def within(square: float) -> float:
+        return float(weights @ special.gammainc(halves, square / 2))
+
+    low, top, most = 0.0, float(squares.sum()), 1e6 * float(squares.sum())
+    while not within(top) >= level:
+        low, top = top, 2 * top
+        if top > most:
+            return math.inf
+    for _ in range(40):
+        middle = (low + top) / 2
+        low, top = (low, middle) if within(middle) >= level else (middle, top)
+    return top
+
+
 class ShapedLength:
     """Bounds of the length of a vector whose coordinates are noise of scale 1 times `scales` (theory: shaped noise, 4).
 
@@ -59,7 +80,8 @@ class ShapedLength:
 
     def __init__(self, scales: FloatArray, law: str) -> None:
         self._squares, self._law, self._d = np.asarray(scales**2), law, len(scales)
-        terms, self._weights = _mixture((self._squares / self._squares.min()).tobytes())
+        self._ratios = (self._squares / self._squares.min()).tobytes()
+        terms, self._weights = _mixture(self._ratios)
         self._degrees = self._d + 2 * terms
 
     def mean(self) -> float:
@@ -85,9 +107,9 @@ class ShapedLength:
         """Return a length that is exceeded with probability 1 - q at most."""
         beyond = 1 - np.asarray(q, dtype=np.float64)
         if self._law == "gaussian":
-            return np.sqrt(self._squared_quantile(beyond))
+            return np.asarray(np.sqrt(self._squared_quantile(beyond)))
         # Either of the two factors may be the one that is large.
-        return np.sqrt(self._squared_quantile(beyond / 2) * special.chdtri(self._d + 1, beyond / 2))
+        return np.asarray(np.sqrt(self._squared_quantile(beyond / 2) * special.chdtri(self._d + 1, beyond / 2)))
 
     def _squared_quantile(self, beyond: FloatArray) -> FloatArray:
         """Bound the quantile of a normal vector's squared length by Laurent and Massart's lemma and by the mixture."""
@@ -96,26 +118,9 @@ class ShapedLength:
         levels = 1 - beyond.reshape(-1)
         # Of many levels each counts as the next of a few: quantiles grow.
         few = levels if levels.size <= len(_LEVELS) else _LEVELS
-        found = np.append([self._mixed_quantile(float(level)) for level in few], math.inf)
+        found = np.append([_mixed_quantile(self._ratios, float(level)) for level in few], math.inf) * w.min()
         place = np.arange(levels.size) if few is levels else np.searchsorted(_LEVELS, levels)
         return np.asarray(np.minimum(high, found[place].reshape(high.shape)))
-
-    def _mixed_quantile(self, level: float) -> float:
-        """Return a squared length that is exceeded with probability 1 - level at most; infinite if none is known."""
-        low, top = 0.0, float(self._squares.sum())
-        while not self._within(top) >= level:
-            low, top = top, 2 * top
-            if top > 1e6 * self._squares.sum():
-                return math.inf
-        for _ in range(40):
-            middle = (low + top) / 2
-            low, top = (low, middle) if self._within(middle) >= level else (middle, top)
-        return top
-
-    def _within(self, square: float) -> float:
-        """Return a probability that the squared length is below this at least."""
-        below = special.gammainc(self._degrees / 2, square / float(self._squares.min()) / 2)
-        return float(self._weights @ below)
 
 
 def shaped_forecast(ball: Ball, scales: FloatArray, law: str) -> Forecast:

@@ -91,7 +91,11 @@ class RadiusPlan:
         law = self.calibration.mechanism
         inside = noisy(float(counts[len(radii) + found]), law, search.count_noise, self.n, bits)
         source = source_of(header.privacy, outer)
-        value = Ball(outer.space, outer.center, float(radii[found]), source, simulated=not bits.private)
+        # A ball so small may be beyond double precision: decided by the release.
+        value = sealed(
+            lambda: Ball(outer.space, outer.center, float(radii[found]), source, simulated=not bits.private),
+            lambda: outer,
+        )
         details = {
             "coverage": self.coverage,
             "count noise": search.count_noise,
@@ -166,6 +170,8 @@ class Radius(Statistic):
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return why a search could not have ended with this ball."""
         value, outer = release.value, release.ball
+        if value == outer:
+            return []
         if value.space != outer.space or not np.array_equal(value.center, outer.center):
             return ["value: it is a ball about another centre"]
         found = []

@@ -293,14 +293,12 @@ class ShapedPlan(Prepared):
         header, ball, shaping = self.header, self.header.ball, self._shaping
         shape, steps = self._learn(points, bits) if shaping.public is None else (shaping.public, ())
         outer = white_ball(ball, shape)
-        white = points.through(shape.whitening(ball, outer), outer)
+        white = _mapped(points, ball, shape, outer)
         searched = shaping.search(outer, shaping.shares[-2])
         step = searched.release(white, header.promising(together(shaping.shares[:-1])), bits, steps)
         shape, inner = settled(ball, shape, step.value)
-        if inner != step.value:
-            white = points.through(shape.whitening(ball, inner), inner)
         mechanism, calibration, _ = shaping.choice(inner, shaping.rest)
-        draw = draw_mean(inner, mechanism, calibration, white.in_ball(inner), bits)
+        draw = draw_mean(inner, mechanism, calibration, _mapped(points, ball, shape, inner), bits)
         value = sealed(lambda: placed(ball, carried_back(ball, shape, draw.point), self._project), lambda: ball.center)
         return Release.of(
             SHAPED, value, header, calibration, (step,), self._details, tol=0.0, projected=self._project,
@@ -314,5 +312,17 @@ class ShapedPlan(Prepared):
         near: Ball = first.value
         inside = header.inside(near).promising(together(shaping.shares[:2]))
         plan = AveragePlan(JOINT_MOMENTS, inside, self._joint(near))
-        joint = plan.drawn(points.in_ball(near), JOINT_MOMENTS, bits, (first,), JOINT_MOMENTS.stating())
+        cut = sealed(lambda: points.in_ball(near), lambda: _nowhere(near, points))
+        joint = plan.drawn(cut, JOINT_MOMENTS, bits, (first,), JOINT_MOMENTS.stating())
         return learned_shape(joint), (joint,)
+
+
+def _mapped(points: UnitPoints, ball: Ball, shape: Shape, white: Ball) -> UnitPoints:
+    """Return the units as vectors in the norm of a shape, cut to a ball of them. Never raises."""
+    return sealed(lambda: points.through(shape.whitening(ball, white), white), lambda: _nowhere(white, points))
+
+
+def _nowhere(ball: Ball, points: UnitPoints) -> UnitPoints:
+    """Return as many units at the centre of a ball: what stands in for what could not be computed."""
+    origin = ball.frame.origin
+    return UnitPoints.of(np.broadcast_to(origin, (len(points), *origin.shape)), ball, points.unit)

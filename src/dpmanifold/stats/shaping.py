@@ -121,7 +121,8 @@ def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promi
         )
     if refine:
         raise InvalidArgumentError(
-            "refine must be False with a shape, which has a search of its own: for a radius in the shape's norm."
+            "refine must be False with a shape, which has a search of its own, about the ball's centre. If the mean "
+            "may lie far from there, release a ball first (private_ball) and give the shape in that one."
         )
     if wanted.mechanism not in MECHANISMS_OF:
         raise InvalidArgumentError(
