@@ -153,6 +153,8 @@ class Statistic(ABC):
     """Names of the further public numbers that a release of it may state."""
     power: int = 0
     """Of a moment: the power of the distance that is averaged; else 0."""
+    error_of: str = ""
+    """What of the value the stated error is about, held against the radius; empty where it is about all of it."""
 
     # ---------------------------------------------------------------- asking
 

@@ -235,7 +235,8 @@ def test_texts_are_short_and_come_back():
     weights = np.random.default_rng(0).random(50) + 0.5
     for space in (
         fifty, Product([SPD(3)] * 50, weights=weights), Product([Sphere(2), SPD(3), SPD(3), Sphere(1)], weights=0.1),
-        Product([Product([Sphere(1)] * 2), Product([SPD(2)])]),
+        Product([Product([Sphere(1)] * 2), Product([SPD(2)])]), Product([Sphere(1), Sphere(1), SPD(2), SPD(2)] * 200),
+        Product([Sphere(1)] * 3000, weights=np.linspace(1.0, 2.0, 3000)),
     ):  # fmt: skip
         again = space_from_text(repr(space))
         assert again == space

@@ -17,6 +17,9 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.manifolds.base import Manifold
 
+# A list of more pieces than this is written out: a sum of many is neither read nor parsed with ease.
+_MOST_PIECES = 20
+
 
 @dataclass(frozen=True)
 class Run:
@@ -116,4 +119,4 @@ def runs_text(words: Sequence[str]) -> str:
         pieces.append(f"[{word}] * {count}")
     if single:
         pieces.append(f"[{', '.join(single)}]")
-    return " + ".join(pieces)
+    return " + ".join(pieces) if len(pieces) <= _MOST_PIECES else f"[{', '.join(words)}]"

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray, numeric_array, positive_float, shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold._check import Array, FloatArray, positive_float, shown
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.layouts import Layout
-from dpmanifold.manifolds.parts import Run, as_row, from_row, runs_of, runs_text
-from dpmanifold.manifolds.product_records import layouts_of, read_parts
+from dpmanifold.manifolds.parts import runs_of, runs_text
+from dpmanifold.manifolds.product_passes import ProductPasses
+from dpmanifold.manifolds.product_records import layouts_of
 from dpmanifold.manifolds.vectors import EPS, vector_norm
 
 # Weights beyond these would leave nothing of the other factors in double precision.
@@ -24,7 +23,7 @@ _SMALLEST_WEIGHT, _LARGEST_WEIGHT = 1e-6, 1e6
 _MOST_FACTORS = 10_000
 
 
-class Product(Manifold):
+class Product(ProductPasses):
     """Several spaces at once: a point is one point of each, and squared distances add up.
 
     The distance is d(p, q)^2 = sum of weights[j]^2 d_j(p_j, q_j)^2: a weight of 2 makes a factor's distances count
@@ -85,9 +84,6 @@ class Product(Manifold):
             return text
         return f"{text}, weights={runs_text([repr(float(a)) for a in self.weights])}"
 
-    def _each(self) -> Iterator[tuple[Manifold, float]]:
-        return zip(self.factors, self.weights.tolist(), strict=True)
-
     # ---------------------------------------------------------------- for people
 
     @classmethod
@@ -130,138 +126,6 @@ class Product(Manifold):
     def layouts(self) -> list[Layout]:
         """Every form that equal factors take, stacked or in one row; one row where they differ."""
         return layouts_of(self._runs)
-
-    # ---------------------------------------------------------------- points
-
-    def split(self, p: object) -> tuple[Array, ...]:
-        """Return points (..., *shape) as one array for every factor, (..., *shape_j) each.
-
-        Examples
-        --------
-        >>> from dpmanifold.manifolds import SPD
-        >>> space = Product([SPD(2)] * 3)
-        >>> [part.shape for part in space.split(space.random_point(5, rng=0))]
-        [(5, 2, 2), (5, 2, 2), (5, 2, 2)]
-        """
-        pieces = self._pieces(self._array(p))
-        return tuple(run.one(part, j) for run, part in zip(self._runs, pieces, strict=True) for j in range(run.count))
-
-    def join(self, parts: Sequence[object]) -> Array:
-        """Return points from one array for every factor, (..., *shape_j) each; undoes :meth:`split`.
-
-        Batches broadcast. Only shapes are looked at.
-
-        Examples
-        --------
-        >>> from dpmanifold.manifolds import Euclidean, Sphere
-        >>> Product([Euclidean(1), Sphere(1)]).join(([2.0], [0.0, 1.0]))
-        array([2., 0., 1.])
-        """
-        if not isinstance(parts, (tuple, list)) or len(parts) != len(self.factors):
-            number = f"{len(parts)} of them" if isinstance(parts, (tuple, list)) else shown(parts)
-            raise InvalidArgumentError(f"parts must be {len(self.factors)} arrays, one for every factor; got {number}.")
-        arrays = [factor._array(part, "parts") for factor, part in zip(self.factors, parts, strict=True)]
-        batches = [array.shape[: array.ndim - len(f.shape)] for f, array in zip(self.factors, arrays, strict=True)]
-        try:
-            batch = np.broadcast_shapes(*batches)
-        except ValueError:
-            found = ", ".join(sorted({str(one) for one in batches}))
-            raise InvalidArgumentError(f"parts must have batches of one shape, got {found}.") from None
-        whole = [np.broadcast_to(array, (*batch, *f.shape)) for f, array in zip(self.factors, arrays, strict=True)]
-        return self._joined([np.stack(whole[run.first : run.first + run.count], axis=len(batch)) for run in self._runs])
-
-    def _pieces(self, array: Array) -> list[Array]:
-        """Return points as stacked points of the runs, (..., count, *shape) each."""
-        if self._stacked:
-            return [array]
-        return [from_row(array[..., run.entries], run.shape, run.space.dtype) for run in self._runs]
-
-    def _joined(self, pieces: list[Array]) -> Array:
-        """Undo :meth:`_pieces`."""
-        if self._stacked:
-            return np.ascontiguousarray(pieces[0], dtype=self.dtype)
-        rows = [as_row(piece, len(run.shape)) for run, piece in zip(self._runs, pieces, strict=True)]
-        return np.concatenate(rows, axis=-1)
-
-    def gathered(self, p: object) -> object:
-        """Return points from a tuple with an array for every factor, or a list of such arrays; leave others alone.
-
-        Examples
-        --------
-        >>> from dpmanifold.manifolds import Euclidean
-        >>> Product([Euclidean(1)] * 2).gathered(([[1.0], [2.0]], [3.0]))
-        array([[[1.], [3.]],
-               [[2.], [3.]]])
-        """
-        if isinstance(p, tuple) and len(p) == len(self.factors):
-            return self.join(p)
-        if isinstance(p, list) and len(p) == len(self.factors) and all(isinstance(one, np.ndarray) for one in p):
-            shapes = [one.shape for one in p]
-            points = all(shape[max(0, len(shape) - len(self.shape)) :] == self.shape for shape in shapes)
-            fits = [s[max(0, len(s) - len(f.shape)) :] == f.shape for f, s in zip(self.factors, shapes, strict=True)]
-            if all(fits) and points:
-                raise InvalidArgumentError(
-                    f"a list of {len(p)} arrays may be as many points, or one array for every factor. Give an array "
-                    "of points (np.stack), or a tuple with an array for every factor."
-                )
-            return self.join(p) if all(fits) else p
-        return p
-
-    def _array(self, p: object, name: str = "p") -> Array:
-        p = self.gathered(p)
-        if not self._stacked:
-            return super()._array(p, name)
-        factor = self.factors[0]
-        try:
-            array = factor._array(p, name)
-        except InvalidArgumentError:
-            return super()._array(p, name)  # says which shape is meant
-        return super()._array(array, name)
-
-    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
-        """Return an array of the right shape without NaN, landmarks as pre-shapes, or the reason why not."""
-        try:
-            raw = numeric_array(self.gathered(p), "it")
-        except (InvalidDataError, InvalidArgumentError) as problem:
-            return None, str(problem)
-        wanted = self.record_shapes.get(raw.dtype.kind)
-        if wanted is None:
-            return None, f"expected real numbers, got dtype {raw.dtype}. Take the real part if that is meant."
-        if raw.shape[max(0, raw.ndim - len(wanted)) :] != wanted:
-            return None, (
-                f"expected shape (..., {', '.join(map(str, wanted))}), got {raw.shape}. Put the batch in front, or "
-                "give a tuple with an array for every factor."
-            )
-        array = self._joined(read_parts(self._runs, raw))
-        return array, self._finite_reason(array, first)
-
-    def _faults(self, array: Array) -> list[tuple[Array, str]]:
-        return [found for run, part in zip(self._runs, self._pieces(array), strict=True)
-                for found in self._faults_in(run, part)]  # fmt: skip
-
-    def _faults_in(self, run: Run, part: Array) -> Iterator[tuple[Array, str]]:
-        for bad, text in run.space._faults(part):
-            found = np.argwhere(bad)
-            where = f"factor {run.first + int(found[0][-1])}, {run.space!r}: " if len(found) else ""
-            yield np.asarray(bad.any(axis=-1)), where + text
-
-    def degenerate(self, p: Array) -> Array:
-        """Return which records have a factor that stands for no point."""
-        pieces = zip(self._runs, self._configurations(p), strict=True)
-        return np.asarray(np.logical_or.reduce([run.space.degenerate(part).any(axis=-1) for run, part in pieces]))
-
-    def project(self, p: object) -> Array:
-        """Move nearly valid points onto the space, factor by factor."""
-        pieces = zip(self._runs, self._configurations(p), strict=True)
-        return self._joined([run.space.project(part) for run, part in pieces])
-
-    def _configurations(self, p: object) -> list[Array]:
-        """Return records as stacked records of the runs, landmarks as they are."""
-        raw = np.asarray(self.gathered(p))
-        return [raw] if self._stacked else self._pieces(self._array(raw))
-
-    def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
-        return self._joined([run.space._random((*batch, run.count), rng) for run in self._runs])
 
     # ---------------------------------------------------------------- geometry
 
@@ -398,77 +262,6 @@ class Product(Manifold):
             shared[run.coordinates] = np.tile(run.space.edge_directions()[0], run.count)
         return [*found, shared / math.sqrt(len(self.factors))] if len(self.factors) > 1 else found
 
-    # ---------------------------------------------------------------- passes over many points
-
-    @cached_property
-    def _packed(self) -> list[tuple[slice, tuple[int, ...], np.dtype[np.generic]]]:
-        """Where the packed numbers of every factor lie in a row, their shape and their type."""
-        found, start = [], 0
-        for factor in self.factors:
-            one = factor.pack(factor.origin[None])
-            width = as_row(one, one.ndim - 1).shape[1]
-            found.append((slice(start, start + width), one.shape[1:], one.dtype))
-            start += width
-        return found
-
-    def pack(self, points: Array) -> Array:
-        """Return the packed points of the factors, one after the other in a row."""
-        parts = (factor.pack(part) for factor, part in zip(self.factors, self.split(points), strict=True))
-        return np.concatenate([as_row(part, part.ndim - 1) for part in parts], axis=-1)
-
-    def unpack(self, stored: Array) -> Array:
-        """Undo :meth:`pack`."""
-        return self.join(
-            tuple(factor.unpack(part) for factor, part in zip(self.factors, self._cut(stored), strict=True))
-        )
-
-    def _cut(self, stored: Array) -> Iterator[Array]:
-        return (from_row(stored[:, where], shape, dtype) for where, shape, dtype in self._packed)
-
-    def at(self, p: Array) -> Any:
-        """Return what the factors need."""
-        return _Bases([factor.at(part) for factor, part in zip(self.factors, self.split(p), strict=True)], len(p))
-
-    def log_words(
-        self,
-        p: Any,
-        stored: Array,
-        bound: float,
-        *,
-        group: Array | None = None,
-        rows: Array | None = None,
-        sums: ExactSum | None = None,
-    ) -> ExactSum:
-        """Exact sums of the factors, one after the other, each at the scale of its own units."""
-        bases = p if isinstance(p, _Bases) else self.at(p)
-        if rows is not None:
-            stored, group = stored[rows], None if group is None else group[rows]
-        own = self._empty_sums(bound, bases.count if sums is None else sums.groups)
-        parts = zip(self._each(), bases.each, self._cut(stored), own, strict=True)
-        for (factor, a), base, part, one in parts:
-            factor.log_words(base, np.ascontiguousarray(part), bound / a, group=group, sums=one)
-        if sums is None:
-            sums = ExactSum(sum(one.size for one in own), bound, bases.count)
-        sums.count(len(stored))
-        sums.words += np.concatenate([one.words for one in own], axis=-1)
-        return sums
-
-    def from_log_words(self, p: Array, sums: ExactSum) -> FloatArray:
-        """Return those of the factors, times the weights."""
-        found, start = [], 0
-        parts = zip(self.factors, self.split(p), self._empty_sums(sums.bound, sums.groups), strict=True)
-        for factor, part, own in parts:
-            own.words[:] = sums.words[:, :, start : start + own.size]
-            found.append(factor.from_log_words(part, own))
-            start += own.size
-        return np.asarray(np.concatenate(found, axis=-1) * self._scale)
-
-    def _empty_sums(self, bound: float, groups: int) -> list[ExactSum]:
-        """Return where every factor adds up: sums as it makes them itself, at the scale of its own units."""
-        nothing = (np.ascontiguousarray(factor.pack(factor.origin[None])[:0]) for factor in self.factors)
-        each = zip(self._each(), nothing, strict=True)
-        return [factor.log_words(factor.origin[None], none, bound / a).grown(groups) for (factor, a), none in each]
-
     # ---------------------------------------------------------------- rounding
 
     def dist_error(self, center: Array, radius: float) -> float:
@@ -484,16 +277,6 @@ class Product(Manifold):
         """Errors of the factors' logarithms, and rounding of their multiples."""
         each = [a * factor.log_error(radius / a * (1 + 4 * EPS)) for factor, a in self._each()]
         return math.hypot(*each) * (1 + (len(each) + 8) * EPS) + 4 * EPS * radius
-
-
-class _Bases:
-    """What the factors' passes need of base points, and how many there are."""
-
-    def __init__(self, each: list[Any], count: int) -> None:
-        self.each, self.count = each, count
-
-    def __len__(self) -> int:
-        return self.count
 
 
 def _checked_factors(factors: object) -> tuple[Manifold, ...]:

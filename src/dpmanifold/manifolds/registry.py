@@ -27,7 +27,7 @@ from dpmanifold.registry import Registry
 # a point has. Those of a space with parts add up.
 _LARGEST_SPACE = 2_000
 _MOST_PARTS = 10_000
-_LONGEST_TEXT, _LONGEST_SHOWN = 20_000, 200
+_LONGEST_TEXT, _LONGEST_SHOWN = 400_000, 200
 
 SPACES: Registry[type[Manifold]] = Registry("space", "dpmanifold.spaces")
 """All classes of spaces by name, those of other distributions last."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from dpmanifold import frechet
+from dpmanifold._check import Array
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import get
 from dpmanifold.release import Release
@@ -71,18 +73,27 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
     X = as_batch(X, ball)
     checked_units(units, number_of_records(X))
     owners = None if is_each_record(units) else units
-    outer = next((step.ball for step in release.steps if step.definition.kind is Kind.BALL), ball)
-    points = frechet.unit_points(X, outer, units=owners)
-    outside = 1 - outer.contains(X).mean()
-    if outer != ball:
-        outside = 1 - points.each(lambda block: ball.contains(outer.from_frame(block))).mean()
-        points = points.in_ball(ball)
-    clipped_mean = ball.from_frame(hidden_mean(ball, get(release.mechanism), points)[None])[0]
+    clipped_mean, outside = _hidden(release, X, owners)
     # Data all over a sphere may have no Fréchet mean: without a ball the mean that was hidden is all there is.
     true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=owners).value
     return Comparison(
         error=float(space.dist(true_mean, release.value)),
         noise=float(space.dist(clipped_mean, release.value)),
         clipping=float(space.dist(true_mean, clipped_mean)),
-        clipped=float(outside),
+        clipped=outside,
     )
+
+
+def _hidden(release: Release, X: Any, owners: Any) -> tuple[Array, float]:
+    """Return the mean that a release hides, and the share of the units or records that were cut on the way to it."""
+    ball, own = release.ball, getattr(release.definition, "hidden", None)
+    if own is not None:
+        found: tuple[Array, float] = own(release, frechet.unit_points(X, ball, units=owners))
+        return found
+    outer = next((step.ball for step in release.steps if step.definition.kind is Kind.BALL), ball)
+    points = frechet.unit_points(X, outer, units=owners)
+    outside = 1 - outer.contains(X).mean()
+    if outer != ball:
+        outside = 1 - points.each(lambda block: ball.contains(outer.from_frame(block))).mean()
+        points = points.in_ball(ball)
+    return ball.from_frame(hidden_mean(ball, get(release.mechanism), points)[None])[0], float(outside)

@@ -36,6 +36,7 @@ class FeatureStatistic(AveragedStatistic):
 
     kind = Kind.VECTOR
     proof = "docs/theory/features.md"
+    error_of = "mean"
 
     def __init__(self, features: FeatureMap) -> None:
         self.features = features

@@ -82,9 +82,11 @@ class Outlook:
         if last.error is None:
             return f"No error can be stated: noise of scale {last.scale:.3g} ({last.mechanism}) is added."
         word = "" if last.exact else "at most "
-        part = last.of_range
-        of = "" if part is None else f" ({part:.1%} of the largest value)"
-        said = f"Expect noise of {word}{last.error:.3g}{of} on the {last.statistic} with {last.mechanism}"
+        part, known = last.of_range, STATISTICS.find(last.statistic)
+        about = "" if known is None else known.error_of
+        of = "" if part is None else f" ({part:.1%} of the {'radius' if about else 'largest value'})"
+        where = f"{about} in the {last.statistic}" if about else last.statistic
+        said = f"Expect noise of {word}{last.error:.3g}{of} on the {where} with {last.mechanism}"
         if part is not None and part >= 0.5:
             return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
         return said + ". Clipping and sampling error come on top."

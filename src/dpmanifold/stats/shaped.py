@@ -14,6 +14,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.features import WEIGHT, Shape
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import from_vecd
+from dpmanifold.manifolds.vectors import vector_norm
 from dpmanifold.mechanisms import Calibration, Forecast, attempt, get
 from dpmanifold.mechanisms.embeddings import TangentEmbedding
 from dpmanifold.privacy import Promise
@@ -150,6 +151,14 @@ class ShapedMean(Statistic):
     def timing(self, release: Release) -> str:
         """Say what the running time tells."""
         return timing_of(get(release.mechanism), release.steps)
+
+    def hidden(self, release: Release, points: UnitPoints) -> tuple[Array, float]:
+        """Return the mean that was hidden, and the share of the units that were cut in the norm. NOT PRIVATE."""
+        ball, (shape, inner) = release.ball, self.setting(release)
+        outer = white_ball(ball, shape)
+        white = points.through(shape.whitening(ball, outer), outer)
+        cut = white.each(vector_norm) > inner.radius * (1 + 1e-9)
+        return placed(ball, carried_back(ball, shape, white.in_ball(inner).mean()), False), float(cut.mean())
 
     # ---------------------------------------------------------------- for people
 

@@ -1,0 +1,156 @@
+"""Points of a product of spaces: from arrays of one kind or another to the factors' points, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, numeric_array, shown
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.parts import Run, as_row, from_row
+from dpmanifold.manifolds.product_records import read_parts
+
+
+class ProductPoints(Manifold):
+    """The part of a product that is about its points; :class:`~dpmanifold.manifolds.product.Product` inherits it."""
+
+    factors: tuple[Manifold, ...]
+    weights: FloatArray
+    _runs: list[Run]
+    _stacked: bool
+    _scale: FloatArray
+
+    def _each(self) -> Iterator[tuple[Manifold, float]]:
+        return zip(self.factors, self.weights.tolist(), strict=True)
+
+    def split(self, p: object) -> tuple[Array, ...]:
+        """Return points (..., *shape) as one array for every factor, (..., *shape_j) each.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import SPD, Product
+        >>> space = Product([SPD(2)] * 3)
+        >>> [part.shape for part in space.split(space.random_point(5, rng=0))]
+        [(5, 2, 2), (5, 2, 2), (5, 2, 2)]
+        """
+        pieces = self._pieces(self._array(p))
+        return tuple(run.one(part, j) for run, part in zip(self._runs, pieces, strict=True) for j in range(run.count))
+
+    def join(self, parts: Sequence[object]) -> Array:
+        """Return points from one array for every factor, (..., *shape_j) each; undoes :meth:`split`.
+
+        Batches broadcast. Only shapes are looked at.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean, Product, Sphere
+        >>> Product([Euclidean(1), Sphere(1)]).join(([2.0], [0.0, 1.0]))
+        array([2., 0., 1.])
+        """
+        if not isinstance(parts, (tuple, list)) or len(parts) != len(self.factors):
+            number = f"{len(parts)} of them" if isinstance(parts, (tuple, list)) else shown(parts)
+            raise InvalidArgumentError(f"parts must be {len(self.factors)} arrays, one for every factor; got {number}.")
+        arrays = [factor._array(part, "parts") for factor, part in zip(self.factors, parts, strict=True)]
+        batches = [array.shape[: array.ndim - len(f.shape)] for f, array in zip(self.factors, arrays, strict=True)]
+        try:
+            batch = np.broadcast_shapes(*batches)
+        except ValueError:
+            found = ", ".join(sorted({str(one) for one in batches}))
+            raise InvalidArgumentError(f"parts must have batches of one shape, got {found}.") from None
+        whole = [np.broadcast_to(array, (*batch, *f.shape)) for f, array in zip(self.factors, arrays, strict=True)]
+        return self._joined([np.stack(whole[run.first : run.first + run.count], axis=len(batch)) for run in self._runs])
+
+    def _pieces(self, array: Array) -> list[Array]:
+        """Return points as stacked points of the runs, (..., count, *shape) each."""
+        if self._stacked:
+            return [array]
+        return [from_row(array[..., run.entries], run.shape, run.space.dtype) for run in self._runs]
+
+    def _joined(self, pieces: list[Array]) -> Array:
+        """Undo :meth:`_pieces`."""
+        if self._stacked:
+            return np.ascontiguousarray(pieces[0], dtype=self.dtype)
+        rows = [as_row(piece, len(run.shape)) for run, piece in zip(self._runs, pieces, strict=True)]
+        return np.concatenate(rows, axis=-1)
+
+    def gathered(self, p: object) -> object:
+        """Return points from a tuple with an array for every factor, or a list of such arrays; leave others alone.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean, Product
+        >>> Product([Euclidean(1)] * 2).gathered(([[1.0], [2.0]], [3.0]))
+        array([[[1.], [3.]],
+               [[2.], [3.]]])
+        """
+        if isinstance(p, tuple) and len(p) == len(self.factors):
+            return self.join(p)
+        if isinstance(p, list) and len(p) == len(self.factors) and all(isinstance(one, np.ndarray) for one in p):
+            shapes = [one.shape for one in p]
+            points = all(shape[max(0, len(shape) - len(self.shape)) :] == self.shape for shape in shapes)
+            fits = [s[max(0, len(s) - len(f.shape)) :] == f.shape for f, s in zip(self.factors, shapes, strict=True)]
+            if all(fits) and points:
+                raise InvalidArgumentError(
+                    f"a list of {len(p)} arrays may be as many points, or one array for every factor. Give an array "
+                    "of points (np.stack), or a tuple with an array for every factor."
+                )
+            return self.join(p) if all(fits) else p
+        return p
+
+    def _array(self, p: object, name: str = "p") -> Array:
+        p = self.gathered(p)
+        if not self._stacked:
+            return super()._array(p, name)
+        factor = self.factors[0]
+        try:
+            array = factor._array(p, name)
+        except InvalidArgumentError:
+            return super()._array(p, name)  # says which shape is meant
+        return super()._array(array, name)
+
+    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
+        """Return an array of the right shape without NaN, landmarks as pre-shapes, or the reason why not."""
+        try:
+            raw = numeric_array(self.gathered(p), "it")
+        except (InvalidDataError, InvalidArgumentError) as problem:
+            return None, str(problem)
+        wanted = self.record_shapes.get(raw.dtype.kind)
+        if wanted is None:
+            return None, f"expected real numbers, got dtype {raw.dtype}. Take the real part if that is meant."
+        if raw.shape[max(0, raw.ndim - len(wanted)) :] != wanted:
+            return None, (
+                f"expected shape (..., {', '.join(map(str, wanted))}), got {raw.shape}. Put the batch in front, or "
+                "give a tuple with an array for every factor."
+            )
+        array = self._joined(read_parts(self._runs, raw))
+        return array, self._finite_reason(array, first)
+
+    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+        return [found for run, part in zip(self._runs, self._pieces(array), strict=True)
+                for found in self._faults_in(run, part)]  # fmt: skip
+
+    def _faults_in(self, run: Run, part: Array) -> Iterator[tuple[Array, str]]:
+        for bad, text in run.space._faults(part):
+            found = np.argwhere(bad)
+            where = f"factor {run.first + int(found[0][-1])}, {run.space!r}: " if len(found) else ""
+            yield np.asarray(bad.any(axis=-1)), where + text
+
+    def degenerate(self, p: Array) -> Array:
+        """Return which records have a factor that stands for no point."""
+        pieces = zip(self._runs, self._configurations(p), strict=True)
+        return np.asarray(np.logical_or.reduce([run.space.degenerate(part).any(axis=-1) for run, part in pieces]))
+
+    def project(self, p: object) -> Array:
+        """Move nearly valid points onto the space, factor by factor."""
+        pieces = zip(self._runs, self._configurations(p), strict=True)
+        return self._joined([run.space.project(part) for run, part in pieces])
+
+    def _configurations(self, p: object) -> list[Array]:
+        """Return records as stacked records of the runs, landmarks as they are."""
+        raw = np.asarray(self.gathered(p))
+        return [raw] if self._stacked else self._pieces(self._array(raw))
+
+    def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return self._joined([run.space._random((*batch, run.count), rng) for run in self._runs])
