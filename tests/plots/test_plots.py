@@ -238,6 +238,12 @@ def test_the_footer_says_which_mean_it_is(estimand):
     assert ("Estimand" in said) == (estimand != "frechet")
 
 
+@pytest.mark.parametrize("estimand", ["tangent", "frechet"])
+def test_the_footer_of_a_region_says_which_mean_it_is(estimand):
+    region = dpm.private_region(records("sphere"), BALLS["sphere"], GAUSSIAN, units=EACH, estimand=estimand)
+    assert any("Estimand: the tangent mean." in line for line in texts(plots.show(region))) == (estimand == "tangent")
+
+
 def test_public_points_are_labelled():
     labels = [text.get_text() for text in plots.sphere(mean("sphere"), records("sphere")).legends[0].get_texts()]
     assert "public data" in labels

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpmanifold.ball import Ball
+from dpmanifold.inference.joint import is_joint
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 
@@ -158,4 +159,6 @@ def _mechanisms(release: Release) -> list[str]:
 def _estimands(release: Release) -> list[str]:
     """Which means were released, in the same order."""
     found = [kind for step in release.steps for kind in _estimands(step)]
+    if is_joint(release) and not release.ball.space.is_flat:
+        return [*found, "tangent"]
     return found if release.estimand is None else [*found, release.estimand]

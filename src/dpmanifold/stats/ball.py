@@ -29,7 +29,7 @@ from dpmanifold.stats.ranges import ROUNDING, SURELY, rounding_of, same_number, 
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.search import RadiusSearch
-from dpmanifold.stats.steps import mean_step
+from dpmanifold.stats.steps import Alone, mean_step
 
 # Fixed in advance: what the centre, the radius and the statistic get, of epsilon or of mu^2. Data that fill the ball
 # lose the first two: 1.11 times the noise for pure promises, 1.12 for the others.
@@ -142,7 +142,7 @@ class BallPlan:
         return radius if radius < WORTH_IT * self.outer.radius else self.outer.radius
 
     def step(self, header: Header) -> Step:
-        """Return the draw of the centre, as public numbers foresee it."""
+        """Return the draw of the centre; the counts that find the radius have no error of their own to state."""
         return mean_step(BALL, header, (self.mechanism, self.calibration, self.forecast))
 
     def release(self, points: UnitPoints, header: Header, bits: Bits, least: float = 0.0) -> Release:
@@ -185,23 +185,6 @@ class BallPlan:
         )
 
 
-class _Question(Prepared):
-    """A ball by itself."""
-
-    label = "ball"
-
-    def __init__(self, header: Header, plan: BallPlan) -> None:
-        self.header, self._plan = header, plan
-
-    def steps(self) -> tuple[Step, ...]:
-        """Return the draw of the centre; the counts that find the radius have no error of their own to state."""
-        return (self._plan.step(self.header),)
-
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
-        """Find it."""
-        return self._plan.release(points, self.header, bits)
-
-
 class BallStatistic(Statistic):
     """A ball inside a public one."""
 
@@ -221,7 +204,7 @@ class BallStatistic(Statistic):
         if plan.obstacle is not None:
             raise PromiseError(f"no smaller ball can be found: {plan.obstacle}. Use more units or a weaker promise.")
         refuse_inexact(header.arithmetic, plan.mechanism, header.ball, plan.calibration)
-        return _Question(header, plan)
+        return Alone(self.name, header, plan)
 
     def recipes(self) -> Sequence[Recipe]:
         """Return the ways: by itself; before another statistic it is a step of that one."""

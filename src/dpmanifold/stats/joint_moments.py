@@ -50,17 +50,16 @@ class JointMomentsAboutCenter(FeatureStatistic):
         self.weight = joint.weight
 
     def prepared(
-        self, header: Header, *, refine: bool = False, weight: float | None = None, mechanism: Any = "auto"
+        self, header: Header, *, refine: bool = False, weight: float = FREE_WEIGHT, mechanism: Any = "auto"
     ) -> Prepared:
         """Choose the noise, or refuse.
 
         Parameters
         ----------
         refine : look for a smaller ball first
-        weight : how much the products count against the coordinates; 1/2 is free
+        weight : how much the products count against the coordinates (theory: features); up to 1/2 is free
         """
-        chosen = self if weight is None else JointMomentsAboutCenter(weight)
-        return FeaturePlan(self, chosen, header, refine, mechanism)
+        return FeaturePlan(self, JointMomentsAboutCenter(weight), header, refine, mechanism)
 
     def stating(self) -> dict[str, float]:
         """Return the weight."""

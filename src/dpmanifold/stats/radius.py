@@ -29,6 +29,7 @@ from dpmanifold.stats.ranges import ROUNDING, tail_of, within
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.search import MOST_ERROR, RadiusSearch
+from dpmanifold.stats.steps import Alone
 
 _DETAILS = frozenset({"coverage", "units inside", "count noise"})
 _COUNT = Sensitivity(1.0, "number of units", "tight", "docs/theory/refine.md")
@@ -107,23 +108,6 @@ class RadiusPlan:
         )  # fmt: skip
 
 
-class _Question(Prepared):
-    """A radius by itself."""
-
-    label = "radius"
-
-    def __init__(self, header: Header, plan: RadiusPlan) -> None:
-        self.header, self._plan = header, plan
-
-    def steps(self) -> tuple[Step, ...]:
-        """Return the search."""
-        return (self._plan.step(self.header),)
-
-    def release(self, points: UnitPoints, bits: Bits) -> Release:
-        """Find it."""
-        return self._plan.release(points, self.header, bits)
-
-
 class Radius(Statistic):
     """A ball about the public centre that holds most of the units."""
 
@@ -139,7 +123,7 @@ class Radius(Statistic):
         obstacle = plan.obstacle()
         if obstacle is not None:
             raise PromiseError(f"no radius can be found: {obstacle}. Use more units or a weaker promise.")
-        return _Question(header, plan)
+        return Alone(self.name, header, plan)
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: by itself; before another statistic it is a step of that one."""

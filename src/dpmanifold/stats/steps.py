@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism
-from dpmanifold.statistic import Header, Statistic, Step
-from dpmanifold.stats.draws import drawn_as
+from dpmanifold.release import Release
+from dpmanifold.statistic import Header, Prepared, Statistic, Step
+from dpmanifold.stats.draws import Bits, drawn_as
 
 Chosen = tuple[Mechanism, Calibration, Forecast]
 """A mechanism, its scale and what to expect of it: what :func:`dpmanifold.mechanisms.choose` returns."""
@@ -26,3 +30,35 @@ def mean_step(statistic: Statistic, header: Header, chosen: Chosen) -> Step:
         mechanism.covers_timing,
         drawn_as(header.arithmetic, mechanism, ball, calibration),
     )
+
+
+class OneStep(Protocol):
+    """How something will be drawn, by itself or on the way to another statistic."""
+
+    def step(self, header: Header) -> Step:
+        """Return the draw to come."""
+
+    def release(self, points: UnitPoints, header: Header, bits: Bits) -> Release:
+        """Draw it. Never raises."""
+
+
+class Alone(Prepared):
+    """One step that is asked for by itself.
+
+    Parameters
+    ----------
+    label : what a budget writes down
+    header : what it is about
+    plan : the step
+    """
+
+    def __init__(self, label: str, header: Header, plan: OneStep) -> None:
+        self.label, self.header, self._plan = label, header, plan
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the step."""
+        return (self._plan.step(self.header),)
+
+    def release(self, points: UnitPoints, bits: Bits) -> Release:
+        """Draw it."""
+        return self._plan.release(points, self.header, bits)
