@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpmanifold._merged_ids import MergedIds, _Numbers
+from dpmanifold._id_stores import NumberIds
+from dpmanifold._merged_ids import MergedIds
 from dpmanifold.errors import InvalidArgumentError
 
 
@@ -22,7 +23,7 @@ def test_threads_that_look_up_ids_together_find_the_right_people(monkeypatch, fi
         other.add(block)
         ids.merge(other)
     # While one thread has the new ones numbered, the other one comes in.
-    monkeypatch.setattr(_Numbers, "distinct", property(lambda table: (time.sleep(0.06), table._known)[1]))
+    monkeypatch.setattr(NumberIds, "distinct", property(lambda table: (time.sleep(0.06), table._known)[1]))
 
     found = [None] * 3
     threads = [threading.Thread(target=lambda i=i: found.__setitem__(i, ids.find(blocks[i]))) for i in (0, 1)]

@@ -13,15 +13,11 @@ import concurrent.futures
 import contextlib
 import importlib.util
 import itertools
-import math
 import multiprocessing.resource_tracker
 import queue
-import secrets
 import signal
-import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,9 +25,8 @@ from dpmanifold._check import positive_int, shown
 from dpmanifold._extras import optional_module
 from dpmanifold._version import __version__
 from dpmanifold.engines.base import Engine, Held
-from dpmanifold.engines.remote import checked, run, total_of, unsealed
-from dpmanifold.engines.sameness import Sameness
-from dpmanifold.engines.sealed import Outcome, Sealed
+from dpmanifold.engines.dask_calls import Calls, Pass, distributed_module, in_turns, is_future, result_of, result_of_all
+from dpmanifold.engines.remote import checked
 from dpmanifold.errors import ClusterError, InvalidArgumentError
 from dpmanifold.progress import bar
 
@@ -39,13 +34,6 @@ T = TypeVar("T")
 
 # Tasks under way for each one that runs: the next ones wait on the worker while a result travels.
 _AHEAD = 3
-
-# Items that one task takes at most, for results to come now and then; and the share of what is left that each worker
-# gets next: less than all of it, so that none waits long for another.
-_TOGETHER, _SHARE_OF_REST = 8, 2 / 3
-
-# A larger task is sent once for a pass and handed from worker to worker, rather than along with each of its items.
-_LARGE = 2**16
 
 # The part of a worker's memory that held points may take.
 _SHARE = 4
@@ -70,13 +58,6 @@ _LOOK = 1.0
 
 # Clients whose workers were asked whether they have dpmanifold.
 _ABLE: weakref.WeakSet[Any] = weakref.WeakSet()
-
-# One at a time: the threshold of Dask's warning about large graphs is a setting of the whole process.
-_SETTINGS = threading.Lock()
-
-
-def _distributed() -> Any:
-    return optional_module("distributed", "dask", "work on a cluster")
 
 
 @contextlib.contextmanager
@@ -126,7 +107,7 @@ class DaskEngine(Engine):
         self.client, self._patience = client, float(patience)
         # By way of the scheduler, which is what clients do unless told otherwise, results take several times as long.
         # Workers on this machine can be reached from here.
-        self._direct = True if isinstance(client.cluster, _distributed().LocalCluster) else None
+        self._direct = True if isinstance(client.cluster, distributed_module().LocalCluster) else None
         self._closing = contextlib.ExitStack()
         self._look()
 
@@ -143,7 +124,7 @@ class DaskEngine(Engine):
         workers : how many processes
         """
         workers = positive_int(workers, "workers")
-        distributed, dask = _distributed(), optional_module("dask", "dask", "work on a cluster")
+        distributed, dask = distributed_module(), optional_module("dask", "dask", "work on a cluster")
         with contextlib.ExitStack() as closing, dask.config.set(_LOCAL):  # settings reach workers when they start
             with _interrupts_blocked():
                 cluster = closing.enter_context(
@@ -174,7 +155,7 @@ class DaskEngine(Engine):
         security : a `distributed.Security` for TLS; else what Dask's settings say
         timeout : seconds to wait for an answer
         """
-        distributed = _distributed()
+        distributed = distributed_module()
         known = distributed.Security() if security is None else security
         if str(address).startswith("tls") and not known.get_connection_args("client").get("ssl_context"):
             raise InvalidArgumentError(
@@ -211,7 +192,7 @@ class DaskEngine(Engine):
             work = self._pass(task)
             for item, outcome in self._finished(work.started(items)):
                 advance(1)
-                yield _result(item, outcome)
+                yield result_of(item, outcome)
 
     def reduce(self, extend: Callable[[T | None, Any], T], items: Sequence[Any], what: str = "reading") -> Iterator[T]:
         """Yield totals as they come: of what a worker holds, or of a few items that it reads one after the other."""
@@ -219,22 +200,22 @@ class DaskEngine(Engine):
             work = self._pass(extend)
             for some, outcome in self._finished(work.together(self._batches(items))):
                 advance(len(some))
-                yield _total(some, outcome)
+                yield result_of_all(some, outcome)
 
     def _batches(self, items: Sequence[Any]) -> list[Sequence[Any]]:
         """Return the items in batches, one task each: together what lies on one worker, as far as that is known."""
         if any(hasattr(item, "delayed") for item in items):
             return [[item] for item in items]  # their partitions are made beforehand, and are large
-        if not any(_is_future(item) for item in items):
-            return list(_in_turns(items, self.workers))
+        if not any(is_future(item) for item in items):
+            return list(in_turns(items, self.workers))
         try:
-            held = self.client.who_has([item.value for item in items if _is_future(item)])
+            held = self.client.who_has([item.value for item in items if is_future(item)])
         except (Exception, asyncio.CancelledError) as error:
             self._look()  # where the client was closed meanwhile, that is what happened
             raise _understood(error) from None
         there: dict[Any, list[Any]] = {}
         for item in items:
-            places = held.get(item.value.key, ()) if _is_future(item) else ()
+            places = held.get(item.value.key, ()) if is_future(item) else ()
             there.setdefault(next(iter(places), None), []).append(item)
         slots = max(1, self.workers // max(1, len(there)))
         return [some[start::slots] for some in there.values() for start in range(min(slots, len(some)))]
@@ -252,19 +233,19 @@ class DaskEngine(Engine):
             work = self._pass(task)
             for item, outcome in self._finished(kept()):
                 advance(1)
-                _result(item, outcome)
+                result_of(item, outcome)
         return held
 
-    def _pass(self, task: Callable[..., Any]) -> _Pass:
+    def _pass(self, task: Callable[..., Any]) -> Pass:
         self._look()
         if self.client not in _ABLE:
             # Asked without anything of ours: a worker that cannot read a task breaks down.
-            asked = _Calls(self.client)
+            asked = Calls(self.client)
             there = asked.submitted(bool, asked.submitted(importlib.util.find_spec, "dpmanifold"))
             if not next(self._finished(iter([(None, there)])))[1]:
                 raise _absent()
             _ABLE.add(self.client)
-        return _Pass(self.client, task)
+        return Pass(self.client, task)
 
     def _finished(self, futures: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Yield items and results of their tasks in the order in which they end; a task is submitted by taking it."""
@@ -337,110 +318,9 @@ class _End(NamedTuple):
     error: BaseException | None
 
 
-class _Calls:
-    """Calls on their way to the workers, by names that say nothing."""
-
-    def __init__(self, client: Any) -> None:
-        self._client, self._word, self._numbers = client, secrets.token_hex(16), itertools.count()
-
-    def submitted(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Send one call; return its future."""
-        with _large_graphs():
-            return self._client.submit(function, *arguments, key=self._name(), pure=False)
-
-    def _name(self) -> str:
-        return f"dpmanifold-{self._word}-{next(self._numbers)}"
-
-
-class _Pass(_Calls):
-    """One task on its way to many items, with what all of them share."""
-
-    def __init__(self, client: Any, task: Callable[..., Any]) -> None:
-        super().__init__(client)
-        self._same = Sameness.here()
-        sealed = Sealed.of(task)
-        # A task rather than Dask's scatter: what was scattered is lost with the workers that have it.
-        large = len(sealed.content) > _LARGE
-        self._task = self.submitted(unsealed, self._same, sealed) if large else sealed
-
-    def started(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield items and the futures of what becomes of them, in order; each is submitted when it is taken."""
-        if not any(hasattr(item, "delayed") for item in items):
-            for item in items:
-                yield item, self.submitted(run, self._same, self._task, self._sent(item))
-            return
-        yield from self._from_graph(run, items)
-
-    def _from_graph(self, function: Callable[..., Any], items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield items and futures where they are partitions of a Dask collection."""
-        # Partitions of a collection may share what they are made of: one graph of all of them makes it once, and a
-        # partition is let go when its task has read it.
-        dask = optional_module("dask", "dask", "work on a cluster")
-        call = dask.delayed(function, pure=False)
-        calls = [
-            call(self._same, self._task, Sealed.of(item.without_graph()), item.delayed(), dask_key_name=self._name())
-            for item in items
-        ]
-        with _large_graphs():
-            futures = deque(self._client.compute(calls))
-        for item in items:
-            yield item, futures.popleft()
-
-    def together(self, batches: Sequence[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], Any]]:
-        """Yield batches of items and the futures of their totals; each is submitted when it is taken."""
-        delayed = [some[0] for some in batches if hasattr(some[0], "delayed")]
-        if delayed:
-            yield from (([item], future) for item, future in self._from_graph(total_of, delayed))
-            return
-        for some in batches:
-            yield some, self.submitted(total_of, self._same, self._task, [self._sent(item) for item in some])
-
-    @staticmethod
-    def _sent(item: Any) -> Any:
-        """Return what stands for an item in a call: a future where it is held by workers."""
-        if isinstance(item, Held):
-            return item.value if _is_future(item) else Sealed.of(item.value)
-        return Sealed.of(item)
-
-
-def _is_future(item: Any) -> bool:
-    return isinstance(item, Held) and isinstance(item.value, _distributed().Future)
-
-
-def _in_turns(items: Sequence[Any], workers: int) -> Iterator[Sequence[Any]]:
-    """Cut items into batches that get smaller, so that all workers are done at about the same time.
-
-    >>> [len(some) for some in _in_turns(range(16), 2)]
-    [6, 4, 2, 2, 1, 1]
-    """
-    start = 0
-    while start < len(items):
-        size = min(_TOGETHER, math.ceil(_SHARE_OF_REST * (len(items) - start) / workers))
-        yield items[start : start + size]
-        start += size
-
-
-def _result(item: Any, outcome: Outcome) -> Any:
-    """Return the result of a task; the item remembers what the copy of it that was sent has seen."""
-    _remember(item, outcome.seen)
-    return outcome.result()
-
-
-def _total(items: Sequence[Any], outcome: Outcome) -> Any:
-    """Return the total of items, which remember what their copies have seen."""
-    for item, seen in zip(items, outcome.seen or (), strict=False):
-        _remember(item, seen)
-    return outcome.result()
-
-
-def _remember(item: Any, seen: Any) -> None:
-    if seen is not None and not isinstance(item, Held):
-        item.seen = seen
-
-
 def _understood(error: BaseException) -> BaseException:
     """Return what to raise where the cluster failed: an error that says what to do, or that of a collection's graph."""
-    if isinstance(error, _distributed().KilledWorker):
+    if isinstance(error, distributed_module().KilledWorker):
         return ClusterError(
             "workers were lost again and again while they worked on the same piece; most often they run out of memory. "
             "Give them more, or fewer threads each, or cut the source into smaller pieces; and see that each has the "
@@ -459,14 +339,6 @@ def _absent() -> ClusterError:
         "the scheduler or a worker of the Dask cluster cannot read tasks of dpmanifold. Install dpmanifold "
         f"{__version__} and the other packages of this process there."
     )
-
-
-@contextlib.contextmanager
-def _large_graphs() -> Iterator[None]:
-    """Let calls carry what they need: Dask warns of more than 10 MB, and would have it scattered."""
-    dask = optional_module("dask", "dask", "work on a cluster")
-    with _SETTINGS, dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-        yield
 
 
 __all__ = ["DaskEngine"]

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmanifold._check import Array
-from dpmanifold._merged_ids import MergedIds, Spelt
+from dpmanifold._id_stores import Spelt
+from dpmanifold._merged_ids import MergedIds
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.frechet.counting import Sample, Sampling
