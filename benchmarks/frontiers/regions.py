@@ -131,13 +131,13 @@ def _rows(population: str, d: int, n: int, mu: float, repetitions: int, levels: 
     )  # fmt: skip
     if levels:
         covered = found["covered"]
-        # Two standard errors of the difference: closer than that cannot be told from as close.
+        # As close to the level as the way before, but for two standard errors of the difference.
         error_of = 2 * math.sqrt(2 * LEVEL * (1 - LEVEL) / repetitions)
-        closer = abs(covered[1] - LEVEL) <= abs(covered[0] - LEVEL) + error_of
+        as_close = abs(covered[1] - LEVEL) <= abs(covered[0] - LEVEL) + error_of
         rows.append(
             {
                 "what": f"coverage of 95 %, {name}", "today": covered[0], "new": covered[1], "ratio": None,
-                "goal": ".93 to .985, closer", "ok": bool(0.93 <= covered[1] <= 0.985 and closer),
+                "goal": ".93 to .985, as close", "ok": bool(0.93 <= covered[1] <= 0.985 and as_close),
             }
         )  # fmt: skip
     return rows

@@ -171,7 +171,7 @@ def plan(
     ['mean', 'variance', 'fourth moment']
     >>> tensors = Ball(SPD(3), SPD(3).origin, 1.0)
     >>> print(plan((40, 40), tensors, GDP(1.0), statistic="test").prospect.verdict)
-    If the data lie within 0.5 of the radius of their mean, the test finds means that are 0.324 apart in 80 of 100
+    If the data lie within 0.5 of the radius of their mean, the test finds means that are 0.316 apart in 80 of 100
     studies; without noise 0.121 would do.
     >>> plan(500, ball, PureDP(1.0), statistic="region")
     Traceback (most recent call last):
