@@ -34,6 +34,8 @@ from dpmanifold_papers.coverage import in_ball, region_about_a_mean
 
 AWAY, FILL, LEVEL = 0.3, 0.7, 0.95
 POPULATIONS = ("uneven", "round")
+# Repetitions that coverage takes: with fewer it is not judged.
+FULL = 2000
 # n and mu: n mu is 30, 100, 300 and 500.
 CELLS = ((100, 0.3), (100, 1.0), (100, 3.0), (500, 1.0))
 
@@ -131,25 +133,27 @@ def _rows(population: str, d: int, n: int, mu: float, repetitions: int, levels: 
     )  # fmt: skip
     if levels:
         covered = found["covered"]
+        judged = repetitions >= FULL
         # As close to the level as the way before, but for two standard errors of the difference.
         error_of = 2 * math.sqrt(2 * LEVEL * (1 - LEVEL) / repetitions)
         as_close = abs(covered[1] - LEVEL) <= abs(covered[0] - LEVEL) + error_of
         rows.append(
             {
                 "what": f"coverage of 95 %, {name}", "today": covered[0], "new": covered[1], "ratio": None,
-                "goal": ".93 to .985, as close", "ok": bool(0.93 <= covered[1] <= 0.985 and as_close),
+                "goal": ".93 to .985, as close" if judged else "reported",
+                "ok": bool(0.93 <= covered[1] <= 0.985 and as_close) if judged else None,
             }
         )  # fmt: skip
     return rows
 
 
 def run(quick: bool = False) -> list[dict[str, Any]]:
-    """Return the rows of the table: 2,000 repetitions for coverage, 20 in 45 dimensions; a tenth of it if quick."""
+    """Return the rows: 2,000 repetitions for coverage, 20 in 45 dimensions; a tenth if quick, too few for coverage."""
     rows = []
     for population in POPULATIONS:
         for d in (2, 6, 15, 45):
             for n, mu in CELLS:
                 levels = d <= 15 and n == CELLS[0][0]
-                repetitions = 2000 if levels else 1000 if d <= 6 else 200 if d <= 15 else 20
+                repetitions = FULL if levels else 1000 if d <= 6 else 200 if d <= 15 else 20
                 rows += _rows(population, d, n, mu, max(10, repetitions // (10 if quick else 1)), levels)
     return rows

@@ -40,7 +40,7 @@ def limit(population: str, d: int, shift: float) -> float:
 
 
 def run(quick: bool = False) -> list[dict[str, Any]]:
-    """Return the rows of the table: 2,000 repetitions of equal means, 500 of shifted ones; a tenth of it if quick."""
+    """Return the rows: 2,000 repetitions of equal means, 500 of shifted ones; a tenth if quick, too few for sizes."""
     rows = []
     for population in POPULATIONS:
         for d, shifts in SHIFTS.items():
@@ -50,8 +50,8 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
                 name = f"{population}, d = {d}, shift {shift:g}"
                 if shift == 0:
                     rows.append(
-                        {"what": f"size, {name}", "today": today, "new": new, "ratio": None, "goal": "<= 0.06",
-                         "ok": new <= 0.06}
+                        {"what": f"size, {name}", "today": today, "new": new, "ratio": None,
+                         "goal": "reported" if quick else "<= 0.06", "ok": None if quick else new <= 0.06}
                     )  # fmt: skip
                     continue
                 judged = d > 2 and 0.1 <= today <= 0.5
