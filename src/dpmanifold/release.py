@@ -249,7 +249,8 @@ class Release(Result, format=FORMAT):
         """Return the expected distance between the value and the mean of the records in the public ball.
 
         The noise and, for a refined mean, what the noisy count of units outside the smaller ball says about clipping
-        (theory section 8); and where a tangent mean stands for the Fréchet mean, how far the two can be apart. Sampling is not in it, nor is clipping to the public ball.
+        (theory section 8); and where a tangent mean stands for the Fréchet mean, how far the two can be apart.
+        Sampling is not in it, nor is clipping to the public ball.
         """
         clipping = self.clipping
         noise = self.noise_error()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import Calibration, Forecast
@@ -240,6 +240,13 @@ class Statistic(ABC):
     def clipping(self, release: Release) -> Clipping | None:
         """Return how far clipping to a released ball may have moved the value; None if there was none."""
         return release.clipping_to_ball()
+
+    def hidden(self, release: Release, points: Callable[[], UnitPoints]) -> tuple[Array, float] | None:
+        """Return the mean that noise hides, and the share of the units that were cut on the way to it. NOT PRIVATE.
+
+        `points` makes the units' points in the ball's frame. None stands for what its mechanism hides.
+        """
+        return None
 
     def range(self, ball: Ball) -> float | None:
         """Return the size that noise is held against: with as much, the value says nothing. None if there is none."""

@@ -107,7 +107,7 @@ def test_only_gaussian_noise_on_flat_spaces_is_shrunk():
     region = dpm.private_region(
         0.1 * rng.standard_normal((12, 6)), Ball(Euclidean(6), np.zeros(6), 1.0), GDP(0.5), units=EACH_RECORD
     )
-    assert region.release.steps[0].raw is None  # regions use the draw itself
+    assert all(step.raw is None for step in (region.release, *region.release.steps))  # regions use the draw itself
     with pytest.raises(InvalidArgumentError, match="shrink must be"):
         dpm.private_mean(rng.random((9, 6)) / 9, Ball(Euclidean(6), np.zeros(6), 1.0), GDP(0.5), units=EACH_RECORD,
                          shrink="always")  # fmt: skip

@@ -81,9 +81,16 @@ BOUNDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ball", BALLS, ids=str)
-@pytest.mark.parametrize(("known", "attained"), [("away and spread", 0.7), ("away", 0.7), ("the ball", 0.25)])
-def test_the_distance_is_never_above_the_bound_and_comes_near_it(ball, known, attained):
+@pytest.mark.parametrize(
+    ("known", "attained", "ball"),
+    [
+        *(("away", 0.7, ball) for ball in BALLS),
+        *(("away and spread", 0.7, ball) for ball in BALLS[::2]),
+        *(("the ball", 0.25, ball) for ball in BALLS[::2]),
+    ],
+    ids=str,
+)
+def test_the_distance_is_never_above_the_bound_and_comes_near_it(known, attained, ball):
     """So near that two thirds of the bound, given how far the mean is, or a quarter of it otherwise, is refuted."""
     assert attained < worst_share(ball, BOUNDS[known], 4, 250) <= 1
 
@@ -196,3 +203,15 @@ def test_auto_leaves_it_where_the_distance_is_not_small_or_nothing_is_gained():
     assert stand_in(inexact, ball, 500, PureDP(1.0), noise / 9) is None
     assert stand_in(usual, ball, 500, PureDP(1.0), 0.0) is not None
     assert stand_in(usual, ball, 500, PureDP(1.0), noise / 11) is None
+
+
+@pytest.mark.parametrize("privacy", [PureDP(4.0), GDP(1.0)])
+def test_where_the_frechet_mean_has_no_mechanism_a_tangent_mean_finds_the_ball(privacy):
+    space = Product([Sphere(2), SPD(2, metric="riemann")])
+    ball = Ball(space, space.origin, 0.6)
+    law = "laplace" if isinstance(privacy, PureDP) else "gaussian"
+    release = released(ball, n=1500, privacy=privacy, mechanism=f"tangent-mean-{law}")
+    assert release.steps[0].mechanism == f"tangent-mean-{law}"
+    assert release.ball.radius < 0.5 * ball.radius
+    assert (release.estimand, verify(release).ok) == ("frechet", True)
+    assert 0 < release.details[GAP] < frechet.tangent_gap(release.ball)

@@ -8,6 +8,7 @@ the factor e^epsilon almost nowhere. delta(epsilon) is one integral over an angl
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 from flint import acb, arb, ctx
@@ -133,7 +134,10 @@ def _delta(dim: int, shift: float, epsilon: float) -> arb:
         w, loss = weight(angle)
         return w * loss.exp()
 
-    limits = {"rel_tol": arb(2) ** _ACCURACY, "abs_tol": arb(2) ** _SMALLEST, "eval_limit": _MOST_VALUES}
-    part = acb.integral(difference, 0, acb((e / D).acos()), **limits)
-    whole = acb.integral(density, 0, acb.pi(), **limits)
-    return 2 * (e / 2).exp() * part.real / whole.real
+    part = _integral(difference, acb((e / D).acos()))
+    return 2 * (e / 2).exp() * part.real / _integral(density, acb.pi()).real
+
+
+def _integral(of: Callable[[acb, bool], acb], end: acb) -> acb:
+    """Return a ball that holds the integral from 0 of a function without singularities."""
+    return acb.integral(of, 0, end, rel_tol=arb(2) ** _ACCURACY, abs_tol=arb(2) ** _SMALLEST, eval_limit=_MOST_VALUES)

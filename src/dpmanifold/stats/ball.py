@@ -108,7 +108,13 @@ class BallPlan:
     @staticmethod
     def make(outer: Ball, n: int, shares: Sequence[Promise], coverage: float, mechanism: Any = "auto") -> BallPlan:
         """Make every choice: the first share pays for the centre, the second for the radius."""
-        chosen, calibration, forecast = choose(mechanism, outer, n, shares[0])
+        try:
+            chosen, calibration, forecast = choose(mechanism, outer, n, shares[0])
+        except PromiseError:
+            if mechanism != "auto":
+                raise
+            # Any centre near the data will do, and every space has a tangent mean.
+            chosen, calibration, forecast = choose(mechanism, outer, n, shares[0], "tangent")
         search = RadiusSearch(outer.space.dim, n, outer.radius, shares[1], coverage)
         return BallPlan(outer, n, chosen, calibration, forecast, search)
 
@@ -291,7 +297,7 @@ STATISTICS.register(BALL.name, BALL)
 
 def ball_recipe(shares: tuple[float, ...], refined: str = "") -> Recipe:
     """Return how a ball is made, by itself or before another statistic ("pure" or "other")."""
-    mechanisms = tuple(mechanism.name for mechanism in candidates())
+    mechanisms = tuple(mechanism.name for mechanism in (*candidates(), *candidates("tangent")))
     return Recipe(BALL.name, mechanisms, shares, None, _DETAILS, (), True, refined=refined)
 
 

@@ -86,10 +86,10 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
 
 def _hidden(release: Release, X: Any, owners: Any) -> tuple[Array, float]:
     """Return the mean that a release hides, and the share of the units or records that were cut on the way to it."""
-    ball, own = release.ball, getattr(release.definition, "hidden", None)
+    ball = release.ball
+    own = release.definition.hidden(release, lambda: frechet.unit_points(X, ball, units=owners))
     if own is not None:
-        found: tuple[Array, float] = own(release, frechet.unit_points(X, ball, units=owners))
-        return found
+        return own
     outer = next((step.ball for step in release.steps if step.definition.kind is Kind.BALL), ball)
     points = frechet.unit_points(X, outer, units=owners)
     outside = 1 - outer.contains(X).mean()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -152,11 +152,11 @@ class ShapedMean(Statistic):
         """Say what the running time tells."""
         return timing_of(get(release.mechanism), release.steps)
 
-    def hidden(self, release: Release, points: UnitPoints) -> tuple[Array, float]:
+    def hidden(self, release: Release, points: Callable[[], UnitPoints]) -> tuple[Array, float]:
         """Return the mean that was hidden, and the share of the units that were cut in the norm. NOT PRIVATE."""
         ball, (shape, inner) = release.ball, self.setting(release)
         outer = white_ball(ball, shape)
-        white = points.through(shape.whitening(ball, outer), outer)
+        white = _mapped(points(), ball, shape, outer)
         cut = white.each(vector_norm) > inner.radius * (1 + 1e-9)
         return placed(ball, carried_back(ball, shape, white.in_ball(inner).mean()), False), float(cut.mean())
 

@@ -163,7 +163,8 @@ class Shaping:
         self.rest = self.shares[-1]
         whole = flat_ball(ball, ball.radius)
         self.first = self.search(ball if self.public is None else whole, self.shares[0])
-        self.plain = self._noise(Shape.round(ball.space.dim), self.choice(whole, total))
+        # The best noise without a shape: under approximate promises that may be Laplace's.
+        self.plain = min(self._noise(Shape.round(ball.space.dim), self.choice(whole, total)), _best(whole, n, total))
         self.skipped = self._obstacle()
 
     def search(self, outer: Ball, share: Promise) -> RadiusPlan:
@@ -202,6 +203,11 @@ class Shaping:
             whose = "that fill a tenth of the ball" if self.public is None else "of that shape"
             return f"even data {whose} would gain hardly anything"
         return None
+
+
+def _best(whole: Ball, n: int, total: Promise) -> float:
+    """Return the expected noise of the mechanism that a mean without a shape would take."""
+    return choose("auto", whole, n, total)[2].mean
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,11 @@ def gap_of(ball: Ball, n: int, steps: tuple[Release, ...]) -> float:
     step = next((step for step in steps if step.definition.kind is Kind.BALL and step.value == ball != step.ball), None)
     if step is None:
         return frechet.tangent_gap(ball)
-    noise = get(step.mechanism).forecast(step.ball, step.n, step.calibration).quantile(_SURELY)
-    return frechet.tangent_gap(ball, float(noise) + Clipping.of(step, n).bound)
+    mechanism = get(step.mechanism)
+    away = float(mechanism.forecast(step.ball, step.n, step.calibration).quantile(_SURELY))
+    if mechanism.estimand == TANGENT:
+        away += frechet.tangent_gap(step.ball)
+    return frechet.tangent_gap(ball, away + Clipping.of(step, n).bound)
 
 
 def stated_gap(release: Release) -> float:
