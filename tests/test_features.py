@@ -146,20 +146,10 @@ def test_coordinates_are_clipped_one_by_one_whatever_they_are():
     ball = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 2.0)
     rng = np.random.default_rng(5)
     block = np.vstack([rng.normal(size=(50, 3)), [[np.nan, 0, 0], [np.inf, 1, 1], [1e308, -1e308, 0]]])
-    norm = rng.normal(size=(3, 3))
-    for matrix in (None, norm):
-        seen = features.coordinates(block, ball, matrix)
-        assert np.isfinite(seen).all()
-        assert np.linalg.norm(seen, axis=1).max() <= 1 + 11 * EPS
-        assert np.array_equal(seen, np.vstack([features.coordinates(row[None], ball, matrix) for row in block]))
-    small = 0.1 * block[:50] / np.linalg.norm(norm, 2)
-    np.testing.assert_allclose(features.coordinates(small, ball, norm), small @ norm.T, rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize("norm", [np.eye(2), np.full((3, 3), np.nan), np.zeros((3, 3))])
-def test_a_norm_that_is_none_is_refused(norm):
-    with pytest.raises(dpm.InvalidArgumentError, match="norm must be"):
-        features.checked_norm(norm, 3)
+    seen = features.coordinates(block, ball)
+    assert np.isfinite(seen).all()
+    assert np.linalg.norm(seen, axis=1).max() <= 1 + 11 * EPS
+    assert np.array_equal(seen, np.vstack([features.coordinates(row[None], ball) for row in block]))
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, 1e9, 1e-9, "x"])

@@ -77,9 +77,7 @@ def test_logarithms_are_as_far_apart_as_stated(radius):
         found.append(np.sqrt(((P[:, None] - P * [1, -1]) ** 2).sum(axis=2).max()))
     assert found == sorted(found)
     assert 0.999 * bound <= found[-1] <= bound
-    # Neither the flat value nor 3 % less would do.
-    assert found[-1] > 2 * radius
-    assert found[-1] > 0.97 * bound
+    assert found[-1] > 2 * radius  # the flat value would not do
 
 
 @pytest.mark.parametrize("space", [Sphere(3, curvature=2.0), KendallShapes(3), KendallShapes(4)], ids=repr)

@@ -55,8 +55,15 @@ Space = Annotated[
         "such as 'SPD(3)' or 'Product([SPD(3)] * 50)'."
     ),
 ]
-Size = Annotated[str | None, typer.Option(help="Dimension, landmarks or matrix size; from the records if left out.")]
-SizeAlone = Annotated[str | None, typer.Option(help="Dimension d, number of landmarks k, or size k of the matrices.")]
+_SIZE_OF_STACK = "of product:NAME the number of factors and their size, such as 50,3"
+Size = Annotated[
+    str | None,
+    typer.Option(help=f"Dimension, landmarks or matrix size; {_SIZE_OF_STACK}. From the records if left out."),
+]
+SizeAlone = Annotated[
+    str | None,
+    typer.Option(help=f"Dimension d, number of landmarks k, or size k of the matrices; {_SIZE_OF_STACK}."),
+]
 Units = Annotated[
     str,
     typer.Option(

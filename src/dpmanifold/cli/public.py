@@ -27,7 +27,7 @@ from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, cautions
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
-from dpmanifold.stats import Outlook, needed_promise, needed_units
+from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
 from dpmanifold.stats.outlook import groups_of
 from dpmanifold.stats.prospects import USUAL_FILL
@@ -205,11 +205,9 @@ def plan(
     if picture is not None:
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
-    given = {"estimand": (estimand, None), "everything": (everything, False), "refine": (refine, False),
-             "fill": (fill, None)}  # fmt: skip
-    asked: dict[str, Any] = {name: value for name, (value, usual) in given.items() if value != usual}
-    if shape is not None:
-        asked["shape"] = shape_of(shape)
+    given = {"estimand": estimand, "everything": everything or None, "refine": refine or None, "fill": fill,
+             "shape": shape_of(shape)}  # fmt: skip
+    asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     groups = groups_of(statistic)
     if second is not None and groups == 1:
         raise InvalidArgumentError("--second-number is for tests, which have two groups: leave it out.")
@@ -230,27 +228,27 @@ def plan(
     if picture is not None:
         save_picture(found, picture)
     if as_json:
-        rows = json_safe([dataclasses.asdict(row) for row in found.rows])
-        record = {"n": units, "privacy": privacy.to_dict(), "estimand": found.estimand, "rows": rows}
-        record.update(refused=found.refused, **needs)
-        if found.refined is not None:
-            record["refined"] = {**json_safe(dataclasses.asdict(found.refined)), "verdict": found.refined.verdict}
-        if found.shaped is not None:
-            record["shaped"] = {**json_safe(dataclasses.asdict(found.shaped)), "verdict": found.shaped.verdict}
-        say_json({**record, "verdict": found.verdict, "cautions": cautions(privacy, units)})
+        say_json({**_plan_record(found, units, privacy), **needs})
         return
     say_table(found.table())
-    say(
-        "\n".join(
-            [
-                _COLUMNS,
-                *([] if where.factor_of is None else [_FACTOR.format(where.factor_of)]),
-                "",
-                *(text.replace("refine=True", "--refine") for text in found.sentences()),
-                *sentences,
-            ]
-        )
-    )
+    factor = [] if where.factor_of is None else [_FACTOR.format(where.factor_of)]
+    told = [text.replace("refine=True", "--refine") for text in found.sentences()]
+    say("\n".join([_COLUMNS, *factor, "", *told, *sentences]))
+
+
+def _plan_record(found: Plan, units: int, privacy: Promise) -> dict[str, Any]:
+    """Return a plan of a mean for machines, with everything that people see."""
+    record: dict[str, Any] = {
+        "n": units,
+        "privacy": privacy.to_dict(),
+        "estimand": found.estimand,
+        "rows": json_safe([dataclasses.asdict(row) for row in found.rows]),
+        "refused": found.refused,
+    }
+    for name, forecast in (("refined", found.refined), ("shaped", found.shaped)):
+        if forecast is not None:
+            record[name] = {**json_safe(dataclasses.asdict(forecast)), "verdict": forecast.verdict}
+    return {**record, "verdict": found.verdict, "cautions": cautions(privacy, units)}
 
 
 def _needs(

@@ -6,7 +6,6 @@ a proven bound on how far apart two units' features can be; noise for that bound
 
 from dpmanifold.features.averages import (
     average,
-    checked_norm,
     computed_diameter,
     coordinates,
     logarithms,
@@ -39,7 +38,6 @@ __all__ = [
     "Tangent",
     "Whitening",
     "average",
-    "checked_norm",
     "checked_shape",
     "checked_weight",
     "computed_diameter",

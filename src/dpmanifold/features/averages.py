@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpmanifold import sensitivity
-from dpmanifold._check import Array, FloatArray, numeric_array
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.base import FeatureMap
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import EPS, shorten
@@ -16,14 +15,13 @@ from dpmanifold.sensitivity import Sensitivity
 PROOF = "docs/theory/features.md"
 
 
-def average(points: UnitPoints, features: FeatureMap, norm: FloatArray | None = None) -> FloatArray:
+def average(points: UnitPoints, features: FeatureMap) -> FloatArray:
     """Return the average of the units' features, (size,), in one pass over wherever they lie. NOT PRIVATE.
 
     Parameters
     ----------
     points : one point per unit, in a ball's frame
     features : the map of their coordinates
-    norm : as in :func:`coordinates`
 
     Examples
     --------
@@ -36,7 +34,7 @@ def average(points: UnitPoints, features: FeatureMap, norm: FloatArray | None = 
     ball = points.ball
     most = features.longest(ball.frame.dim)
     # Rounding may carry an entry beyond the bound by a few units in its last place: no harm is done by cutting it.
-    return points.mean_of(lambda block: features.of(coordinates(block, ball, norm)), most)
+    return points.mean_of(lambda block: features.of(coordinates(block, ball)), most)
 
 
 def sensitivity_of(features: FeatureMap, dim: int, n: int, statistic: str = "") -> Sensitivity:
@@ -73,28 +71,25 @@ def computed_diameter(features: FeatureMap, dim: int) -> float:
     return (features.diameter(dim) * stretch + 2 * features.rounding(dim) * EPS) * (1 + 4 * EPS)
 
 
-def coordinates(block: Array, ball: Ball, norm: FloatArray | None = None) -> FloatArray:
+def coordinates(block: Array, ball: Ball) -> FloatArray:
     """Return the units' coordinates at the centre over the radius, none longer than 1: each by itself. Never raises.
 
     Parameters
     ----------
     block : points (b, *frame.shape) of the ball's frame
     ball : in whose frame they lie
-    norm : a matrix A, (d, d), public or released: a vector v of coordinates counts as A v, and that is what is cut to
-        length 1. Without it A is the identity over the radius, and points of the ball stay as they are
 
     Examples
     --------
     >>> from dpmanifold.manifolds import Euclidean
     >>> ball = Ball(Euclidean(2), [0.0, 0.0], 2.0)
-    >>> coordinates(np.array([[1.0, 0.0], [0.0, -1.0]]), ball, norm=np.diag([3.0, 0.25]))
-    array([[ 1.  ,  0.  ],
-           [ 0.  , -0.25]])
+    >>> coordinates(np.array([[1.0, 0.0], [0.0, -6.0]]), ball)
+    array([[ 0.5,  0. ],
+           [ 0. , -1. ]])
     """
     v = logarithms(block, ball)
     with np.errstate(all="ignore"):
-        seen = v / ball.radius if norm is None else products(v, norm)
-    return shorten(np.nan_to_num(seen), 1.0)
+        return shorten(np.nan_to_num(v / ball.radius), 1.0)
 
 
 def logarithms(block: Array, ball: Ball) -> FloatArray:
@@ -109,22 +104,6 @@ def logarithms(block: Array, ball: Ball) -> FloatArray:
     frame = ball.frame
     with np.errstate(all="ignore"):
         return np.nan_to_num(frame.log_coords(frame.origin, block))
-
-
-def checked_norm(norm: object, dim: int) -> FloatArray:
-    """Return a matrix that vectors are clipped by, or refuse what is none: before anything is spent.
-
-    Examples
-    --------
-    >>> checked_norm([[2.0]], 1)
-    array([[2.]])
-    """
-    matrix = np.asarray(numeric_array(norm, "norm"), dtype=np.float64)
-    if matrix.shape != (dim, dim) or not np.isfinite(matrix).all():
-        raise InvalidArgumentError(f"norm must be a finite matrix of shape ({dim}, {dim}), got {matrix.shape}.")
-    if np.linalg.matrix_rank(matrix) < dim:
-        raise InvalidArgumentError("norm must be invertible: otherwise the mean cannot be told. Give it full rank.")
-    return matrix
 
 
 def products(v: FloatArray, matrix: FloatArray) -> FloatArray:

@@ -82,9 +82,9 @@ def private_mean(
     refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
         this cannot help (theory section 8); `plan_mean(..., refine=True)` says what to expect
     shape : how the data are expected to spread: a covariance (d, d) in coordinates at the ball's centre, or public
-        records (n, *space.shape), or "private", which spends a quarter on it. Noise then has that shape, which is less
-        of it in all if the data have it too, and the radius is found privately in its norm (theory: shaped noise). For
-        flat spaces and tangent means; `plan_mean(..., shape=...)` says what to expect
+        records (n, *space.shape), or "private", which spends three tenths on it. Noise then has that shape, which is
+        less of it in all if the data have it too, and the radius is found privately in its norm (theory: shaped noise).
+        For flat spaces and tangent means; `plan_mean(..., shape=...)` says what to expect
     shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
         ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
         `raw`; "james-stein" always does, by that rule, whose mean squared error is below that of the draw itself for
