@@ -50,7 +50,7 @@ def records(ball, *coords):
     return ball.space.project(ball.space.exp_coords(ball.center, c))
 
 
-def losses(call, ball, measure, monkeypatch, n=N, random=2):
+def losses(call, ball, measure, monkeypatch, n=N, random=1):
     """Return what a call tells on each pair of neighbours."""
     return [
         measure(replay.told(call, records(ball, common, one), records(ball, common, other), monkeypatch))
@@ -92,7 +92,18 @@ GAUSSIAN = {
 }
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+def quick_first(calls, quick):
+    """Return the names of calls for a parametrisation, those that take longer marked."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in calls]
+
+
+QUICK = {
+    "tangent mean", "the same on the sphere", "mean with a public shape", "mean of a product", "joint moments",
+    "joint moments, more weight", "joint lengths", "region",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", quick_first(GAUSSIAN, QUICK))
 def test_gaussian_draws_keep_their_promise_together(name, monkeypatch):
     private, ball, options = GAUSSIAN[name]
     call, n = asked(private, ball, dpm.GDP(MU), **options), number_for(options)
@@ -112,7 +123,7 @@ PURE = {
 }
 
 
-@pytest.mark.parametrize("name", PURE)
+@pytest.mark.parametrize("name", quick_first(PURE, {"mean on the sphere"}))
 def test_pure_draws_keep_their_promise_together(name, monkeypatch):
     private, ball, options = PURE[name]
     call, n = asked(private, ball, dpm.PureDP(EPSILON), **options), 10 * MANY if "refine" in options else N
@@ -128,7 +139,7 @@ def test_pure_draws_keep_their_promise_together(name, monkeypatch):
 def test_gaussian_promises_are_kept_on_many_neighbours(name, monkeypatch):
     private, ball, options = GAUSSIAN[name]
     call, n = asked(private, ball, dpm.GDP(MU), **options), number_for(options)
-    assert max(losses(call, ball, replay.mu_of, monkeypatch, n, random=40)) <= MU * ROUNDING
+    assert max(losses(call, ball, replay.mu_of, monkeypatch, n, random=12)) <= MU * ROUNDING
 
 
 def test_weights_that_are_not_free_are_found_out(monkeypatch):

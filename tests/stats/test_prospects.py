@@ -17,15 +17,15 @@ def people(rng, apart=0.0):
     return BALL.space.exp_coords(BALL.center, SPREAD * rng.standard_normal((N, 3)) + apart * np.eye(3)[0])
 
 
-def test_a_region_is_as_large_as_the_plan_says(monkeypatch):
-    """Sizes of 60 regions vary by 6 %: within 3 % of the forecast with probability 0.999; half the noise is not."""
+def test_a_region_is_as_large_as_the_plan_says():
+    """Single regions vary by 9 %, means of 30 by 1.7 %, the forecast by 0.9 %: 8 % off is once in 20,000 runs."""
     rng = np.random.default_rng(0)
     sizes = [
         dpm.private_region(people(rng), BALL, PRIVACY, units=dpm.EACH_RECORD, rng=rng).effective_radius
-        for _ in range(60)
+        for _ in range(30)
     ]
     found = dpm.plan(N, BALL, PRIVACY, statistic="region", fill=FILL).prospect
-    assert found.size == pytest.approx(np.mean(sizes), rel=0.04)
+    assert found.size == pytest.approx(np.mean(sizes), rel=0.08)
     assert found.plain == pytest.approx(SPREAD * math.sqrt(3 / N))
     wrong = dpm.plan(N, BALL, dpm.GDP(2.0), statistic="region", fill=FILL).prospect
     assert wrong.size < 0.8 * np.mean(sizes)
