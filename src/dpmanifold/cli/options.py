@@ -168,6 +168,13 @@ Normalize = Annotated[
         "--normalize", help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself."
     ),
 ]
+EstimandOfRegion = Annotated[
+    str | None,
+    typer.Option(
+        "--estimand",
+        help="Which mean: frechet (default), or tangent (at the ball's center), which takes one draw on every space.",
+    ),
+]
 Refine = Annotated[
     bool,
     typer.Option(
