@@ -50,13 +50,32 @@ def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None, 
                 f"give the space in full, such as --space {kind(*kind.example, **keywords)!r}."
             )
     try:
-        return kind(*(sizes or ()), **keywords)
+        space = kind(*(sizes or ()), **keywords)
     except TypeError:
         wanted = len(kind.example)
         raise InvalidArgumentError(
             f"--size {size} does not fit {name}, which has {wanted} size{'' if wanted == 1 else 's'}: such as "
             f"{kind(*kind.example, **keywords)!r}, which --space also takes in full."
         ) from None
+    if size is None and shape is not None:
+        _refuse_stack(name, space, shape, numbers)
+    return space
+
+
+def _refuse_stack(name: str, guessed: Manifold, shape: tuple[int, ...], numbers: str) -> None:
+    """Refuse records that are several points each, where the guessed space has another size than a single point."""
+    if len(shape) < 2 or shape in [layout.shape for layout in guessed.layouts()]:
+        return
+    try:
+        one = space_of(name, None, shape[1:], numbers)
+    except InvalidArgumentError:
+        return
+    if shape[1:] in one.record_shapes.values():
+        raise InvalidArgumentError(
+            f"--space {name}: each record holds {shape[0]} points of {one!r}, shape {shape}. --space {PRODUCT}{name} "
+            "takes them together as one point and protects the person; or give one point per record, and in --units "
+            "the id of its person for each."
+        )
 
 
 def kind_of(name: str) -> type[Manifold]:

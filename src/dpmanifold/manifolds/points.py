@@ -8,6 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.manifolds.people import ForPeople
 
 # How far a stored point may be from its space before it is refused rather than moved onto it. Wide
@@ -83,10 +84,12 @@ class PointSet(ForPeople):
         if batch is not None and axes != int(batch):
             shape = ", ".join(str(s) for s in self.shape)
             wanted = f"a batch of points, shape (n, {shape})" if batch else f"one point, shape ({shape})"
-            remedy = "X[None] makes a batch of one point" if axes == 0 else f"reshape(-1, {shape}) joins the batch axes"
+            remedy = (
+                "X[None] makes a batch of one point." if axes == 0 else several_a_unit(repr(self), points.shape, axes)
+            )
             if not batch:
-                remedy = "Pick one point of the batch"
-            raise InvalidDataError(f"{name} must be {wanted}, got shape {np.shape(points)}. {remedy}.")
+                remedy = "Pick one point of the batch."
+            raise InvalidDataError(f"{name} must be {wanted}, got shape {np.shape(points)}. {remedy}")
         return points
 
     def gathered(self, p: object) -> object:

@@ -1,0 +1,31 @@
+"""Messages name a remedy, and one that does what it is taken for."""
+
+import numpy as np
+import pytest
+
+import dpmanifold as dpm
+from dpmanifold.cli.arguments import space_of
+from dpmanifold.cli.records import as_options
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+BALL = dpm.Ball(dpm.SPD(3), np.eye(3), 1.0)
+
+
+@pytest.mark.parametrize("invalid", ["raise", "center"])
+def test_several_points_a_person_are_never_to_be_joined_without_their_ids(invalid):
+    stacks = np.broadcast_to(np.eye(3), (4, 30, 3, 3))
+    with pytest.raises(InvalidDataError) as told:
+        dpm.private_mean(stacks, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, invalid=invalid)
+    assert "take Product([SPD(3)] * 30); or reshape(-1, 3, 3) and repeat each person's id 30 times" in str(told.value)
+    with pytest.raises(InvalidDataError, match=r"take Product\(\[SPD\(3\)\] \* 30\)") as told:
+        dpm.data.as_records(stacks, dpm.SPD(3))
+    assert 'take --space "Product([SPD(3)] * 30)"; or' in as_options(str(told.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("spd", (30, 3, 3)), ("sphere", (30, 3)), ("euclidean", (5, 2)), ("kendall", (8, 12, 2))]
+)
+def test_the_command_line_names_the_product(name, shape):
+    with pytest.raises(InvalidArgumentError, match=f"--space product:{name} takes them together"):
+        space_of(name, None, shape)
+    assert space_of(f"product:{name}", None, shape).factors[0] == space_of(name, None, shape[1:])
