@@ -106,7 +106,7 @@ def records_from(space: Manifold, array: object, order: str | None = None, look:
 
 
 def several_a_unit(space: str, shape: tuple[int, ...], axes: int) -> str:
-    """Return the remedy for points (n, count, ..., *shape) with several axes in front: never one that unprotects people.
+    """Return the remedy for points with several axes in front, (n, count, *shape): one that protects people.
 
     Examples
     --------

@@ -84,11 +84,9 @@ class PointSet(ForPeople):
         if batch is not None and axes != int(batch):
             shape = ", ".join(str(s) for s in self.shape)
             wanted = f"a batch of points, shape (n, {shape})" if batch else f"one point, shape ({shape})"
-            remedy = (
-                "X[None] makes a batch of one point." if axes == 0 else several_a_unit(repr(self), points.shape, axes)
-            )
-            if not batch:
-                remedy = "Pick one point of the batch."
+            remedy = "X[None] makes a batch of one point." if batch else "Pick one point of the batch."
+            if batch and axes > 1:
+                remedy = several_a_unit(repr(self), points.shape, axes)
             raise InvalidDataError(f"{name} must be {wanted}, got shape {np.shape(points)}. {remedy}")
         return points
 

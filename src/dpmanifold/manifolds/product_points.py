@@ -52,13 +52,19 @@ class ProductPoints(Manifold):
         if not isinstance(parts, (tuple, list)) or len(parts) != len(self.factors):
             number = f"{len(parts)} of them" if isinstance(parts, (tuple, list)) else shown(parts)
             raise InvalidArgumentError(f"parts must be {len(self.factors)} arrays, one for every factor; got {number}.")
-        arrays = [factor._array(part, "parts") for factor, part in zip(self.factors, parts, strict=True)]
+        pairs = enumerate(zip(self.factors, parts, strict=True))
+        arrays = [factor._array(part, f"part {j}") for j, (factor, part) in pairs]
         batches = [array.shape[: array.ndim - len(f.shape)] for f, array in zip(self.factors, arrays, strict=True)]
         try:
             batch = np.broadcast_shapes(*batches)
         except ValueError:
-            found = ", ".join(sorted({str(one) for one in batches}))
-            raise InvalidArgumentError(f"parts must have batches of one shape, got {found}.") from None
+            usual = max(batches, key=batches.count)
+            others = [f"{one} in part {j}" for j, one in enumerate(batches) if one not in (usual, ())]
+            more = f" (and {len(others) - 3} more)" if len(others) > 3 else ""
+            raise InvalidArgumentError(
+                f"parts must have batches of one shape, got {usual}, but {', '.join(others[:3])}{more}. Give every "
+                "part of the same people, in the same order."
+            ) from None
         whole = [np.broadcast_to(array, (*batch, *f.shape)) for f, array in zip(self.factors, arrays, strict=True)]
         return self._joined([np.stack(whole[run.first : run.first + run.count], axis=len(batch)) for run in self._runs])
 
@@ -85,6 +91,7 @@ class ProductPoints(Manifold):
         array([[[1.], [3.]],
                [[2.], [3.]]])
         """
+        self._refuse_number(p)
         if isinstance(p, tuple) and len(p) == len(self.factors):
             return self.join(p)
         if isinstance(p, list) and len(p) == len(self.factors) and all(isinstance(one, np.ndarray) for one in p):
@@ -98,6 +105,25 @@ class ProductPoints(Manifold):
                 )
             return self.join(p) if all(fits) else p
         return p
+
+    def _refuse_number(self, p: object) -> None:
+        """Refuse arrays of factors where there are more or fewer than factors; not points, of which any number may be.
+
+        All of them must look so: one bad record among points is a bad record.
+        """
+        if not isinstance(p, (tuple, list)) or len(p) in (0, len(self.factors)):
+            return
+        wanted = {factor.shape for factor in self.factors}
+        if all(
+            isinstance(one, np.ndarray)
+            and one.shape[max(0, one.ndim - len(self.shape)) :] != self.shape
+            and any(one.ndim > len(shape) and one.shape[one.ndim - len(shape) :] == shape for shape in wanted)
+            for one in p
+        ):
+            raise InvalidArgumentError(
+                f"a {type(p).__name__} must hold one array for every factor of {self!r}: {len(self.factors)} of them, "
+                f"got {len(p)}."
+            )
 
     def _array(self, p: object, name: str = "p") -> Array:
         p = self.gathered(p)
