@@ -46,3 +46,23 @@ def test_parts_of_a_product_are_counted_and_named():
     assert space.gathered(points) is points
     bad = (*points, space.origin[:29])
     assert dpm.private_mean(bad, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, invalid="center").n == 6
+
+
+def test_a_plan_speaks_of_refining_only_where_that_does_something():
+    said = dpm.plan_mean(40, BALL, dpm.GDP(1.0)).verdict
+    assert "a rough answer" in said
+    assert "refine" not in said
+    assert "would be skipped" in dpm.plan_mean(40, BALL, dpm.GDP(1.0), refine=True).refined.verdict
+    wide = dpm.Ball(dpm.Euclidean(60), np.zeros(60), 1.0)
+    assert dpm.plan_mean(150, wide, dpm.GDP(1.0)).verdict.endswith("A smaller ball may help: plan with refine=True.")
+    assert dpm.plan_mean(150, wide, dpm.GDP(1.0), refine=True).refined.skipped is None
+
+
+def test_a_public_ball_needs_two_points_that_differ_by_more_than_rounding():
+    point = dpm.SPD(3).random_point(rng=1)
+    for given in (point[None], np.stack([point, point]), np.stack([point, np.nextafter(point, 9.0)])):
+        with pytest.raises(InvalidDataError, match=r"says nothing about a radius\. Give records of several people"):
+            dpm.Ball.from_public(dpm.SPD(3), given)
+    with pytest.raises(InvalidDataError, match="the size of rounding"):
+        dpm.Ball.from_public(dpm.Euclidean(1), [[1e6], [1e6 + 1e-9]])
+    assert dpm.Ball.from_public(dpm.Euclidean(1), [[1.0], [1.0 + 1e-9]], margin=0.0).radius < 1e-9
