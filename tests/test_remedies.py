@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold.cli.arguments import space_of
+from dpmanifold.cli.arguments import center_of, space_of
 from dpmanifold.cli.records import as_options
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
@@ -66,3 +66,41 @@ def test_a_public_ball_needs_two_points_that_differ_by_more_than_rounding():
     with pytest.raises(InvalidDataError, match="the size of rounding"):
         dpm.Ball.from_public(dpm.Euclidean(1), [[1e6], [1e6 + 1e-9]])
     assert dpm.Ball.from_public(dpm.Euclidean(1), [[1.0], [1.0 + 1e-9]], margin=0.0).radius < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("space", "shape", "remedy"),
+    [
+        (dpm.SPD(3), (40, 6), r"data\.as_records\(array, space\) makes records of it: 6 for the upper triangle"),
+        (dpm.SPD(3), (40, 5), "check the dimension"),
+        (dpm.KendallShapes(12), (40, 24), "makes records of it: 24 columns x1, y1"),
+        (dpm.Product([dpm.SPD(3)] * 30), (40, 30, 6), "makes records of it"),
+        (dpm.Sphere(2), (40, 2), r"data\.from_coordinates\(array, name\) makes points of coordinates: lonlat, decinc"),
+        (dpm.Sphere(5), (40, 5), "check the dimension"),
+        (dpm.Hyperbolic(5), (40, 5), "coordinates: poincare, klein, halfspace"),
+    ],
+)
+def test_other_forms_of_records_are_known(space, shape, remedy):
+    ball = dpm.Ball(space, space.origin, 0.1)
+    with pytest.raises(InvalidDataError, match=remedy):
+        dpm.private_mean(np.ones(shape), ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+
+
+def test_one_number_is_a_centre_of_every_factor():
+    assert np.array_equal(center_of(dpm.Product([dpm.SPD(3)] * 2), "0.7"), [0.7 * np.eye(3)] * 2)
+    with pytest.raises(InvalidArgumentError, match="is no point of Product"):
+        center_of(dpm.Product([dpm.Sphere(2)] * 2), "0.7")
+
+
+def test_verify_and_units_name_what_is_meant():
+    with pytest.raises(InvalidArgumentError, match=r"Read one from a file with dpmanifold\.load"):
+        dpm.verify("x.json")
+    with pytest.raises(InvalidArgumentError, match="EACH_RECORD says that nobody owns two records"):
+        dpm.private_mean(np.zeros((9, 3, 3)) + np.eye(3), BALL, dpm.GDP(1.0), units="each_record")
+
+
+def test_a_test_says_which_group_lies_outside():
+    inside, outside = np.zeros((9, 3, 3)) + np.eye(3), np.zeros((9, 3, 3)) + 9.0 * np.eye(3)
+    for groups, name in (((inside, outside), "second"), ((outside, inside), "first")):
+        with pytest.raises(InvalidDataError, match=f"More than half of the {name} group's records lie outside"):
+            dpm.private_test(*groups, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD)

@@ -129,7 +129,7 @@ class PointSet(ForPeople):
         if array.shape[max(0, array.ndim - len(self.shape)) :] != self.shape:
             return None, (
                 f"expected shape (..., {', '.join(map(str, self.shape))}), got {array.shape}. "
-                "Put the batch in front and check the dimension of the space."
+                + self._form_hint(array, "Put the batch in front and check the dimension of the space.")
             )
         return array, self._finite_reason(array, first)
 

@@ -147,8 +147,8 @@ class ProductPoints(Manifold):
             return None, f"expected real numbers, got dtype {raw.dtype}. Take the real part if that is meant."
         if raw.shape[max(0, raw.ndim - len(wanted)) :] != wanted:
             return None, (
-                f"expected shape (..., {', '.join(map(str, wanted))}), got {raw.shape}. Put the batch in front, or "
-                "give a tuple with an array for every factor."
+                f"expected shape (..., {', '.join(map(str, wanted))}), got {raw.shape}. "
+                + self._form_hint(raw, "Put the batch in front, or give a tuple with an array for every factor.")
             )
         array = self._joined(read_parts(self._runs, raw))
         return array, self._finite_reason(array, first)
