@@ -104,3 +104,21 @@ def test_a_test_says_which_group_lies_outside():
     for groups, name in (((inside, outside), "second"), ((outside, inside), "first")):
         with pytest.raises(InvalidDataError, match=f"More than half of the {name} group's records lie outside"):
             dpm.private_test(*groups, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+
+
+def test_a_budget_is_printed_without_the_last_digits_of_floats_and_says_on_which_side_they_are():
+    budget = dpm.Budget(dpm.GDP(1.0))
+    budget.spend(dpm.GDP(0.8))
+    assert budget.remaining.mu < 0.6
+    assert "remaining=just below GDP(mu=0.6)" in repr(budget)
+    with pytest.raises(dpm.errors.BudgetError, match=r"has left, just below GDP\(mu=0\.6\).*Only the last digits"):
+        budget.spend(dpm.GDP(0.6))
+
+
+def test_several_numbers_are_not_one():
+    ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    release = dpm.private_statistic(
+        np.zeros((9, 1)), ball, dpm.GDP(1.0), statistic="joint moments", units=dpm.EACH_RECORD
+    )
+    assert release.title == "Release of private joint moments"
+    assert "Private joint moments" in release.report()
