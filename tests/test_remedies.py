@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli.arguments import center_of, space_of
+from dpmanifold.cli.main import app
 from dpmanifold.cli.records import as_options
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
@@ -122,3 +124,15 @@ def test_several_numbers_are_not_one():
     )
     assert release.title == "Release of private joint moments"
     assert "Private joint moments" in release.report()
+
+
+def test_the_command_line_shrinks_as_it_is_told(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(-0.1, 0.1, (30, 6)))
+    asked = ["mean", str(tmp_path / "x.npy"), "--space", "euclidean", "--units", "each-record", "--radius", "1"]
+    found = {}
+    for words in (["--shrink", "james-stein"], ["--shrink", "none"], ["--no-shrink"], ["--shrink", "much"]):
+        out = tmp_path / "-".join(["out", *words, ".json"])
+        done = CliRunner().invoke(app, [*asked, "--mu", "5", "--out", str(out), *words])
+        found[words[-1]] = dpm.load(out).shrinkage if done.exit_code == 0 else done.output
+    assert found.pop("much").count("must be one of auto, james-stein, none")
+    assert found == {"james-stein": "james-stein", "none": "", "--no-shrink": ""}
