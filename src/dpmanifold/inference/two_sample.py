@@ -202,6 +202,19 @@ class TwoSampleTest(Conclusion, format=FORMAT):
             ("ball", repr(self.ball)),
         ]
 
+    def _worth(self) -> list[str]:
+        most = 2 * self.ball.effective_radius
+        if self.low > most:
+            return ["no distance that the ball allows fits the released means at this level: chance carried them apart"]
+        if self.low <= 0.0 and self.high >= most:
+            return [
+                "the distance may be anything that the ball allows, and no difference is shown: this says nothing. Use "
+                "more units or a weaker promise"
+            ]
+        if self.low <= 0.0 and self.high >= most / 2:
+            return ["that no difference is shown says little: means half the ball's diameter apart are not excluded"]
+        return []
+
     @property
     def title(self) -> str:
         """What it is, in a few words."""

@@ -1,0 +1,68 @@
+"""Regions, intervals, tests and joint moments that say no more than the ball did say so, everywhere."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dpmanifold as dpm
+from dpmanifold.errors import InvalidDataError
+from dpmanifold.inference import Interval
+
+EACH = {"units": dpm.EACH_RECORD, "rng": 0}
+BALL = dpm.Ball(dpm.SPD(2), np.eye(2), 1.0)
+FLAT = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 1.0)
+
+
+def flat(n=40):
+    return 0.1 * np.random.default_rng(0).standard_normal((n, 3))
+
+
+def curved(n=40):
+    return dpm.SPD(2).exp_coords(np.eye(2), flat(n))
+
+
+def asked(what, mu, n=40):
+    privacy = dpm.GDP(mu)
+    if what == "interval":
+        return dpm.private_interval(curved(n), BALL, privacy, **EACH)
+    if what == "curved region":
+        return dpm.private_region(curved(n), BALL, privacy, **EACH)
+    if what == "region":
+        return dpm.private_region(flat(n), FLAT, privacy, **EACH)
+    if what == "region in 20 dimensions":
+        return dpm.private_region(np.zeros((n, 20)), dpm.Ball(dpm.Euclidean(20), np.zeros(20), 1.0), privacy, **EACH)
+    if what == "test":
+        return dpm.private_test(flat(n), flat(n), FLAT, privacy, units=dpm.EACH_RECORD, rng=1)
+    return dpm.private_statistic(flat(n), FLAT, privacy, statistic="joint moments", **EACH)
+
+
+@pytest.mark.parametrize(
+    ("what", "mu", "said"),
+    [
+        ("interval", 0.2, "it says nothing"),
+        ("curved region", 0.02, "ball"),
+        ("region", 0.02, "ball"),
+        ("region", 0.13, "the region is as large as the ball"),
+        ("region in 20 dimensions", 0.3, "half the ball or more"),
+        ("test", 0.05, "this says nothing"),
+        ("test", 0.3, "half the ball's diameter"),
+        ("joint moments", 0.13, "half the ball or more"),
+    ],
+)
+def test_what_says_no_more_than_the_ball_is_called_so(what, mu, said):
+    little, much = asked(what, mu), asked(what, 3.0, n=2000)
+    assert any(said in note for note in little.notes())
+    assert little.notes() == little.to_dict()["answers"]["notes"]
+    assert said in repr(little).replace("\n", " ")
+    assert not any(said in note for note in much.notes())
+
+
+def test_a_file_without_the_notes_of_today_loads_and_one_with_other_notes_does_not():
+    interval = asked("interval", 0.2)
+    record = json.loads(json.dumps(interval.to_dict()))
+    record["answers"]["notes"] = []
+    assert Interval.from_dict(record).notes() == interval.notes()
+    record["answers"]["notes"] = ["all is well"]
+    with pytest.raises(InvalidDataError, match="notes"):
+        Interval.from_dict(record)
