@@ -66,3 +66,27 @@ def test_a_file_without_the_notes_of_today_loads_and_one_with_other_notes_does_n
     record["answers"]["notes"] = ["all is well"]
     with pytest.raises(InvalidDataError, match="notes"):
         Interval.from_dict(record)
+
+
+def test_the_corrected_distance_of_a_test_is_without_noise_on_average():
+    """60 seeded tests of means 0.5 apart; a mean more than 4 standard errors off would be a false alarm of 6e-5."""
+    ball = dpm.Ball(dpm.Euclidean(10), np.zeros(10), 1.5)
+    drawn, corrected = [], []
+    for seed in range(60):
+        X, Y = 0.2 * np.random.default_rng(seed).standard_normal((2, 40, 10))
+        Y[:, 0] += 0.5
+        found = dpm.private_test(X, Y, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, rng=seed)
+        drawn.append(found.distance**2)
+        corrected.append(found._squared_distances[0] - found._squared_distances[1])
+    assert abs(np.mean(corrected) - 0.25) < 4 * np.std(corrected) / np.sqrt(60)
+    assert np.mean(drawn) - 0.25 > 4 * np.std(drawn) / np.sqrt(60)  # as it was stated before: it must be seen to be off
+
+
+def test_a_test_says_that_its_distance_is_mostly_noise():
+    noisy, clear = asked("test", 1.0), asked("test", 30.0, n=2000)
+    assert any("mostly noise" in note for note in noisy.notes())
+    assert noisy.corrected_distance < noisy.distance
+    apart = dpm.private_test(flat(), flat() + np.array([0.4, 0.0, 0.0]), FLAT, dpm.GDP(30.0), **EACH)
+    assert not any("mostly noise" in note for note in apart.notes())
+    assert apart.corrected_distance == pytest.approx(0.4, abs=0.05)
+    assert f"about {clear.corrected_distance:.4g}" in repr(clear)
