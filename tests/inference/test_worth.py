@@ -90,3 +90,14 @@ def test_a_test_says_that_its_distance_is_mostly_noise():
     assert not any("mostly noise" in note for note in apart.notes())
     assert apart.corrected_distance == pytest.approx(0.4, abs=0.05)
     assert f"about {clear.corrected_distance:.4g}" in repr(clear)
+
+
+def test_a_region_that_is_mostly_allowance_names_the_tangent_mean():
+    cap = dpm.Ball(dpm.Sphere(5), dpm.Sphere(5).origin, 0.2)
+    X = dpm.Sphere(5).exp_coords(cap.center, 0.03 * np.random.default_rng(0).standard_normal((40, 5)))
+    frechet = dpm.private_region(X, cap, dpm.GDP(2.0), **EACH)
+    tangent = dpm.private_region(X, cap, dpm.GDP(2.0), estimand="tangent", **EACH)
+    assert frechet.parts.allowance > 0.5
+    assert any('estimand="tangent"' in note for note in frechet.notes())
+    assert not any('estimand="tangent"' in note for note in tangent.notes())
+    assert tangent.effective_radius < frechet.effective_radius

@@ -24,6 +24,10 @@ from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold region 1"
+TANGENT_HINT = (
+    "most of the region is an allowance for the noise on the spread. A region for the tangent mean at the ball's "
+    'centre needs less of it: estimand="tangent"'
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,6 +228,11 @@ class Region(FromRelease, format=FORMAT):
         ]
 
     def _worth(self) -> list[str]:
+        hint = isinstance(self._estimate, Estimate) and not self.space.is_flat and self.parts.allowance > 0.5
+        return [*self._beside_the_ball(), *([TANGENT_HINT] if hint else [])]
+
+    def _beside_the_ball(self) -> list[str]:
+        """Say where the region, or the error to expect, is no smaller than the ball."""
         if self.covers_ball:
             return ["the region holds the whole ball: more units or a weaker promise would tell more"]
         shortest = math.sqrt(self.threshold * float(np.linalg.eigvalsh(self._in_chart[1])[0]))
