@@ -89,24 +89,29 @@ class Outlook:
         of = "" if part is None else f" ({part:.1%} of the {'radius' if about else 'largest value'})"
         where = f"{about} in the {last.statistic}" if about else last.statistic
         said = f"Expect noise of {word}{last.error:.3g}{of} on the {where} with {last.mechanism}"
-        if part is not None and part >= 0.5 and self.statistic == "test":
-            return said + ": distances would be mostly noise. Whether the means differ may still be found."
-        if part is not None and part >= 0.5 and self._allows_for_the_last:
-            return said + f": the {self.statistic} would allow for all of it, and be wide."
-        if part is not None and part >= 0.5:
-            return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
-        return said + ". Clipping and sampling error come on top."
+        if part is None or part < 0.5:
+            return said + ". Clipping and sampling error come on top."
+        if self._allows_for_the_last:
+            wide = "find large differences only" if self.statistic == "test" else "be wide"
+            return said + f": the {self.statistic} would allow for all of it, and {wide}."
+        if self.statistic == "test":
+            return said + ": distances would be largely noise. Whether the means differ may still be found."
+        return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
 
     @property
     def _allows_for_the_last(self) -> bool:
-        """Whether it is a region for a Fréchet mean on a curved space: its last draw tells the spread alone."""
-        return self.statistic == "region" and self.steps[-1].statistic == SECOND_MOMENT.name
+        """Whether it is about Fréchet means on a curved space: the last draw tells the spread alone."""
+        return self.statistic in CONCLUSIONS and self.steps[-1].statistic == SECOND_MOMENT.name
 
     def sentences(self) -> list[str]:
         """Return the outlook in words: verdict, what a region or a test would be worth, cautions about the promise."""
         worth = [] if self.prospect is None else [self.prospect.verdict]
         # Noise beyond this is more than data that fill the usual share of the radius spread.
-        if self._allows_for_the_last and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2:
+        if (
+            self.statistic == "region"
+            and self._allows_for_the_last
+            and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
+        ):
             worth.append(
                 "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
                 'estimand="tangent".'
