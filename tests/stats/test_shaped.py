@@ -301,6 +301,8 @@ def test_a_shape_that_cannot_help_costs_nothing():
         ({"shape": COVARIANCE, "refine": True}, "refine must be False with a shape"),
         ({"shape": COVARIANCE, "mechanism": "riemannian-laplace"}, "mechanism must be one of"),
         ({"shape": COVARIANCE, "estimand": "extrinsic"}, "extrinsic mean is none"),
+        ({"shape": COVARIANCE, "shrink": "james-stein"}, "a shaped mean is never moved towards the centre"),
+        ({"shape": COVARIANCE, "shrink": "always"}, "shrink must be"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_spent(asked, said):

@@ -88,7 +88,7 @@ def private_mean(
     shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
         ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
         `raw`; "james-stein" always does, by that rule, whose mean squared error is below that of the draw itself for
-        every mean, though not below that of the draw moved into the ball; None never does
+        every mean, though not below that of the draw moved into the ball, and is refused with a shape; None never does
     arithmetic : "auto" draws ideal noise and rounds it to a public grid, so that no bit of it tells more than the
         promise allows (theory: exact noise), wherever the mechanism offers that; seeded simulations draw doubles of the
         same law, which is faster. "exact" insists, "float" draws doubles
