@@ -11,6 +11,7 @@ import dpmanifold as dpm
 from dpmanifold.features import Shape
 from dpmanifold.mechanisms.shaped_noise import ShapedLength
 from dpmanifold.stats import shaped as room
+from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.shaped import SHAPED
 from dpmanifold.stats.shaping import white_ball
 from laws import replay
@@ -169,8 +170,11 @@ def test_a_release_verifies_and_comes_back_from_json(shape, privacy):
 
 def test_a_shape_is_held_against_laplace_noise_too():
     """In few dimensions a mean without a shape has less noise under this promise than normal noise of the shape."""
-    release = shaped(X, dpm.ApproxDP(4.0, 1e-6))
+    wide = 4 * COVARIANCE
+    release = shaped(X, dpm.ApproxDP(8.0, 1e-6), wide)
     assert (release.statistic, release.mechanism) == ("mean", "riemannian-laplace")
+    gaussian = shaped(X, dpm.ApproxDP(8.0, 1e-6), wide, mechanism="wrapped-gaussian")
+    assert gaussian.statistic == "mean"
 
 
 def test_what_was_changed_is_found():
@@ -279,6 +283,52 @@ def test_the_plan_says_when_a_shape_helps():
     assert "hardly anything" in many.shaped.verdict
     draws = dpm.plan(300, BALL, dpm.GDP(1.0), statistic="shaped mean", shape="private").steps
     assert [step.statistic for step in draws] == ["radius", "joint moments", "radius", "shaped mean"]
+
+
+@pytest.mark.parametrize("privacy", [dpm.GDP(1.0), dpm.PureDP(2.0)], ids=repr)
+def test_where_a_search_ends_is_foreseen(privacy):
+    """2,000 searches by chi-square, false alarms 1e-6; other counts are rejected."""
+    search = RadiusSearch(6, 20, 1.0, privacy, 0.9)
+    counts = 20 * np.minimum(1.0, 2 * search.radii)
+    bits = dpm.stats.draws.fresh_bits(0, BALL)
+    ended = np.bincount([search.find_by(counts, bits) for _ in range(2000)], minlength=len(counts))
+    for held, right in ((counts, True), (counts - 2, False)):
+        often = 2000 * search.chances(held) + 1e-3
+        assert search.chances(held).sum() == pytest.approx(1.0)
+        rare = often < 5
+        pairs = [(ended[~rare], often[~rare]), (ended[rare].sum(keepdims=True), often[rare].sum(keepdims=True))]
+        found = sum(float(((seen - want) ** 2 / want).sum()) for seen, want in pairs)
+        assert (stats.chi2.sf(found, int((~rare).sum())) > 1e-6) == right
+
+
+def test_what_is_foreseen_falls_with_more_units_and_weaker_promises():
+    """A search ends at one of several radii, and all of them count: no jump from one to the next."""
+    ball = dpm.Ball(dpm.Euclidean(6), np.zeros(6), 0.86)
+    matrix = np.diag([0.3, 0.1, 0.05, 0.03, 0.03, 0.02]) ** 2
+    for asked in ([(n, 1.0) for n in (40, 46, 48, 60, 90)], [(60, mu) for mu in (0.7, 1.1, 1.2, 2.0)]):
+        plans = [dpm.plan_mean(n, ball, dpm.GDP(mu), shape=matrix).shaped for n, mu in asked]
+        assert np.all(np.diff([plan.error for plan in plans]) < 0)
+        assert plans[-1].skipped is None
+
+
+def test_a_shape_is_held_against_a_mean_that_is_moved_towards_the_centre():
+    """180 dimensions and 40 units: the plan of both is within a quarter of what 12 releases have on average."""
+    ball = dpm.Ball(dpm.Euclidean(180), np.zeros(180), 2.63)
+    values = np.geomspace(1.0, 0.01, 180)
+    spread = np.sqrt(values / values.sum()) * 1.3
+    rng = np.random.default_rng(0)
+    public, records = (0.7 / np.sqrt(180) + spread * rng.standard_normal((40, 180)) for _ in range(2))
+    for mu in (2.0, 4.0):
+        plan = dpm.plan_mean(40, ball, dpm.GDP(mu), shape=public).shaped
+        squares = []
+        for asked in ({}, {"shape": public}):
+            found = [dpm.private_mean(records, ball, dpm.GDP(mu), rng=seed, **ONE, **asked) for seed in range(12)]
+            squares.append(np.mean([((one.value - records.mean(axis=0)) ** 2).sum() for one in found]))
+        assert found[0].statistic == "shaped mean"
+        assert np.sqrt(squares) == pytest.approx([plan.plain, plan.error], rel=0.25)
+        assert squares[1] < squares[0]
+        # The draw that is not moved would make a shape look better than it is.
+        assert np.sqrt(squares[0]) < 0.9 * dpm.plan_mean(40, ball, dpm.GDP(mu)).best.error
 
 
 def test_a_shape_that_cannot_help_costs_nothing():

@@ -17,7 +17,7 @@ from dpmanifold._check import Array, FloatArray, numeric_array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.averages import logarithms, products
-from dpmanifold.manifolds.vectors import shorten
+from dpmanifold.manifolds.vectors import shorten, vector_norm
 
 MIXED = 0.05
 """Part of a public shape's trace that is spread over all directions alike: what a wrong shape costs is then bounded."""
@@ -190,10 +190,7 @@ def checked_shape(shape: object, ball: Ball) -> FloatArray:
     given = numeric_array(shape, "shape")
     d, one = ball.space.dim, ball.space.shape
     if given.shape[1:] == one and given.shape != (d, d):
-        v = logarithms(ball.to_frame(given), ball)
-        if len(given) < 2:
-            raise InvalidArgumentError("shape must have at least 2 public records, got 1. Give more, or a covariance.")
-        matrix = np.asarray(v.T @ v / len(v))
+        matrix = _second_moments(given, ball)
     else:
         if given.shape != (d, d) or given.dtype.kind not in "fiu":
             raise InvalidArgumentError(
@@ -210,3 +207,27 @@ def checked_shape(shape: object, ball: Ball) -> FloatArray:
             "shape must have no eigenvalue below 0 and a largest one above 0: it is the covariance of public data."
         )
     return np.asarray(matrix)
+
+
+def _second_moments(records: Array, ball: Ball) -> FloatArray:
+    """Return the second moments of public records about the ball's centre, as far as so few records tell them.
+
+    The matrix is drawn towards a multiple of the identity by as much as Ledoit and Wolf (2004) estimate from the
+    records themselves: a matrix of few records has directions in which nobody varies, and others vary more there.
+    """
+    if len(records) < 2:
+        raise InvalidArgumentError(f"shape must have at least 2 public records, got {len(records)}. Give more.")
+    v = logarithms(ball.to_frame(records), ball)
+    lengths = vector_norm(v)
+    if (lengths > ball.radius).all():
+        raise InvalidArgumentError(
+            f"shape's public records all lie outside the ball, at least {lengths.min() / ball.radius:.3g} times its "
+            "radius from the centre. Give records in the units of measurement of the data, or another ball."
+        )
+    v = shorten(v, ball.radius)
+    matrix = v.T @ v / len(v)
+    even = np.eye(len(matrix)) * matrix.trace() / len(matrix)
+    off = float(((matrix - even) ** 2).sum())
+    error = float((v**2).sum(axis=1) @ (v**2).sum(axis=1)) / len(v) ** 2 - float((matrix**2).sum()) / len(v)
+    part = min(1.0, max(error, 0.0) / off) if off > 0 else 0.0
+    return np.asarray((1 - part) * matrix + part * even)
