@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import dpmanifold as dpm
-from dpmanifold.features import Shape
+from dpmanifold.features import Shape, checked_shape
 from dpmanifold.mechanisms.shaped_noise import ShapedLength
 from dpmanifold.stats import shaped as room
 from dpmanifold.stats.search import RadiusSearch
@@ -79,6 +79,30 @@ def test_what_joint_moments_show_above_their_noise():
     nothing = Shape.learned(np.zeros(d), moment, 0.1, 10.0)
     assert nothing.known == 0
     assert nothing.growth == pytest.approx(1.0)
+
+
+def test_few_public_records_are_believed_less():
+    """The matrix of few records says that nobody varies where they do not; mixed, it is nearer to the truth."""
+    rng = np.random.default_rng(0)
+    ball = dpm.Ball(dpm.Euclidean(30), np.zeros(30), 50.0)
+    truth = np.diag(np.geomspace(4.0, 0.1, 30))
+    for n, closer in ((2, 0.7), (20, 0.8), (20_000, 1.01)):
+        records = rng.standard_normal((n, 30)) * np.sqrt(np.diag(truth))
+        made, raw = checked_shape(records, ball), records.T @ records / n
+        assert made.trace() == pytest.approx(raw.trace())
+        assert np.linalg.norm(made - truth) <= closer * np.linalg.norm(raw - truth)
+
+
+def test_public_records_come_in_every_form_that_a_mean_takes():
+    rng = np.random.default_rng(0)
+    landmarks = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1.5]]) + 0.02 * rng.standard_normal((30, 4, 2))
+    kendall = dpm.Ball.from_public(dpm.KendallShapes(4), landmarks)
+    shapes = kendall.space.project(landmarks @ [1, 1j] - (landmarks @ [1, 1j]).mean(axis=1)[:, None])
+    assert np.allclose(checked_shape(landmarks, kendall), checked_shape(shapes, kendall))
+    pair = dpm.Product([dpm.Euclidean(2), dpm.SPD(2)])
+    parts = rng.standard_normal((30, 2)), dpm.SPD(2).random_point(30, rng=0)
+    ball = dpm.Ball.from_public(pair, parts)
+    assert checked_shape(parts, ball).shape == (5, 5)
 
 
 # -------------------------------------------------------------------- the promise
@@ -165,7 +189,7 @@ def test_a_release_verifies_and_comes_back_from_json(shape, privacy):
     again = dpm.Release.from_dict(json.loads(text))
     assert json.dumps(again.to_dict()) == text
     assert dpm.verify(again).ok
-    assert "noise" in repr(release)
+    assert "outside the radius that was found" in " ".join(repr(release).split())
 
 
 def test_a_shape_is_held_against_laplace_noise_too():
@@ -285,6 +309,13 @@ def test_the_plan_says_when_a_shape_helps():
     assert [step.statistic for step in draws] == ["radius", "joint moments", "radius", "shaped mean"]
 
 
+def test_a_matrix_of_too_few_records_is_called_one():
+    flat = np.diag([4.0, 0.25, 0.0, 0.0])
+    assert "nobody varies in 2 directions" in dpm.plan_mean(300, BALL, dpm.GDP(1.0), shape=flat).shaped.verdict
+    assert any("nobody varies in 2 directions" in note for note in shaped(X, shape=flat).notes())
+    assert not any("nobody varies" in note for note in shaped(X).notes())
+
+
 @pytest.mark.parametrize("privacy", [dpm.GDP(1.0), dpm.PureDP(2.0)], ids=repr)
 def test_where_a_search_ends_is_foreseen(privacy):
     """2,000 searches by chi-square, false alarms 1e-6; other counts are rejected."""
@@ -352,6 +383,8 @@ def test_a_shape_that_cannot_help_costs_nothing():
         ({"shape": COVARIANCE, "mechanism": "riemannian-laplace"}, "mechanism must be one of"),
         ({"shape": COVARIANCE, "estimand": "extrinsic"}, "extrinsic mean is none"),
         ({"shape": COVARIANCE, "shrink": "james-stein"}, "a shaped mean is never moved towards the centre"),
+        ({"shape": X * 1000}, "public records all lie outside the ball"),
+        ({"shape": X[:1]}, "at least 2 public records, got 1"),
         ({"shape": COVARIANCE, "shrink": "always"}, "shrink must be"),
     ],
 )

@@ -35,6 +35,7 @@ from dpmanifold.stats.refine import Wanted
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shaping import (
     MECHANISMS_OF,
+    NOBODY_VARIES,
     PRIVATE,
     PRIVATE_SHARES,
     PUBLIC_SHARES,
@@ -42,6 +43,7 @@ from dpmanifold.stats.shaping import (
     checked,
     coverage_of,
     flat_ball,
+    missing_directions,
     noise_of,
     settled,
     white_ball,
@@ -217,6 +219,9 @@ class ShapedMean(Statistic):
             f"the noise has standard deviations from {low:.3g} to {high:.3g} by direction, in coordinates at the "
             "ball's centre; scale and sensitivity are in the shape's norm"
         )
+        missing = 0 if release.shape is None else missing_directions(release.shape)
+        if missing:
+            notes.append(NOBODY_VARIES.format(missing))
         if release.is_swamped:
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
         return notes

@@ -40,6 +40,12 @@ _LEAST_GAIN = 0.95
 _BEYOND = 0.1
 # How far from the ball's centre the mean is expected to lie, against the root mean square distance of the data.
 _AWAY = 0.5
+# An eigenvalue below this part of the largest is none.
+_NOTHING = 1e-10
+
+NOBODY_VARIES = (
+    "by the matrix nobody varies in {} directions: if it was made of few records, give those, which are believed less"
+)
 
 MECHANISMS_OF = {"auto": "", "wrapped-gaussian": "gaussian", "wrapped-laplace": "laplace"}
 """By name, the mechanisms that draw a shaped mean; "auto" takes Laplace noise for pure promises only."""
@@ -86,6 +92,18 @@ def law_of(mechanism: str, promise: Promise) -> str:
 def noise_of(ball: Ball, shape: Shape, mechanism: Mechanism, scale: float) -> Forecast:
     """Return how far noise in the norm of a shape carries a point of the ball, once it is carried back."""
     return shaped_forecast(ball, scale * shape.stretches, mechanism.noise)
+
+
+def missing_directions(matrix: FloatArray) -> int:
+    """Return the number of directions in which a positive semidefinite matrix says that nobody varies.
+
+    Examples
+    --------
+    >>> missing_directions(np.diag([1.0, 0.0, 1e-6])), missing_directions(np.ones((3, 3)))
+    (1, 2)
+    """
+    values = np.linalg.eigvalsh(matrix)
+    return int((values <= _NOTHING * values[-1]).sum())
 
 
 class Found(NamedTuple):
@@ -280,6 +298,7 @@ class ShapePlan:
     filled : the expected noise of data that fill the ball
     plain : the expected error of the same data without a shape, moved towards the centre where that is done
     fill : that share of the radius
+    missing : number of directions in which a matrix that was given says that nobody varies
     """
 
     private: bool
@@ -288,6 +307,7 @@ class ShapePlan:
     filled: float
     plain: float
     fill: float
+    missing: int = 0
 
     @property
     def verdict(self) -> str:
@@ -303,7 +323,7 @@ class ShapePlan:
             whose = "if the data have that shape"
         return (
             f"shape: about {self.error:.3g} ({gain:.2f} times) {whose}; at most {self.filled:.3g} ({loss:.2f} times) "
-            "and clipping if not."
+            "and clipping if not." + (f" Caution: {NOBODY_VARIES.format(self.missing)}." if self.missing else "")
         )
 
 
@@ -315,4 +335,5 @@ def plan_shape(ball: Ball, n: int, privacy: Promise, shape: Any, estimand: str, 
         return ShapePlan(asked.matrix is None, made.skipped, made.plain, made.plain, made.plain, fill)
     radius = fill * ball.radius if asked.matrix is None else None
     error, plain = made.expected(radius), made.without(radius)
-    return ShapePlan(asked.matrix is None, None, error, made.expected(ball.radius), plain, fill)
+    missing = 0 if asked.matrix is None else missing_directions(asked.matrix)
+    return ShapePlan(asked.matrix is None, None, error, made.expected(ball.radius), plain, fill, missing)
