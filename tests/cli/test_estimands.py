@@ -147,5 +147,6 @@ def test_a_mean_with_shaped_noise(invoke, flat, shape):
     assert "shape: about" in invoke(*words, "--shape", shape).stdout
     record = json.loads(invoke(*words, "--shape", shape, "--json").stdout)
     assert record["shaped"]["error"] < record["shaped"]["plain"]
-    wrong = invoke("mean", *flat, "--shape", "v.npy", "--refine", "--out", "no.json", code=2)
+    wrong = invoke("mean", *flat, "--shape", shape, "--refine", "--out", "no.json", code=2)
     assert "refine must be False with a shape" in wrong.stderr
+    assert "the records themselves" in invoke("mean", *flat, "--shape", "v.npy", "--out", "no.json", code=2).stderr

@@ -72,7 +72,7 @@ def _called(call, records, monkeypatch, outcomes):
 
     def written(public, hidden, draw):
         outcome = draw() if outcomes is None else outcomes[len(seen)]
-        seen.append((public, np.array(hidden, dtype=float), outcome))
+        seen.append((public, np.array(hidden), outcome))
         return outcome.copy() if isinstance(outcome, np.ndarray) else outcome
 
     def vector(true):

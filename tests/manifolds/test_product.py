@@ -78,17 +78,15 @@ def test_points_are_stacked_or_in_a_row_and_tuples_are_taken():
         assert [part.shape[1:] for part in parts] == [factor.shape for factor in space.factors]
         np.testing.assert_array_equal(space.join(parts), points)
         np.testing.assert_array_equal(space.as_points(parts), points)
-        np.testing.assert_array_equal(space.as_points(list(parts)), points)
         assert space.dist(points[0], space.split(points[0])) <= 1e-12
     one_center = row.join((np.eye(2), parts[1], [1.0]))  # batches broadcast
     assert one_center.shape == (5, 11)
 
 
-def test_a_list_that_may_be_points_or_factors_is_refused():
+def test_a_list_is_points_and_a_tuple_factors():
     space = Product([SPD(2)] * 3)
     points = space.random_point(3, rng=0)
-    with pytest.raises(InvalidDataError, match="may be as many points, or one array for every factor"):
-        space.as_points(list(points))
+    np.testing.assert_array_equal(space.as_points(list(points)), points)
     np.testing.assert_array_equal(space.as_points(points), points)
     np.testing.assert_array_equal(space.as_points(space.split(points)), points)
     with pytest.raises(InvalidArgumentError, match="3 arrays, one for every factor; got 2 of them"):

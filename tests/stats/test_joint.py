@@ -180,7 +180,7 @@ def test_where_a_smaller_ball_cannot_help_the_release_says_so():
 
 @pytest.mark.parametrize(
     "step",
-    ["frechet.UnitPoints.mean_of", "frechet.UnitPoints.in_ball", "frechet.UnitPoints.within", "features.average"],
+    ["frechet.UnitPoints.mean_of", "frechet.UnitPoints.in_ball", "frechet.UnitPoints.within"],
 )
 def test_a_failure_behind_the_spend_does_not_show(monkeypatch, step):
     """One draw for everything: what comes back states what it always states, and verifies."""

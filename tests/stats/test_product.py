@@ -66,14 +66,46 @@ def test_one_array_per_factor_is_the_same_as_one_array():
     parts = space.split(X)
     one, other = (dpm.private_mean(given, ball, P, units=EACH, rng=3) for given in (X, parts))
     np.testing.assert_array_equal(one.value, other.value)
-    np.testing.assert_array_equal(one.value, dpm.private_mean(list(parts), ball, P, units=EACH, invalid="center",
-                                                              rng=3).value)  # fmt: skip
+    np.testing.assert_array_equal(
+        one.value, dpm.private_mean(parts, ball, P, units=EACH, invalid="center", rng=3).value
+    )
     ids = np.arange(N)
     tests = [dpm.private_test(given, given, ball, P, units=(ids, ids + N), rng=3) for given in (X, parts)]
     assert tests[0].to_dict() == tests[1].to_dict()
     means = [dpm.private_means(given, labels, ball, P, units=EACH, classes=[0, 1], rng=3) for given in (X, parts)]
     np.testing.assert_array_equal(means[0][1].value, means[1][1].value)
     assert [part.shape for part in space.split(one.value)] == [(2, 2), (3,)]
+
+
+@pytest.mark.parametrize("invalid", ["raise", "center"])
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (np.array([[1.4]]), "100 for factor 0, 1 for factor 1"),
+        (np.full((100, 1), "1"), "array of numbers"),
+        (np.zeros((100, 1)) + 0j, "array of numbers"),
+        (np.ma.masked_less(np.zeros((100, 1)), -1), "masked array"),
+        ([[0.0]] * 100, "got list"),
+        (np.zeros((100, 2)), r"shape \(100, 2\)"),
+    ],
+    ids=["one value for all", "text", "complex", "mask", "list", "shape"],
+)
+def test_a_part_of_a_tuple_counts_for_its_own_records_alone(other, words, invalid):
+    """One value for all would put one person into every record."""
+    space = dpm.Product([dpm.Euclidean(1)] * 2)
+    ball = dpm.Ball(space, space.origin, 2.0)
+    with pytest.raises(dpm.errors.InvalidArgumentError, match=words):
+        dpm.private_mean((np.zeros((100, 1)), other), ball, P, units=EACH, invalid=invalid)
+
+
+def test_a_tuple_that_may_be_records_is_refused_and_a_list_is_records():
+    space = dpm.Product([dpm.Euclidean(2)] * 50)
+    ball = dpm.Ball(space, space.origin, 5.0)
+    records = tuple(np.random.default_rng(0).uniform(-0.1, 0.1, (50, 50, 2)))
+    with pytest.raises(dpm.errors.InvalidArgumentError, match="may be as many records, or one array for every factor"):
+        dpm.private_mean(records, ball, P, units=EACH)
+    one, other = (dpm.private_mean(given, ball, P, units=EACH, rng=1) for given in (list(records), np.stack(records)))
+    np.testing.assert_array_equal(one.value, other.value)
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ BALL = dpm.Ball(dpm.Euclidean(D), np.ones(D), 10.0)
 COVARIANCE = np.diag([4.0, 0.25, 0.01, 0.01])
 RNG = np.random.default_rng(0)
 X = BALL.center + 0.3 + RNG.standard_normal((300, D)) * np.sqrt(np.diag(COVARIANCE))
+PUBLIC = X[:50] + 0.01  # other people
 PROMISE = dpm.GDP(1.0)
 ONE = {"units": dpm.EACH_RECORD, "confirm": True}
 
@@ -175,7 +176,7 @@ def test_nothing_raises_behind_the_spend(step, monkeypatch):
 # -------------------------------------------------------------------- what is stated
 
 
-@pytest.mark.parametrize("shape", [COVARIANCE, "private", X[:50]], ids=["public", "private", "records"])
+@pytest.mark.parametrize("shape", [COVARIANCE, "private", PUBLIC], ids=["public", "private", "records"])
 @pytest.mark.parametrize("privacy", [dpm.GDP(1.0), dpm.ZCDP(0.5), dpm.ApproxDP(2.0, 1e-6)], ids=repr)
 def test_a_release_verifies_and_comes_back_from_json(shape, privacy):
     release = shaped(X, privacy, shape)
@@ -190,6 +191,14 @@ def test_a_release_verifies_and_comes_back_from_json(shape, privacy):
     assert json.dumps(again.to_dict()) == text
     assert dpm.verify(again).ok
     assert "outside the radius that was found" in " ".join(repr(release).split())
+
+
+@pytest.mark.parametrize("shape", [X, X[:50], X.copy()], ids=["itself", "a part", "a copy"])
+def test_the_records_themselves_are_no_public_shape(shape):
+    budget = dpm.Budget(PROMISE)
+    with pytest.raises(dpm.errors.InvalidArgumentError, match="the records themselves"):
+        shaped(X, shape=shape, budget=budget)
+    assert budget.spent is None
 
 
 def test_a_shape_is_held_against_laplace_noise_too():
@@ -276,7 +285,8 @@ def test_tangent_means_may_be_shaped(ball):
     rng = np.random.default_rng(5)
     v = 0.1 + rng.standard_normal((400, 3)) * np.array([0.15, 0.03, 0.01])
     records = ball.space.exp_coords(ball.center, v)
-    for shape in (np.cov(v.T), records[:40], "private"):
+    public = ball.space.exp_coords(ball.center, v[:40] + 0.001)
+    for shape in (np.cov(v.T), public, "private"):
         release = shaped(records, shape=shape, ball=ball, estimand="tangent", rng=1)
         assert release.statistic == "shaped mean"
         assert dpm.verify(release).ok

@@ -147,6 +147,18 @@ def _refuse_input(option: str, path: pathlib.Path, inputs: Inputs) -> None:
                 raise InvalidArgumentError(f"{option} {path} lies in the folder read as {word}. Give another folder.")
 
 
+def refuse_own_shape(shape: str | None, data: Sequence[str]) -> None:
+    """Refuse a shape that is read from the records of the release: it would be written down."""
+    if shape is None:
+        return
+    for source in itertools.chain.from_iterable(_files_named(os.fspath(text)) for text in data):
+        if same_file(pathlib.Path(shape), source):
+            raise InvalidArgumentError(
+                f"--shape {shape} holds the records themselves: their spread would be written into the release. Give a "
+                "file of other records, which may be shown, or --shape private."
+            )
+
+
 def _files_named(text: str) -> Iterator[pathlib.Path]:
     """Give what there is under a name: FILE, the FILE of FILE:COLUMN, a folder and all in it, what a pattern means.
 

@@ -29,7 +29,7 @@ from dpmanifold.cli.command import (
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded, kept
 from dpmanifold.cli.notice import teller
-from dpmanifold.cli.outputs import Outputs, check_targets, save_array
+from dpmanifold.cli.outputs import Outputs, check_targets, refuse_own_shape, save_array
 from dpmanifold.cli.question import Question, describe_images, image_question
 from dpmanifold.cli.records import gathered, in_words_of_options, is_pattern, read
 from dpmanifold.cli.speech import say, say_json
@@ -68,6 +68,7 @@ def mean(
     reveal: options.Reveal = False,
 ) -> Release:
     """Release a private mean: the Fréchet mean, or another by name."""
+    refuse_own_shape(shape, asked.words["path"])
     release = private_mean(
         *asked.about, estimand=estimand, mechanism=mechanism, refine=refine, shape=shape_of(shape),
         shrink="auto" if shrink else None, **asked.terms,
@@ -117,6 +118,7 @@ def means(
     listed = class_words(classes)
     targets = {f"--out, class {word}": target_of(out, word) for word in listed} if out.is_dir() else {}
     check_targets(targets, words["force"], inputs_of({**words, "labels": labels}))
+    refuse_own_shape(shape, words["path"])
     curator = teller(words["notice"], words["quiet"])
     with at_work(words):
         if images:

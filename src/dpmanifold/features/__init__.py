@@ -14,6 +14,7 @@ from dpmanifold.features.averages import (
 from dpmanifold.features.base import FeatureMap
 from dpmanifold.features.maps import (
     FOURTH_WEIGHT,
+    OWN_MAPS,
     SQUARE_WEIGHT,
     WEIGHT,
     JointMoments,
@@ -29,6 +30,7 @@ FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), Jo
 __all__ = [
     "FEATURES",
     "FOURTH_WEIGHT",
+    "OWN_MAPS",
     "SQUARE_WEIGHT",
     "WEIGHT",
     "FeatureMap",

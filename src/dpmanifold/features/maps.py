@@ -162,6 +162,10 @@ class Lengths(FeatureMap):
         return np.concatenate([np.full(dim, radius), powers])
 
 
+OWN_MAPS = (Tangent, JointMoments, Lengths)
+"""The library's own, whose rows are tested not to depend on each other."""
+
+
 @lru_cache(maxsize=256)
 def _diameter_of_lengths(square: float, fourth: float) -> float:
     a, b, zero = Fraction(square), Fraction(fourth), Fraction(0)

@@ -93,6 +93,10 @@ class PointSet(ForPeople):
         """Return what a user calls points as one batch, where it may come in several arrays; as it is, on most."""
         return p
 
+    def batch(self, X: object) -> object:
+        """Return a user's records as one batch, where they may come in several arrays; as they are, on most spaces."""
+        return X
+
     def degenerate(self, p: Array) -> Array:
         """Return which records stand for no point at all, as a boolean per record (none, on most spaces)."""
         return np.zeros(batch_of(p, self.shape), dtype=bool)

@@ -76,7 +76,7 @@ class ProductPoints(Manifold):
         return np.concatenate(rows, axis=-1)
 
     def gathered(self, p: object) -> object:
-        """Return points from a tuple with an array for every factor, or a list of such arrays; leave others alone.
+        """Return points from a tuple with an array for every factor, whose batches broadcast; leave what is none alone.
 
         Examples
         --------
@@ -85,19 +85,39 @@ class ProductPoints(Manifold):
         array([[[1.], [3.]],
                [[2.], [3.]]])
         """
-        if isinstance(p, tuple) and len(p) == len(self.factors):
-            return self.join(p)
-        if isinstance(p, list) and len(p) == len(self.factors) and all(isinstance(one, np.ndarray) for one in p):
-            shapes = [one.shape for one in p]
-            points = all(shape[max(0, len(shape) - len(self.shape)) :] == self.shape for shape in shapes)
-            fits = [s[max(0, len(s) - len(f.shape)) :] == f.shape for f, s in zip(self.factors, shapes, strict=True)]
-            if all(fits) and points:
+        return self.join(p) if isinstance(p, tuple) and len(p) == len(self.factors) else p
+
+    def batch(self, X: object) -> object:
+        """Return records from a tuple with an array of n records for every factor; leave what is no tuple alone.
+
+        Nothing broadcasts, and no record decides how others are read: parts are arrays of numbers, (n, *shape_j) each,
+        and a tuple that may as well be n records is refused.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean, Product
+        >>> Product([Euclidean(1)] * 2).batch((np.zeros((3, 1)), np.ones((3, 1)))).shape
+        (3, 2, 1)
+        """
+        if not isinstance(X, tuple):
+            return X
+        if len(X) != len(self.factors):
+            raise InvalidArgumentError(
+                f"X must be a tuple of {len(self.factors)} arrays, one for every factor, got {len(X)}. Records one by "
+                "one are an array (np.stack) or a list."
+            )
+        sizes = [_records_in(part, factor, j) for j, (part, factor) in enumerate(zip(X, self.factors, strict=True))]
+        for j, size in enumerate(sizes):
+            if size != sizes[0]:
                 raise InvalidArgumentError(
-                    f"a list of {len(p)} arrays may be as many points, or one array for every factor. Give an array "
-                    "of points (np.stack), or a tuple with an array for every factor."
+                    f"X must have as many records for every factor: {sizes[0]} for factor 0, {size} for factor {j}."
                 )
-            return self.join(p) if all(fits) else p
-        return p
+        if all(part.shape == self.shape for part in X):
+            raise InvalidArgumentError(
+                f"a tuple of {len(X)} arrays of shape {self.shape} may be as many records, or one array for every "
+                "factor. Give one array: np.stack(X) of records, np.stack(X, axis=1) of factors."
+            )
+        return self.join(X)
 
     def _array(self, p: object, name: str = "p") -> Array:
         p = self.gathered(p)
@@ -154,3 +174,17 @@ class ProductPoints(Manifold):
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self._joined([run.space._random((*batch, run.count), rng) for run in self._runs])
+
+
+def _records_in(part: object, factor: Manifold, number: int) -> int:
+    """Return how many records of a factor an array holds, by its type and shape alone; or refuse it."""
+    plain = isinstance(part, np.ndarray) and not np.ma.isMaskedArray(part)
+    kind = {"i": "f", "u": "f"}.get(part.dtype.kind, part.dtype.kind) if isinstance(part, np.ndarray) else ""
+    shape = factor.record_shapes.get(kind) if plain else None
+    if shape is None or not isinstance(part, np.ndarray) or part.shape[1:] != shape:
+        found = f"dtype {part.dtype}, shape {part.shape}" if isinstance(part, np.ndarray) else type(part).__name__
+        raise InvalidArgumentError(
+            f"factor {number} of X must be an array of numbers of shape (n, {', '.join(map(str, factor.shape))}) for "
+            f"{factor!r}, got {'a masked array' if np.ma.isMaskedArray(part) else found}."
+        )
+    return len(part)

@@ -134,7 +134,7 @@ class AveragedStatistic(Statistic):
         require_ball(header.ball)
         checked_arithmetic(header.arithmetic)
         self.refuse_wrong_words(header.ball)
-        self._refuse_wrong_map(header.ball)
+        self.refuse_wrong_map(header.ball)
         calibration = additive(self.sensitivity(header.ball, header.n), header.privacy, mechanism)
         refuse_overflow(calibration.scale)
         return AveragePlan(self, header, calibration)
@@ -171,7 +171,7 @@ class AveragedStatistic(Statistic):
                 f"value of {self.name!r} must return {what}, as its kind says, and does not for the middle: {problem}."
             ) from problem
 
-    def _refuse_wrong_map(self, ball: Ball) -> None:
+    def refuse_wrong_map(self, ball: Ball) -> None:
         """Look at public points, anywhere in the ball: alone, and in batches of several lengths and beginnings."""
         frame, size = ball.frame, self.size(ball)
         steps = np.random.default_rng(0).uniform(-1.0, 1.0, (_PROBES, frame.dim))
@@ -210,12 +210,15 @@ class AveragedStatistic(Statistic):
 
     def vectors(self, block: Array, ball: Ball) -> FloatArray:
         """Return what units count for, seen from the middle and cut to the bound, (b, size). Never raises."""
+        return shorten(self.seen(block, ball), self.bound(ball))
+
+    def seen(self, block: Array, ball: Ball) -> FloatArray:
+        """Return the same before it is cut; a unit whose vector is not finite counts as the middle. Never raises."""
         found = np.zeros((len(block), self.size(ball)))
         for start in range(0, len(block), _PIECE):
             part = block[start : start + _PIECE]
             self._fill(found[start : start + _PIECE], part, ball, 0, len(part))
-        found = np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
-        return shorten(found, self.bound(ball))
+        return np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
 
     def average(self, points: UnitPoints) -> FloatArray:
         """Return the average of what units count for, (size,). NOT PRIVATE, and it may raise."""

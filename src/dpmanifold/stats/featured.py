@@ -65,7 +65,8 @@ class FeatureStatistic(AveragedStatistic):
 
     def average(self, points: UnitPoints) -> FloatArray:
         """Return their average: nothing is cut to the bound, as the diameter is the map's own."""
-        return features.average(points, self.features)
+        ball = points.ball
+        return points.mean_of(lambda block: self.seen(block, ball), self.bound(ball))
 
     def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
         """Bound the change of the average: the same for all balls, as coordinates are over the radius."""
@@ -133,6 +134,8 @@ class FeaturePlan(AveragePlan):
         require_ball(ball)
         checked_arithmetic(header.arithmetic)
         statistic.refuse_wrong_words(ball)
+        if type(statistic.features) not in features.OWN_MAPS:  # a stranger's is tried first
+            statistic.refuse_wrong_map(ball)
         # The tangent mean's noise is that of the first part, or in proportion to it.
         self._refinement = Refinement(ball, n, gaussian(header.privacy), refine, Wanted("tangent-mean-gaussian"))
         calibration = additive(statistic.sensitivity(ball, n), self._refinement.rest, mechanism)

@@ -34,6 +34,7 @@ from dpmanifold.stats.inputs import (
     spend,
 )
 from dpmanifold.stats.mean import MEAN, MeanPlan
+from dpmanifold.stats.public_shapes import refuse_own_records
 from dpmanifold.stats.recipes import TOUCHED
 from dpmanifold.stats.records import as_batch, records_of
 from dpmanifold.stats.refine import Wanted
@@ -109,6 +110,7 @@ def private_mean(
     >>> release.mechanism, round(release.noise_error(), 4)
     ('wrapped-gaussian', 0.0128)
     """
+    refuse_own_records(shape, X)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
     asked: dict[str, Any] = {
         "mechanism": mechanism,
@@ -183,6 +185,7 @@ def private_means(
     checked_question(ball, privacy)
     told = Terms(units, invalid, curator, confirm).told
     names = list(classes)
+    refuse_own_records(shape, X)
     X = as_batch(X, ball)
     source = as_source(X)
     if source is not None:

@@ -47,7 +47,7 @@ def records_of(X: object, ball: Ball, invalid: str, first: int = 0) -> Records:
 
 def as_batch(X: object, ball: object) -> object:
     """Return records as one batch where they come as one array for every factor of a product of spaces."""
-    return ball.space.gathered(X) if isinstance(ball, Ball) and isinstance(X, (tuple, list)) else X
+    return ball.space.batch(X) if isinstance(ball, Ball) else X
 
 
 def checked_invalid(invalid: object) -> None:

@@ -24,6 +24,8 @@ from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.shrinkage import shrunken_error
 from dpmanifold.stats.steps import Chosen
 
+# About another centre the ball is up to twice as large, which must still be a ball.
+_LARGEST_RADIUS = 1e69
 PRIVATE = "private"
 # Fixed in advance: what the radius and the mean get, of epsilon or of mu^2; and with a private shape what a first
 # radius, joint moments, the radius in their norm and the mean get.
@@ -148,6 +150,11 @@ class Asked(NamedTuple):
 def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promise) -> Asked:
     """Return what was asked for, or say why it cannot be: from public numbers, before anything is spent."""
     require_ball(ball)
+    if ball.radius > _LARGEST_RADIUS:
+        raise InvalidArgumentError(
+            f"ball must have a radius of at most {_LARGEST_RADIUS:g} with a shape, got "
+            f"{ball.radius:g}. Rescale the data."
+        )
     if wanted.estimand == "extrinsic":
         raise InvalidArgumentError(
             "shape is for averages of coordinates at the ball's centre, and an extrinsic mean is none. Ask for "
