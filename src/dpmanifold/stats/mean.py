@@ -35,8 +35,8 @@ from dpmanifold.stats.steps import Chosen, mean_step
 
 # Mechanisms whose noise is normal in the frame of a flat ball.
 _NORMAL_NOISE = ("wrapped-gaussian", "wrapped-gaussian-classical")
-# What a release states where a shape was given and could not help.
-_UNSHAPED = frozenset({"shape skipped"})
+UNSHAPED = "shape skipped"
+"""What a release states where a shape was given and could not help."""
 _TOO_FAR = "{}: no noise of that scale carries a draw so far from the ball"
 
 
@@ -44,7 +44,7 @@ class Mean(Statistic):
     """A mean of the units: the Fréchet mean, or another by name."""
 
     name, words, kind = "mean", "mean (Fréchet, tangent or extrinsic)", Kind.POINT
-    details = CLASSES | REVEALED | SKIPPED | _UNSHAPED | STANDS_IN
+    details = CLASSES | REVEALED | SKIPPED | {UNSHAPED} | STANDS_IN
 
     def prepared(
         self,
@@ -91,7 +91,8 @@ class Mean(Statistic):
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: by itself, and in a smaller ball that either way of sharing out the promise pays for."""
-        plain = Recipe(self.name, MECHANISMS, optional=(CLASSES, REVEALED, SKIPPED, _UNSHAPED, STANDS_IN), shrinks=True)
+        other = (CLASSES, REVEALED, SKIPPED, frozenset({UNSHAPED}), STANDS_IN)
+        plain = Recipe(self.name, MECHANISMS, optional=other, shrinks=True)
         return plain, in_smaller_ball(plain, "pure"), in_smaller_ball(plain)
 
     # ---------------------------------------------------------------- what verify recomputes
@@ -117,8 +118,8 @@ class Mean(Statistic):
         numbers, found = release.details, class_faults(release)
         if numbers.keys() >= SKIPPED and numbers["refine skipped"] != 1:
             found.append("refine skipped: it is stated as 1, or not at all")
-        if numbers.get("shape skipped", 1) != 1:
-            found.append("shape skipped: it is stated as 1, or not at all")
+        if numbers.get(UNSHAPED, 1) != 1:
+            found.append(f"{UNSHAPED}: it is stated as 1, or not at all")
         return found + stand_in_faults(release)
 
     def value_faults(self, release: Release, noise: float) -> list[str]:
@@ -172,7 +173,7 @@ class Mean(Statistic):
         if not self.states_error(release):
             return []
         notes = release.notes_on_the_ball()
-        if release.details.keys() >= _UNSHAPED:
+        if UNSHAPED in release.details:
             notes.append("no shape was used: public numbers say that it could not help (dpm plan --shape)")
         if release.shrinkage:
             notes.append("the draw was moved towards the public centre, where the error can only fall; it is in raw")

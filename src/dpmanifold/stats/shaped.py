@@ -27,18 +27,18 @@ from dpmanifold.stats.draws import Bits, draw_mean, stated, timing_of
 from dpmanifold.stats.grids import follows
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
-from dpmanifold.stats.mean import MeanPlan, checked_shrink, class_faults, placed, point_faults
+from dpmanifold.stats.mean import UNSHAPED, MeanPlan, checked_shrink, class_faults, placed, point_faults
 from dpmanifold.stats.radius import radius_recipe
 from dpmanifold.stats.ranges import SURELY, same_number
 from dpmanifold.stats.recipes import CLASSES, EITHER, Recipe, together
 from dpmanifold.stats.refine import Wanted
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shaping import (
-    MECHANISMS_OF,
     NOBODY_VARIES,
     PRIVATE,
     PRIVATE_SHARES,
     PUBLIC_SHARES,
+    SHAPED_BY,
     Shaping,
     checked,
     coverage_of,
@@ -53,7 +53,6 @@ from dpmanifold.stats.steps import mean_step
 
 # Where units that a radius leaves out are taken to lie: a quarter of it beyond, as for a refined ball.
 _BEYOND = 0.25
-SKIPPED = "shape skipped"
 
 
 class ShapedMean(Statistic):
@@ -87,8 +86,8 @@ class ShapedMean(Statistic):
         second = radius_recipe(PRIVATE_SHARES[:3], joint)
         first = radius_recipe(PUBLIC_SHARES[:1])
         return (
-            Recipe(self.name, MECHANISMS_OF, PUBLIC_SHARES, first, shaped=True, **other),
-            Recipe(self.name, MECHANISMS_OF, PRIVATE_SHARES, second, **other),
+            Recipe(self.name, SHAPED_BY, PUBLIC_SHARES, first, shaped=True, **other),
+            Recipe(self.name, SHAPED_BY, PRIVATE_SHARES, second, **other),
         )
 
     # ---------------------------------------------------------------- what verify recomputes
@@ -278,7 +277,7 @@ def plan_shaped(
         return ShapedPlan(header, shaping, project, details)
     flat = header.ball.space.is_flat
     plain = wanted if flat else Wanted("auto", "tangent")
-    return MeanPlan(header, plain, False, project, shrink, share, {**(details or {}), SKIPPED: 1.0})
+    return MeanPlan(header, plain, False, project, shrink, share, {**(details or {}), UNSHAPED: 1.0})
 
 
 class ShapedPlan(Prepared):

@@ -49,8 +49,8 @@ NOBODY_VARIES = (
     "by the matrix nobody varies in {} directions: if it was made of few records, give those, which are believed less"
 )
 
-MECHANISMS_OF = {"auto": "", "wrapped-gaussian": "gaussian", "wrapped-laplace": "laplace"}
-"""By name, the mechanisms that draw a shaped mean; "auto" takes Laplace noise for pure promises only."""
+SHAPED_BY = ("wrapped-gaussian", "wrapped-laplace")
+"""The mechanisms that draw a shaped mean; "auto" takes Laplace noise for pure promises only."""
 
 
 def flat_ball(ball: Ball, radius: float) -> Ball:
@@ -170,9 +170,9 @@ def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promi
             "refine must be False with a shape, which has a search of its own, about the ball's centre. If the mean "
             "may lie far from there, release a ball first (private_ball) and give the shape in that one."
         )
-    if wanted.mechanism not in MECHANISMS_OF:
+    if wanted.mechanism not in ("auto", *SHAPED_BY):
         raise InvalidArgumentError(
-            f"mechanism must be one of {', '.join(MECHANISMS_OF)} with a shape, got {shown(wanted.mechanism)}."
+            f"mechanism must be one of auto, {', '.join(SHAPED_BY)} with a shape, got {shown(wanted.mechanism)}."
         )
     if isinstance(shape, str) and shape != PRIVATE:
         raise InvalidArgumentError(f'shape must be "private", a covariance or public records, got {shown(shape)}.')
