@@ -168,6 +168,13 @@ Normalize = Annotated[
         "--normalize", help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself."
     ),
 ]
+EstimandOfRegion = Annotated[
+    str | None,
+    typer.Option(
+        "--estimand",
+        help="Which mean: frechet (default), or tangent (at the ball's center), which takes one draw on every space.",
+    ),
+]
 Refine = Annotated[
     bool,
     typer.Option(
@@ -178,17 +185,19 @@ Refine = Annotated[
 Shape = Annotated[
     str | None,
     typer.Option(
-        help="Noise shaped like the data: a file with their public covariance (d, d) in coordinates at the center, or "
-        "with public records; or private, which spends three tenths on it. For flat spaces and tangent means.",
+        help="Noise shaped like the data: a file with public records, taken about the center, or with second moments "
+        "(d, d) in coordinates there; or private, which spends three tenths on shape and radii. For flat spaces and "
+        "tangent means.",
     ),
 ]
 Shrink = Annotated[
-    bool,
+    str,
     typer.Option(
-        "--shrink/--no-shrink",
-        help="Move the draw towards the center where that can only help (few units); the draw itself is kept as raw.",
+        help="Move the draw towards the center, the draw itself being kept as raw: auto (where that can only help), "
+        "james-stein (normal noise on flat spaces, three dimensions or more) or none.",
     ),
 ]
+NoShrink = Annotated[bool, typer.Option("--no-shrink", help="The same as --shrink none.")]
 Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hence NOT PRIVATE.")]
 Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON.", rich_help_panel=_OUT)]
 Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]
