@@ -108,11 +108,8 @@ class Outlook:
         """Return the outlook in words: verdict, what a region or a test would be worth, cautions about the promise."""
         worth = [] if self.prospect is None else [self.prospect.verdict]
         # Noise beyond this is more than data that fill the usual share of the radius spread.
-        if (
-            self.statistic == "region"
-            and self._allows_for_the_last
-            and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
-        ):
+        wide = self._allows_for_the_last and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
+        if wide and groups_of(self.statistic) == 1:
             worth.append(
                 "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
                 'estimand="tangent".'
