@@ -91,10 +91,11 @@ class Outlook:
         said = f"Expect noise of {word}{last.error:.3g}{of} on the {where} with {last.mechanism}"
         if part is None or part < 0.5:
             return said + ". Clipping and sampling error come on top."
+        compares = groups_of(self.statistic) > 1
         if self._allows_for_the_last:
-            wide = "find large differences only" if self.statistic == "test" else "be wide"
+            wide = "find large differences only" if compares else "be wide"
             return said + f": the {self.statistic} would allow for all of it, and {wide}."
-        if self.statistic == "test":
+        if compares:
             return said + ": distances would be largely noise. Whether the means differ may still be found."
         return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
 
@@ -107,11 +108,8 @@ class Outlook:
         """Return the outlook in words: verdict, what a region or a test would be worth, cautions about the promise."""
         worth = [] if self.prospect is None else [self.prospect.verdict]
         # Noise beyond this is more than data that fill the usual share of the radius spread.
-        if (
-            self.statistic == "region"
-            and self._allows_for_the_last
-            and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
-        ):
+        wide = self._allows_for_the_last and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
+        if wide and groups_of(self.statistic) == 1:
             worth.append(
                 "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
                 'estimand="tangent".'
