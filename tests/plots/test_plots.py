@@ -457,3 +457,23 @@ def test_the_three_shadows_of_a_tensor_have_one_scale():
     shadows = plots.tensors(mean).axes[1:4]
     assert len({(*axes.get_xlim(), *axes.get_ylim()) for axes in shadows}) == 1
     assert shadows[0].get_xlim()[1] > 1.9
+
+
+def test_factors_of_a_product_have_the_noise_of_a_shape_and_a_moved_mean_says_so():
+    space = dpm.Product([dpm.SPD(2)] * 4, weights=[1.0, 1.0, 1.0, 2.0])
+    ball = dpm.Ball(space, space.origin, 3.0)
+    spread = np.repeat([0.4, 0.1, 0.02, 0.02], 3)
+    records = space.exp_coords(space.origin, spread * np.random.default_rng(0).standard_normal((100, 12)))
+    terms = {"units": EACH, "rng": 0}
+    shaped = dpm.private_mean(records, ball, dpm.GDP(2.0), shape=np.diag(spread**2), **terms)
+    line = next(one for one in plots.product(shaped).axes[1].lines if one.get_label() == "typical length of the noise")
+    noise = line.get_ydata()
+    variances = np.diag(shaped.definition.noise_covariance(shaped)).reshape(4, 3).sum(axis=1)
+    assert np.allclose((noise * space.weights) ** 2 / noise[0] ** 2, variances / variances[0])
+    assert noise[0] > 1.5 * noise[1] > 2 * noise[2]
+    moved = dpm.private_mean(records[:20], ball, dpm.GDP(0.3), **terms)
+    assert moved.shrinkage
+    figure = plots.product(moved)
+    labels = [one.get_label() for one in figure.axes[1].lines]
+    assert "released: moved towards the centre" in labels
+    assert "typical length of the noise on the draw" in labels

@@ -8,9 +8,10 @@ import pytest
 from scipy import stats
 
 import dpmanifold as dpm
-from dpmanifold.features import Shape
+from dpmanifold.features import Shape, checked_shape
 from dpmanifold.mechanisms.shaped_noise import ShapedLength
 from dpmanifold.stats import shaped as room
+from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.shaped import SHAPED
 from dpmanifold.stats.shaping import white_ball
 from laws import replay
@@ -79,6 +80,30 @@ def test_what_joint_moments_show_above_their_noise():
     nothing = Shape.learned(np.zeros(d), moment, 0.1, 10.0)
     assert nothing.known == 0
     assert nothing.growth == pytest.approx(1.0)
+
+
+def test_few_public_records_are_believed_less():
+    """The matrix of few records says that nobody varies where they do not; mixed, it is nearer to the truth."""
+    rng = np.random.default_rng(0)
+    ball = dpm.Ball(dpm.Euclidean(30), np.zeros(30), 50.0)
+    truth = np.diag(np.geomspace(4.0, 0.1, 30))
+    for n, closer in ((2, 0.7), (20, 0.8), (20_000, 1.01)):
+        records = rng.standard_normal((n, 30)) * np.sqrt(np.diag(truth))
+        made, raw = checked_shape(records, ball), records.T @ records / n
+        assert made.trace() == pytest.approx(raw.trace())
+        assert np.linalg.norm(made - truth) <= closer * np.linalg.norm(raw - truth)
+
+
+def test_public_records_come_in_every_form_that_a_mean_takes():
+    rng = np.random.default_rng(0)
+    landmarks = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1.5]]) + 0.02 * rng.standard_normal((30, 4, 2))
+    kendall = dpm.Ball.from_public(dpm.KendallShapes(4), landmarks)
+    shapes = kendall.space.project(landmarks @ [1, 1j] - (landmarks @ [1, 1j]).mean(axis=1)[:, None])
+    assert np.allclose(checked_shape(landmarks, kendall), checked_shape(shapes, kendall))
+    pair = dpm.Product([dpm.Euclidean(2), dpm.SPD(2)])
+    parts = rng.standard_normal((30, 2)), dpm.SPD(2).random_point(30, rng=0)
+    ball = dpm.Ball.from_public(pair, parts)
+    assert checked_shape(parts, ball).shape == (5, 5)
 
 
 # -------------------------------------------------------------------- the promise
@@ -165,7 +190,7 @@ def test_a_release_verifies_and_comes_back_from_json(shape, privacy):
     again = dpm.Release.from_dict(json.loads(text))
     assert json.dumps(again.to_dict()) == text
     assert dpm.verify(again).ok
-    assert "noise" in repr(release)
+    assert "outside the radius that was found" in " ".join(repr(release).split())
 
 
 @pytest.mark.parametrize("shape", [X, X[:50], X.copy()], ids=["itself", "a part", "a copy"])
@@ -178,8 +203,11 @@ def test_the_records_themselves_are_no_public_shape(shape):
 
 def test_a_shape_is_held_against_laplace_noise_too():
     """In few dimensions a mean without a shape has less noise under this promise than normal noise of the shape."""
-    release = shaped(X, dpm.ApproxDP(4.0, 1e-6))
+    wide = 4 * COVARIANCE
+    release = shaped(X, dpm.ApproxDP(8.0, 1e-6), wide)
     assert (release.statistic, release.mechanism) == ("mean", "riemannian-laplace")
+    gaussian = shaped(X, dpm.ApproxDP(8.0, 1e-6), wide, mechanism="wrapped-gaussian")
+    assert gaussian.statistic == "mean"
 
 
 def test_what_was_changed_is_found():
@@ -291,6 +319,59 @@ def test_the_plan_says_when_a_shape_helps():
     assert [step.statistic for step in draws] == ["radius", "joint moments", "radius", "shaped mean"]
 
 
+def test_a_matrix_of_too_few_records_is_called_one():
+    flat = np.diag([4.0, 0.25, 0.0, 0.0])
+    assert "nobody varies in 2 directions" in dpm.plan_mean(300, BALL, dpm.GDP(1.0), shape=flat).shaped.verdict
+    assert any("nobody varies in 2 directions" in note for note in shaped(X, shape=flat).notes())
+    assert not any("nobody varies" in note for note in shaped(X).notes())
+
+
+@pytest.mark.parametrize("privacy", [dpm.GDP(1.0), dpm.PureDP(2.0)], ids=repr)
+def test_where_a_search_ends_is_foreseen(privacy):
+    """2,000 searches by chi-square, false alarms 1e-6; other counts are rejected."""
+    search = RadiusSearch(6, 20, 1.0, privacy, 0.9)
+    counts = 20 * np.minimum(1.0, 2 * search.radii)
+    bits = dpm.stats.draws.fresh_bits(0, BALL)
+    ended = np.bincount([search.find_by(counts, bits) for _ in range(2000)], minlength=len(counts))
+    for held, right in ((counts, True), (counts - 2, False)):
+        often = 2000 * search.chances(held) + 1e-3
+        assert search.chances(held).sum() == pytest.approx(1.0)
+        rare = often < 5
+        pairs = [(ended[~rare], often[~rare]), (ended[rare].sum(keepdims=True), often[rare].sum(keepdims=True))]
+        found = sum(float(((seen - want) ** 2 / want).sum()) for seen, want in pairs)
+        assert (stats.chi2.sf(found, int((~rare).sum())) > 1e-6) == right
+
+
+def test_what_is_foreseen_falls_with_more_units_and_weaker_promises():
+    """A search ends at one of several radii, and all of them count: no jump from one to the next."""
+    ball = dpm.Ball(dpm.Euclidean(6), np.zeros(6), 0.86)
+    matrix = np.diag([0.3, 0.1, 0.05, 0.03, 0.03, 0.02]) ** 2
+    for asked in ([(n, 1.0) for n in (40, 46, 48, 60, 90)], [(60, mu) for mu in (0.7, 1.1, 1.2, 2.0)]):
+        plans = [dpm.plan_mean(n, ball, dpm.GDP(mu), shape=matrix).shaped for n, mu in asked]
+        assert np.all(np.diff([plan.error for plan in plans]) < 0)
+        assert plans[-1].skipped is None
+
+
+def test_a_shape_is_held_against_a_mean_that_is_moved_towards_the_centre():
+    """180 dimensions and 40 units: the plan of both is within a quarter of what 12 releases have on average."""
+    ball = dpm.Ball(dpm.Euclidean(180), np.zeros(180), 2.63)
+    values = np.geomspace(1.0, 0.01, 180)
+    spread = np.sqrt(values / values.sum()) * 1.3
+    rng = np.random.default_rng(0)
+    public, records = (0.7 / np.sqrt(180) + spread * rng.standard_normal((40, 180)) for _ in range(2))
+    for mu in (2.0, 4.0):
+        plan = dpm.plan_mean(40, ball, dpm.GDP(mu), shape=public).shaped
+        squares = []
+        for asked in ({}, {"shape": public}):
+            found = [dpm.private_mean(records, ball, dpm.GDP(mu), rng=seed, **ONE, **asked) for seed in range(12)]
+            squares.append(np.mean([((one.value - records.mean(axis=0)) ** 2).sum() for one in found]))
+        assert found[0].statistic == "shaped mean"
+        assert np.sqrt(squares) == pytest.approx([plan.plain, plan.error], rel=0.25)
+        assert squares[1] < squares[0]
+        # The draw that is not moved would make a shape look better than it is.
+        assert np.sqrt(squares[0]) < 0.9 * dpm.plan_mean(40, ball, dpm.GDP(mu)).best.error
+
+
 def test_a_shape_that_cannot_help_costs_nothing():
     release = shaped(X[:10])
     assert release.statistic == "mean"
@@ -311,6 +392,10 @@ def test_a_shape_that_cannot_help_costs_nothing():
         ({"shape": COVARIANCE, "refine": True}, "refine must be False with a shape"),
         ({"shape": COVARIANCE, "mechanism": "riemannian-laplace"}, "mechanism must be one of"),
         ({"shape": COVARIANCE, "estimand": "extrinsic"}, "extrinsic mean is none"),
+        ({"shape": COVARIANCE, "shrink": "james-stein"}, "a shaped mean is never moved towards the centre"),
+        ({"shape": X * 1000}, "public records all lie outside the ball"),
+        ({"shape": X[:1]}, "at least 2 public records, got 1"),
+        ({"shape": COVARIANCE, "shrink": "always"}, "shrink must be"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_spent(asked, said):

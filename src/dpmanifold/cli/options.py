@@ -168,6 +168,13 @@ Normalize = Annotated[
         "--normalize", help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself."
     ),
 ]
+EstimandOfRegion = Annotated[
+    str | None,
+    typer.Option(
+        "--estimand",
+        help="Which mean: frechet (default), or tangent (at the ball's center), which takes one draw on every space.",
+    ),
+]
 Refine = Annotated[
     bool,
     typer.Option(
@@ -178,8 +185,9 @@ Refine = Annotated[
 Shape = Annotated[
     str | None,
     typer.Option(
-        help="Noise shaped like the data: a file with their public covariance (d, d) in coordinates at the center, or "
-        "with public records; or private, which spends three tenths on it. For flat spaces and tangent means.",
+        help="Noise shaped like the data: a file with public records, taken about the center, or with second moments "
+        "(d, d) in coordinates there; or private, which spends three tenths on shape and radii. For flat spaces and "
+        "tangent means.",
     ),
 ]
 Shrink = Annotated[

@@ -216,7 +216,7 @@ def variance(
 def region(
     asked: Asked,
     level: options.Level = 0.95,
-    estimand: options.Estimand = None,
+    estimand: options.EstimandOfRegion = None,
     refine: options.Refine = False,
 ) -> Region:
     """Release a mean with a confidence region for the population's."""

@@ -178,7 +178,8 @@ def checked_shape(shape: object, ball: Ball) -> FloatArray:
     Parameters
     ----------
     shape : a positive semidefinite matrix (d, d), the second moments to be expected of coordinates at the ball's
-        centre; or public records (n, *space.shape), whose second moments there are taken
+        centre; or public records, in any form that a mean takes them, whose second moments about that centre, not
+        about their own mean, are taken, as far as so many records tell them
     ball : the public ball
 
     Examples
@@ -187,18 +188,16 @@ def checked_shape(shape: object, ball: Ball) -> FloatArray:
     >>> checked_shape([[1.0], [3.0]], Ball(Euclidean(1), [0.0], 5.0))
     array([[5.]])
     """
-    given = numeric_array(shape, "shape")
-    d, one = ball.space.dim, ball.space.shape
-    if given.shape[1:] == one and given.shape != (d, d):
-        v = logarithms(ball.to_frame(given), ball)
-        if len(given) < 2:
-            raise InvalidArgumentError("shape must have at least 2 public records, got 1. Give more, or a covariance.")
-        matrix = np.asarray(v.T @ v / len(v))
+    space, d = ball.space, ball.space.dim
+    given = None if isinstance(shape, tuple) else numeric_array(shape, "shape")
+    if given is None or (given.shape != (d, d) and given.shape[1:] in space.record_shapes.values()):
+        matrix = _second_moments(space.as_points(shape, "shape", batch=True), ball)
     else:
         if given.shape != (d, d) or given.dtype.kind not in "fiu":
+            kinds = " or ".join(f"(n, {', '.join(map(str, one))})" for one in space.record_shapes.values())
             raise InvalidArgumentError(
                 f'shape must be "private", a covariance of shape ({d}, {d}) in coordinates at the ball\'s centre, or '
-                f"public records of shape (n, {', '.join(map(str, one))}), got an array of shape {given.shape}."
+                f"public records of shape {kinds}, got an array of shape {given.shape}."
             )
         matrix = np.asarray(given, dtype=np.float64)
         if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-8, atol=0):
@@ -210,3 +209,28 @@ def checked_shape(shape: object, ball: Ball) -> FloatArray:
             "shape must have no eigenvalue below 0 and a largest one above 0: it is the covariance of public data."
         )
     return np.asarray(matrix)
+
+
+def _second_moments(records: Array, ball: Ball) -> FloatArray:
+    """Return the second moments of public records about the ball's centre, as far as so few records tell them.
+
+    The matrix is drawn towards a multiple of the identity by as much as Ledoit and Wolf (2004) estimate from the
+    records themselves: a matrix of few records has directions in which nobody varies, and others vary more there.
+    """
+    if len(records) < 2:
+        raise InvalidArgumentError(f"shape must have at least 2 public records, got {len(records)}. Give more.")
+    away = ball.space.dist(ball.center, records)
+    if (away > ball.radius).all():
+        raise InvalidArgumentError(
+            f"shape's public records all lie outside the ball, at least {away.min() / ball.radius:.3g} times its "
+            "radius from the centre. Give records in the units of measurement of the data, or another ball."
+        )
+    v = logarithms(ball.to_frame(records), ball)  # clipped to the ball, as the data will be
+    matrix = v.T @ v / len(v)
+    even = np.eye(len(matrix)) * matrix.trace() / len(matrix)
+    off = float(((matrix - even) ** 2).sum())
+    # Mean squared error of the matrix, estimated without bias by how much the records' own v v' vary.
+    fourth = float(((v**2).sum(axis=1) ** 2).mean())
+    error = (fourth - float((matrix**2).sum())) / (len(v) - 1)
+    part = min(1.0, max(error, 0.0) / off) if off > 0 else 0.0
+    return np.asarray((1 - part) * matrix + part * even)

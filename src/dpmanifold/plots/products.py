@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Product
 from dpmanifold.plots import canvas
@@ -15,6 +14,7 @@ from dpmanifold.plots.glyphs import MOST_GLYPHS, as_grid, draw_grid, grid_height
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.spread import released_mean
 from dpmanifold.release import Release
+from dpmanifold.stats.shaped import SHAPED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +49,9 @@ def product(result: Release) -> Figure:
     space = cast(Product, release.ball.space)
     away, noise = _distances(release, space)
     words = "how far each factor is from the centre's, in its own units, and what noise alone would do"
+    drawn = None if release.raw is None else _away(release, space, release.raw)
+    if drawn is not None:
+        words = "how far each factor is from the centre's: drawn, and moved towards the centre, as released"
     tensors = space.factors[0].picture == "tensors" and len(set(space.factors)) == 1
     title, marked = f"Mean of {len(space.factors)} factors", (mark_of([release]), footer_of([release]))
     if not tensors or len(space.factors) > MOST_GLYPHS:
@@ -61,31 +64,45 @@ def product(result: Release) -> Figure:
         above, axes = figure.subplots(2, 1, gridspec_kw={"height_ratios": [height - 1.1, _CHART]})
         draw_grid(figure, above, grid)
         above.axis("off")
-    _chart(axes, away, noise)
+    _chart(axes, away, noise, drawn)
     canvas.key(figure, axes)
     return figure
+
+
+def _away(release: Release, space: Product, point: Array) -> FloatArray:
+    """Return each factor's distance from the centre's."""
+    parts = zip(space.factors, space.split(release.ball.center), space.split(point), strict=True)
+    return np.array([float(factor.dist(center, value)) for factor, center, value in parts])
 
 
 def _distances(release: Release, space: Product) -> tuple[FloatArray, FloatArray | None]:
     """Return each factor's distance from the centre's, and its share of the noise's median length; None without a ball.
 
-    Noise that has no direction of its own gives a factor with d_j of d dimensions d_j/d of its squared length.
+    Noise that has no direction of its own gives a factor with d_j of d dimensions d_j/d of its squared length; noise
+    with a shape what its covariance says.
     """
-    parts = zip(space.factors, space.split(release.ball.center), space.split(release.value), strict=True)
-    away = np.array([float(factor.dist(center, value)) for factor, center, value in parts])
+    away = _away(release, space, release.value)
     if release.ball.is_whole:
         return away, None
-    typical = float(release.noise_quantile(0.5))
-    shares = [math.sqrt(factor.dim / space.dim) / a for factor, a in zip(space.factors, space.weights, strict=True)]
-    return away, typical * np.array(shares)
+    squares = np.ones(space.dim)
+    if release.statistic == SHAPED.name:
+        squares = np.diag(SHAPED.noise_covariance(release))
+    ends = np.cumsum([factor.dim for factor in space.factors])
+    own = np.array([part.sum() for part in np.split(squares, ends[:-1])])
+    return away, float(release.noise_quantile(0.5)) * np.sqrt(own / squares.sum()) / np.asarray(space.weights)
 
 
-def _chart(axes: Axes, away: FloatArray, noise: FloatArray | None) -> None:
+def _chart(axes: Axes, away: FloatArray, noise: FloatArray | None, drawn: FloatArray | None) -> None:
     places = np.arange(len(away))
+    released = "released" if drawn is None else "released: moved towards the centre"
     axes.vlines(places, 0, away, color=canvas.ESTIMATE, linewidth=1.0, alpha=0.5)
-    axes.plot(places, away, "o", color=canvas.ESTIMATE, markersize=3.5, label="released")
+    axes.plot(places, away, "o", color=canvas.ESTIMATE, markersize=3.5, label=released)
+    said = "typical length of the noise"
+    if drawn is not None:
+        axes.plot(places, drawn, "o", color=canvas.ESTIMATE, markersize=3.5, fillstyle="none", label="drawn (raw)")
+        said += " on the draw"
     if noise is not None:
-        axes.step(places, noise, where="mid", color=canvas.NOISE, linewidth=1.1, label="typical length of the noise")
+        axes.step(places, noise, where="mid", color=canvas.NOISE, linewidth=1.1, label=said)
     if len(places) <= _MOST_LABELS:
         axes.set_xticks(places)
     axes.set_ylim(bottom=0)

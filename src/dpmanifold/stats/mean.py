@@ -83,7 +83,7 @@ class Mean(Statistic):
             return None
         # Neither changes which mechanisms there are and what noise they add.
         checked_flag(project, "project")
-        _checked_shrink(shrink)
+        checked_shrink(shrink)
         return plan_mean(
             header.n, header.ball, header.privacy, estimand=estimand, everything=everything, refine=refine,
             shape=shape, fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic,
@@ -261,7 +261,7 @@ class MeanPlan(Prepared):
         self._stands_in = checked_flag(refine, "refine") and aims_at_frechet(wanted.mechanism, wanted.estimand)
         self.header = header
         self._wanted = wanted = Wanted(wanted.mechanism) if self._stands_in else wanted
-        self._project, self._shrink = checked_flag(project, "project"), _checked_shrink(shrink)
+        self._project, self._shrink = checked_flag(project, "project"), checked_shrink(shrink)
         self._refinement = Refinement(header.ball, header.n, share or header.privacy, refine, wanted)
         self._details = {**(details or {}), **self._refinement.details}
         self.label = "mean with refined ball" if self._refinement.plan else "mean"
@@ -358,7 +358,8 @@ def shrunken(rule: Shrinkage, ball: Ball, raw: Array, project: bool) -> Array:
     return sealed(lambda: placed(ball, rule(ball.space.log_coords(ball.center, raw)), project), lambda: ball.center)
 
 
-def _checked_shrink(shrink: object) -> str | None:
+def checked_shrink(shrink: object) -> str | None:
+    """Return how to move draws towards the centre, or say what may be asked for."""
     if shrink is None or (isinstance(shrink, str) and shrink in ("auto", JAMES_STEIN)):
         return shrink
     raise InvalidArgumentError(f'shrink must be "auto", "{JAMES_STEIN}" or None, got {shown(shrink)}.')

@@ -82,14 +82,16 @@ def private_mean(
     project : move the draw into the ball, which costs nothing and never hurts
     refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
         this cannot help (theory section 8); `plan_mean(..., refine=True)` says what to expect
-    shape : how the data are expected to spread: a covariance (d, d) in coordinates at the ball's centre, or public
-        records (n, *space.shape), or "private", which spends three tenths on it. Noise then has that shape, which is
-        less of it in all if the data have it too, and the radius is found privately in its norm (theory: shaped noise).
-        For flat spaces and tangent means; `plan_mean(..., shape=...)` says what to expect
+    shape : how the data are expected to spread about the ball's centre: public records, in any form that X may have as
+        arrays; a matrix (d, d) of second moments in coordinates there; or "private", which spends three tenths on the
+        shape and on radii. Records are taken about the ball's centre, not about their own mean, and few of them are
+        believed less, which a matrix made of them is not. Noise then has that shape, which is less of it in all if the
+        data have it too, and the radius is found privately in its norm (theory: shaped noise). For flat spaces and
+        tangent means; `plan_mean(..., shape=...)` says what to expect
     shrink : "auto" moves the draw towards the ball's centre where its mean squared error falls by that wherever in the
         ball the mean lies (Gaussian noise on flat spaces, few units; computed, theory section 8), and keeps the draw in
         `raw`; "james-stein" always does, by that rule, whose mean squared error is below that of the draw itself for
-        every mean, though not below that of the draw moved into the ball; None never does
+        every mean, though not below that of the draw moved into the ball, and is refused with a shape; None never does
     arithmetic : "auto" draws ideal noise and rounds it to a public grid, so that no bit of it tells more than the
         promise allows (theory: exact noise), wherever the mechanism offers that; seeded simulations draw doubles of the
         same law, which is faster. "exact" insists, "float" draws doubles

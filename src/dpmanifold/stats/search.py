@@ -143,6 +143,38 @@ class RadiusSearch:
         counts = np.append(counts[:-1], float(self.n))  # the last stands for the outer ball, which holds all
         return self._choose(counts, bits) if self.pure else self._halve(counts, bits)
 
+    def chances(self, counts: FloatArray) -> FloatArray:
+        """Return the probability of ending at each radius, given how many units each of them would hold.
+
+        Examples
+        --------
+        >>> from dpmanifold.privacy import GDP
+        >>> search = RadiusSearch(6, 20, 1.0, GDP(1.0), 0.9)
+        >>> search.chances(20 * np.minimum(1.0, 2 * search.radii)).round(2).tolist()
+        [0.0, 0.0, 0.0, 0.01, 0.3, 0.68, 0.01, 0.0]
+        """
+        counts = np.append(counts[:-1], float(self.n))
+        if self.pure:
+            rate = pure_epsilon(split(self.share, _PURE_SHARES)[0]) / 2
+            units = self._missing(counts)
+            weights = np.exp(-rate * (units - units.min()))
+            return np.asarray(weights / weights.sum())
+        inward = special.ndtr((counts - self.wanted) / self.count_noise)
+        found = np.ones(len(counts))
+        width = len(counts)
+        while width > 1:  # each halving sends every run of radii to its lower or its upper half
+            for low in range(0, len(counts), width):
+                middle = low + width // 2
+                found[low:middle] *= inward[middle - 1]
+                found[middle : low + width] *= 1 - inward[middle - 1]
+            width //= 2
+        return found
+
+    def _missing(self, counts: FloatArray) -> FloatArray:
+        """Return how many units must move to make each radius the right answer."""
+        before = np.concatenate([[0.0], counts[:-1]])
+        return np.asarray(np.maximum(0.0, np.maximum(self.wanted - counts, before - self.wanted)))
+
     def noisy_count(self, count: float, bits: Bits) -> float:
         """Return a number of units with noise. Never raises."""
         law = "laplace" if self.pure else "gaussian"
@@ -163,7 +195,7 @@ class RadiusSearch:
             pairs = zip(counts.tolist(), before.tolist(), strict=True)
             missing = [max(Fraction(0), wanted - Fraction(at), Fraction(below) - wanted) for at, below in pairs]
             return likeliest([-rate * units for units in missing], bits.source)
-        units = np.maximum(0.0, np.maximum(self.wanted - counts, before - self.wanted))
+        units = self._missing(counts)
         # The largest of these sums is where the mechanism's draw falls: minus log of an exponential is Gumbel's law.
         return int(np.argmax(-epsilon * units / 2 - np.log(bits.source.exponential(len(counts)))))
 

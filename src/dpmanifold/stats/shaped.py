@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import WEIGHT, Shape
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg import from_vecd
@@ -26,7 +27,7 @@ from dpmanifold.stats.draws import Bits, draw_mean, stated, timing_of
 from dpmanifold.stats.grids import follows
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
-from dpmanifold.stats.mean import MeanPlan, class_faults, placed, point_faults
+from dpmanifold.stats.mean import MeanPlan, checked_shrink, class_faults, placed, point_faults
 from dpmanifold.stats.radius import radius_recipe
 from dpmanifold.stats.ranges import SURELY, same_number
 from dpmanifold.stats.recipes import CLASSES, EITHER, Recipe, together
@@ -34,6 +35,7 @@ from dpmanifold.stats.refine import Wanted
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shaping import (
     MECHANISMS_OF,
+    NOBODY_VARIES,
     PRIVATE,
     PRIVATE_SHARES,
     PUBLIC_SHARES,
@@ -41,10 +43,12 @@ from dpmanifold.stats.shaping import (
     checked,
     coverage_of,
     flat_ball,
+    missing_directions,
     noise_of,
     settled,
     white_ball,
 )
+from dpmanifold.stats.shrinkage import JAMES_STEIN
 from dpmanifold.stats.steps import mean_step
 
 # Where units that a radius leaves out are taken to lie: a quarter of it beyond, as for a refined ball.
@@ -215,6 +219,9 @@ class ShapedMean(Statistic):
             f"the noise has standard deviations from {low:.3g} to {high:.3g} by direction, in coordinates at the "
             "ball's centre; scale and sensitivity are in the shape's norm"
         )
+        missing = 0 if release.shape is None else missing_directions(release.shape)
+        if missing:
+            notes.append(NOBODY_VARIES.format(missing))
         if release.is_swamped:
             notes.append("the noise is as large as the ball: this says nothing. Use more units or a weaker promise")
         return notes
@@ -260,6 +267,11 @@ def plan_shaped(
 ) -> Prepared:
     """Return the plan of a shaped mean; that of the plain one where a shape cannot help; or refuse."""
     total = share or header.privacy
+    if checked_shrink(shrink) == JAMES_STEIN:
+        raise InvalidArgumentError(
+            f'shrink="{JAMES_STEIN}" is for noise that is the same in all directions, and with a shape it is not: a '
+            'shaped mean is never moved towards the centre. Leave shrink at "auto", or leave shape out.'
+        )
     asked = checked(shape, header.ball, wanted, checked_flag(refine, "refine"), total)
     shaping = Shaping(header.ball, header.n, total, asked)
     if shaping.skipped is None:

@@ -21,6 +21,7 @@ from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.radius import RadiusPlan
 from dpmanifold.stats.refine import SMALL_FILL, Wanted
 from dpmanifold.stats.search import RadiusSearch
+from dpmanifold.stats.shrinkage import shrunken_error
 from dpmanifold.stats.steps import Chosen
 
 # About another centre the ball is up to twice as large, which must still be a ball.
@@ -39,6 +40,14 @@ _FEWEST, _MOST, _COUNTS, _NOISE = 0.6, 0.97, 1.7, 2.0
 _LEAST_GAIN = 0.95
 # How far beyond a radius those that it leaves out are expected to lie, as a part of it: so far in normal data.
 _BEYOND = 0.1
+# How far from the ball's centre the mean is expected to lie, against the root mean square distance of the data.
+_AWAY = 0.5
+# An eigenvalue below this part of the largest is none.
+_NOTHING = 1e-10
+
+NOBODY_VARIES = (
+    "by the matrix nobody varies in {} directions: if it was made of few records, give those, which are believed less"
+)
 
 MECHANISMS_OF = {"auto": "", "wrapped-gaussian": "gaussian", "wrapped-laplace": "laplace"}
 """By name, the mechanisms that draw a shaped mean; "auto" takes Laplace noise for pure promises only."""
@@ -87,13 +96,43 @@ def noise_of(ball: Ball, shape: Shape, mechanism: Mechanism, scale: float) -> Fo
     return shaped_forecast(ball, scale * shape.stretches, mechanism.noise)
 
 
-def expected_radius(shape: Shape, plan: RadiusPlan) -> float:
-    """Return the radius to expect if the data are normal about the middle, with the shape's second moments."""
-    variances = shape.values / shape.stretches**2
-    freedom = float(variances.sum() ** 2 / (variances**2).sum())
-    reached = shape.length * math.sqrt(special.gammaincinv(freedom / 2, plan.coverage) / (freedom / 2))
-    found = int(np.searchsorted(plan.radii, reached * (1 - 1e-12)))
-    return float(plan.radii[min(found, len(plan.radii) - 1)])
+def missing_directions(matrix: FloatArray) -> int:
+    """Return the number of directions in which a positive semidefinite matrix says that nobody varies.
+
+    Examples
+    --------
+    >>> missing_directions(np.diag([1.0, 0.0, 1e-6])), missing_directions(np.ones((3, 3)))
+    (1, 2)
+    """
+    values = np.linalg.eigvalsh(matrix)
+    return int((values <= _NOTHING * values[-1]).sum())
+
+
+class Found(NamedTuple):
+    """What a search for a radius may end with, if data have a shape: radii, how likely they are, what they cut off."""
+
+    radii: FloatArray
+    chances: FloatArray
+    cut: FloatArray
+
+    @staticmethod
+    def foreseen(shape: Shape, plan: RadiusPlan) -> Found:
+        """Return what to expect if the data are normal about the middle, with the shape's second moments.
+
+        Squared lengths in the norm are taken for multiples of chi-square numbers with the right first two moments.
+        `cut` is by how much vectors are shortened on average, lengthened again as data of the shape are.
+        """
+        variances = shape.values / shape.stretches**2
+        half = float(variances.sum() ** 2 / (variances**2).sum()) / 2
+
+        def within(radii: FloatArray, more: float = 0.0) -> FloatArray:
+            return np.asarray(special.gammainc(half + more, half * (radii / shape.length) ** 2))
+
+        radii = plan.radii
+        mean = shape.length * math.exp(special.gammaln(half + 0.5) - special.gammaln(half)) / math.sqrt(half)
+        cut = mean * (1 - within(radii, 0.5)) - radii * (1 - within(radii))
+        chances = plan.search.chances(plan.n * within(plan.search.radii))
+        return Found(radii, chances, shape.lengthening * np.maximum(cut, 0.0))
 
 
 class Asked(NamedTuple):
@@ -159,19 +198,18 @@ class Shaping:
     public : the public shape; None if it is private
     shares, rest : the promise's parts, and the last of them, the mean's
     first : the first search for a radius: in the norm of a public shape, or in the ball itself
-    plain : the expected error of the mean without a shape
+    plain : the expected error of the mean without a shape, moved towards the centre where that is done
     skipped : why a shape cannot help, or None
     """
 
     def __init__(self, ball: Ball, n: int, total: Promise, asked: Asked) -> None:
-        self.ball, self.n, self.asked = ball, n, asked
+        self.ball, self.n, self.total, self.asked = ball, n, total, asked
         self.public = None if asked.matrix is None else Shape.public(asked.matrix)
         self.shares = divide(total, asked.weights)
         self.rest = self.shares[-1]
         whole = flat_ball(ball, ball.radius)
         self.first = self.search(ball if self.public is None else whole, self.shares[0])
-        # The best noise without a shape: under approximate promises that may be Laplace's.
-        self.plain = min(self._noise(Shape.round(ball.space.dim), self.choice(whole, total)), _best(whole, n, total))
+        self.plain = self.without(None if self.public is not None else SMALL_FILL * ball.radius)
         self.skipped = self._obstacle()
 
     def search(self, outer: Ball, share: Promise) -> RadiusPlan:
@@ -185,21 +223,57 @@ class Shaping:
     def _noise(self, shape: Shape, chosen: Chosen) -> float:
         return noise_of(self.ball, shape, chosen[0], chosen[1].scale).mean
 
+    def away(self, radius: float | None = None) -> float:
+        """Return how far from the centre the mean is taken to lie, if the data have the shape, or are so far away."""
+        if radius is None:
+            assert self.public is not None
+            radius = math.sqrt(float(self.public.values.sum()))
+        return _AWAY * min(radius, self.ball.radius)
+
+    def without(self, radius: float | None = None) -> float:
+        """Return the error to expect of a mean without a shape, moved towards the centre where that is done.
+
+        The best noise counts: under approximate promises that may be Laplace's. What lies beyond the ball is moved
+        into it.
+        """
+        ball, away = self.ball, self.away(radius)
+        whole = flat_ball(ball, ball.radius)
+        chosen = self.choice(whole, self.total)
+        noise = min(self._noise(Shape.round(ball.space.dim), chosen), _best(whole, self.n, self.total))
+        if ball.space.is_flat and chosen[0].noise == "gaussian":
+            noise = min(noise, shrunken_error(ball.space.dim, ball.radius, chosen[1].scale, away))
+        return min(noise, math.hypot(ball.radius, away))
+
     def expected(self, radius: float | None = None) -> float:
         """Return the error to expect, clipping included, if the data have the shape; or if the radius found is this.
 
         Of a private shape nothing is known before: it counts as round.
         """
-        ball = self.ball
-        shape = self.public or Shape.round(ball.space.dim)
         if radius is None:
-            radius = expected_radius(shape, self.first)
-        shape, inner = settled(ball, shape, flat_ball(ball, radius))
+            return self._foreseen()
+        ball = self.ball
+        shape, inner = settled(ball, self.public or Shape.round(ball.space.dim), flat_ball(ball, radius))
         noise = self._noise(shape, self.choice(inner, self.rest))
         if inner.radius == ball.radius:
             return noise
         cut = min(radius * shape.lengthening, ball.radius)
         return noise + (1 - self.first.coverage) * _BEYOND * cut
+
+    def _foreseen(self) -> float:
+        """Return the root mean square error over all that the search may end with, for data that have the shape."""
+        ball, shape = self.ball, self.public
+        assert shape is not None
+        found = Found.foreseen(shape, self.first)
+        used = found.radii * shape.growth < ball.radius
+        chance = float(found.chances[used].sum())
+        square = (1 - chance) * self.expected(ball.radius) ** 2
+        if chance > 0:
+            # Noise is in proportion to the radius; what is cut off has the mean's direction, as far as it adds up.
+            likely = found.chances[used] / chance
+            radius = math.sqrt(float(likely @ found.radii[used] ** 2))
+            noise = self._noise(shape, self.choice(flat_ball(ball, radius), self.rest))
+            square += chance * (noise**2 + _AWAY**2 * float(likely @ found.cut[used] ** 2))
+        return min(math.sqrt(square), math.hypot(ball.radius, self.away()))
 
     def _obstacle(self) -> str | None:
         found = self.first.obstacle(MOST_MISCOUNTED)
@@ -225,11 +299,13 @@ class ShapePlan:
     ----------
     private : whether the shape is to be found privately
     skipped : why it would be skipped, or None
-    error : the expected error, clipping included: of normal data that have the shape; with a private one, of data that
-        lie within `fill` of the radius of the centre and have no shape at all
-    filled : the expected error of data that fill the ball
-    plain : the expected error without a shape
+    error : the expected error, clipping included: of normal data that have the shape, and whose mean lies half as far
+        from the centre as they do; with a private one, of data that lie within `fill` of the radius of the centre and
+        have no shape at all
+    filled : the expected noise of data that fill the ball
+    plain : the expected error of the same data without a shape, moved towards the centre where that is done
     fill : that share of the radius
+    missing : number of directions in which a matrix that was given says that nobody varies
     """
 
     private: bool
@@ -238,6 +314,7 @@ class ShapePlan:
     filled: float
     plain: float
     fill: float
+    missing: int = 0
 
     @property
     def verdict(self) -> str:
@@ -253,7 +330,7 @@ class ShapePlan:
             whose = "if the data have that shape"
         return (
             f"shape: about {self.error:.3g} ({gain:.2f} times) {whose}; at most {self.filled:.3g} ({loss:.2f} times) "
-            "and clipping if not."
+            "and clipping if not." + (f" Caution: {NOBODY_VARIES.format(self.missing)}." if self.missing else "")
         )
 
 
@@ -263,5 +340,7 @@ def plan_shape(ball: Ball, n: int, privacy: Promise, shape: Any, estimand: str, 
     made = Shaping(ball, n, privacy, asked)
     if made.skipped is not None:
         return ShapePlan(asked.matrix is None, made.skipped, made.plain, made.plain, made.plain, fill)
-    error = made.expected(fill * ball.radius if asked.matrix is None else None)
-    return ShapePlan(asked.matrix is None, None, error, made.expected(ball.radius), made.plain, fill)
+    radius = fill * ball.radius if asked.matrix is None else None
+    error, plain = made.expected(radius), made.without(radius)
+    missing = 0 if asked.matrix is None else missing_directions(asked.matrix)
+    return ShapePlan(asked.matrix is None, None, error, made.expected(ball.radius), plain, fill, missing)

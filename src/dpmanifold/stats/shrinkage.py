@@ -94,6 +94,32 @@ def best_shrinkage(dim: int, radius: float, scale: float, projected: bool) -> Sh
     return None if name is None else Shrinkage(name, dim, radius, scale)
 
 
+def shrunken_error(dim: int, radius: float, scale: float, away: float) -> float:
+    """Return the root mean square error of a mean in a ball, moved into it and towards its centre where that is done.
+
+    Parameters
+    ----------
+    dim, radius, scale : as in :func:`best_shrinkage`
+    away : how far from the centre the mean lies, at most the radius
+
+    Examples
+    --------
+    >>> round(shrunken_error(45, 1.0, 0.05, 0.2), 3), round(shrunken_error(45, 1.0, 0.001, 0.2), 4)
+    (0.181, 0.0067)
+    """
+    ratio = radius / scale
+    if not (math.isfinite(ratio) and 0 < ratio <= _LARGEST_RADIUS * math.sqrt(dim)):
+        return scale * math.sqrt(dim)
+    rule = best_shrinkage(dim, radius, scale, True)
+    risks = _risks_of(None if rule is None else rule.name, dim, float(f"{ratio:.9g}"))
+    return scale * math.sqrt(float(np.interp(away / radius, np.linspace(0.0, 1.0, _DISTANCES), risks)))
+
+
+@lru_cache(maxsize=64)
+def _risks_of(name: str | None, dim: int, ratio: float) -> tuple[float, ...]:
+    return tuple(_risks(name, dim, ratio).tolist())
+
+
 @lru_cache(maxsize=512)
 def _best(dim: int, ratio: float) -> str | None:
     drawn = _risks(None, dim, ratio)
