@@ -28,7 +28,7 @@ def test_several_points_a_person_are_never_to_be_joined_without_their_ids(invali
     ("name", "shape"), [("spd", (30, 3, 3)), ("sphere", (30, 3)), ("euclidean", (5, 2)), ("kendall", (8, 12, 2))]
 )
 def test_the_command_line_names_the_product(name, shape):
-    with pytest.raises(InvalidArgumentError, match=f"--space product:{name} takes them together"):
+    with pytest.raises(InvalidDataError, match=f"--space product:{name} takes them together"):
         space_of(name, None, shape)
     assert space_of(f"product:{name}", None, shape).factors[0] == space_of(name, None, shape[1:])
 

@@ -69,10 +69,10 @@ def _refuse_stack(name: str, guessed: Manifold, shape: tuple[int, ...], numbers:
         return
     try:
         one = space_of(name, None, shape[1:], numbers)
-    except InvalidArgumentError:
+    except (InvalidArgumentError, InvalidDataError):
         return
     if shape[1:] in one.record_shapes.values():
-        raise InvalidArgumentError(
+        raise InvalidDataError(
             f"--space {name}: each record holds {shape[0]} points of {one!r}, shape {shape}. --space {PRODUCT}{name} "
             "takes them together as one point and protects the person; or give one point per record, and in --units "
             "the id of its person for each."
