@@ -394,7 +394,7 @@ def test_a_shape_that_cannot_help_costs_nothing():
         ({"shape": COVARIANCE, "estimand": "extrinsic"}, "extrinsic mean is none"),
         ({"shape": COVARIANCE, "shrink": "james-stein"}, "a shaped mean is never moved towards the centre"),
         ({"shape": X * 1000}, "public records all lie outside the ball"),
-        ({"shape": X[:1]}, "at least 2 public records, got 1"),
+        ({"shape": X[:1] + 0.5}, "at least 2 public records, got 1"),
         ({"shape": COVARIANCE, "shrink": "always"}, "shrink must be"),
     ],
 )
