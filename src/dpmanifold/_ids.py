@@ -198,7 +198,10 @@ def as_sequence(units: object, name: str) -> list[Any] | Array:
     """Return ids as an array of numbers, or as a list of what they are: numpy would make text of numbers next to it."""
     ordered = isinstance(units, Collection) and not isinstance(units, (str, bytes, Set, Mapping))
     if not ordered and not hasattr(units, "__array__"):
-        raise InvalidArgumentError(f"{name} must be one id per record, in a list or an array, got {shown(units)}.")
+        raise InvalidArgumentError(
+            f"{name} must be one id per record, in a list or an array, got {shown(units)}. EACH_RECORD says that "
+            "nobody owns two records."
+        )
     if np.ma.isMaskedArray(units):
         _refuse_missing(np.ma.getmaskarray(units), name)
     try:

@@ -385,8 +385,14 @@ class Ball:
             raise InvalidDataError("X_public is empty. Give at least one point.")
         center = _enclosing_center(space, points, coverage)
         radius = _covering_distance(space.dist(center, points), coverage) * (1 + margin)
-        if radius == 0:
-            raise InvalidDataError("X_public holds a single distinct point: it says nothing about a radius.")
+        distinct = bool((points != points[0]).any())
+        # What rounding makes of one point in two forms is no distance: a ball of that size would clip everybody.
+        if not distinct or radius <= _ROUNDING * max(1.0, float(space.dist(space.origin, center))):
+            found = f"points within {radius:.2g}, the size of rounding" if distinct else "a single distinct point"
+            raise InvalidDataError(
+                f"X_public holds {found}: it says nothing about a radius. Give records of several people (with a "
+                "larger coverage, if that was small), or a radius from public knowledge: Ball(space, center, radius)."
+            )
         if radius >= space.radius_limit:
             raise InvalidDataError(
                 f"X_public needs a ball of radius {radius:.4g}, and on {space!r} it must stay below "
@@ -394,6 +400,9 @@ class Ball:
             )
         said = f"from public data: {len(points)} points, coverage {coverage:g}, margin {margin:g}"
         return Ball(space, center, radius, said)
+
+
+_ROUNDING = 1e-13
 
 
 def require_ball(ball: Ball) -> None:

@@ -260,7 +260,8 @@ def value_from_json(record: Any, kind: str, space: Manifold, shape: tuple[int, .
 def refuse_wrong_answers(record: Mapping[str, Any], result: Writable) -> None:
     """Refuse a record whose `answers` are not those that its releases give.
 
-    Answers (a p-value, the ends of an interval) are written for whoever does not compute; they are never read back.
+    Answers (a p-value, the ends of an interval) are written for whoever does not compute; they are never read back. Of
+    the notes some may be missing, as in files of older versions; none may be there that does not follow.
 
     Parameters
     ----------
@@ -273,9 +274,19 @@ def refuse_wrong_answers(record: Mapping[str, Any], result: Writable) -> None:
         computed = result.to_dict().get("answers")
     except (DPManifoldError, ArithmeticError, KeyError, TypeError, ValueError) as problem:
         raise InvalidDataError(f"answers cannot be computed from the releases: {problem}") from problem
-    wrong = _difference(record["answers"], computed, "answers")
+    wrong = _difference(record["answers"], _as_far_as_stated(record["answers"], computed), "answers")
     if wrong is not None:
         raise InvalidDataError(f"{wrong} is not what follows from the releases")
+
+
+def _as_far_as_stated(stated: Any, computed: Any) -> Any:
+    """Return the computed answers without notes that are not stated: older versions had fewer to give."""
+    if not (isinstance(stated, dict) and isinstance(computed, dict)):
+        return computed
+    said, notes = stated.get("notes"), computed.get("notes")
+    if not (isinstance(said, list) and isinstance(notes, list)):
+        return computed
+    return {**computed, "notes": [note for note in notes if note in said]}
 
 
 def _difference(stated: Any, computed: Any, name: str) -> str | None:

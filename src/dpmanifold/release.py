@@ -46,7 +46,7 @@ from dpmanifold.statistic import DRAW_COVERED as DRAW_COVERED
 from dpmanifold.statistic import NEIGHBOURS as NEIGHBOURS
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS as NEIGHBOURS_BY_CLASS
 from dpmanifold.statistic import NOT_COVERED as NOT_COVERED
-from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic
+from dpmanifold.statistic import STATISTICS, Header, Kind, Statistic, private_words
 
 REFINE_SKIPPED = "no smaller ball was looked for: public numbers say that it could not help (dpm plan --refine)"
 REFINE_UNUSED = "a smaller ball was looked for, at a cost, and none was found that is worth it: the public one is used"
@@ -267,7 +267,7 @@ class Release(Result, format=FORMAT):
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return f"Release of a private {self.statistic}"
+        return f"Release of {private_words(self.statistic)}"
 
     @property
     def released(self) -> tuple[Release, ...]:

@@ -22,7 +22,7 @@ from dpmanifold.facts import array_text
 from dpmanifold.privacy import in_plain_words
 from dpmanifold.release import NO_ERROR, Release
 from dpmanifold.result import Result, serves
-from dpmanifold.statistic import Kind
+from dpmanifold.statistic import Kind, private_words
 from dpmanifold.stats import verify
 from dpmanifold.stats.check import Verification
 
@@ -106,7 +106,8 @@ def _base(result: Result) -> Release:
 
 
 def _title(result: Result, ok: bool) -> str:
-    title = f"A private {result.statistic}" if isinstance(result, Release) else result.title
+    words = private_words(result.statistic) if isinstance(result, Release) else result.title
+    title = words[0].upper() + words[1:]
     if not ok:
         return f"NOT CONSISTENT: {title[0].lower()}{title[1:]}"
     return title if result.private else f"{title} that is NOT private"

@@ -289,6 +289,18 @@ def refuse_unknown(name: str, asked: Callable[..., object], options: Mapping[str
             )
 
 
+def private_words(name: str) -> str:
+    """Return the name of a statistic with "private" before it, and "a" where it is one thing.
+
+    Examples
+    --------
+    >>> private_words("mean"), private_words("joint moments")
+    ('a private mean', 'private joint moments')
+    """
+    several = name.endswith("s") and not name.endswith(("ss", "us", "is", "as"))
+    return f"private {name}" if several else f"a private {name}"
+
+
 def statistic_named(name: object) -> Statistic:
     """Return a statistic by name, where spaces may be written as hyphens, or the one that is given.
 

@@ -198,12 +198,15 @@ def mean_product(vectors):
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_random_words_give_the_diagonal_of_a_second_moment_away(arithmetic):
-    """A region's second moment, about its released mean: the attacker computes both candidates about that mean."""
+    """A second moment about a released mean: the attacker computes both candidates about that mean."""
     ball, pair = euclidean(3)
     runs, rng, privacy = 150, np.random.default_rng(4), dpm.GDP(0.2)
     ratios = []
     for X in (pair.first, pair.second):
-        made = [release(X, ball, privacy, rng, arithmetic, dpm.private_region).release for _ in range(runs)]
+        made = [
+            release(X, ball, privacy, rng, arithmetic, dpm.private_statistic, statistic="second moment")
+            for _ in range(runs)
+        ]
         about = np.stack([one.steps[0].value for one in made])
         candidates = [
             np.stack([np.diag(mean_product(frechet.unit_points(Z, ball, units=None).array() - at)) for at in about])

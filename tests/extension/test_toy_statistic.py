@@ -137,7 +137,7 @@ def test_picture_report_and_notebook():
     found = release()
     assert found.picture().texts[0].get_text() == toy_statistic.Shells.words
     page = found.report()
-    assert "A private shells" in page
+    assert "Private shells" in page
     assert "data:image/png" in page
     assert "shells" in found._repr_html_()
     assert "noise error" in repr(found)
@@ -154,9 +154,9 @@ def test_command_line(tmp_path):
     files = ["--out", str(out), "--picture", str(picture), "--html", str(page), "--npy", str(tmp_path / "v.npy")]
     done = run(app, ["release", "shells", *data, *where, *files])
     assert done.exit_code == 0, done.output
-    assert "Release of a private shells" in done.output
+    assert "Release of private shells" in done.output
     assert picture.stat().st_size > 0
-    assert "A private shells" in page.read_text()
+    assert "Private shells" in page.read_text()
     assert np.array_equal(np.load(tmp_path / "v.npy"), dpm.load(out).value)
     assert run(app, ["verify", str(out)]).exit_code == 0
     assert run(app, ["show", str(out)]).exit_code == 0

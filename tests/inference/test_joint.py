@@ -87,7 +87,7 @@ def test_small_p_values_are_as_rare_as_they_say(d, relative, stretch):
 
 @pytest.mark.slow
 def test_coverage_of_uneven_data(monkeypatch):
-    """Between 0.93 and 0.99 with 300 regions: expectations 0.95 to 0.98, so false alarms below 3 %, seeded."""
+    """Between 0.925 and 0.997 with 300 regions: expectations 0.95 to 0.98, so false alarms below 3 %, seeded."""
     for d, mu in ((2, 1.0), (6, 1.0), (15, 0.3), (15, 3.0)):
         found = covers(d, 100, mu, 300)
         print(f"d = {d}, mu = {mu}: {found:.3f}")
@@ -113,8 +113,8 @@ def test_quick_coverage_and_a_wrong_variant(monkeypatch):
 
 
 def test_the_spread_is_unbiased_and_needs_its_correction():
-    """Noise on the mean adds its variance to p p': without the correction the trace would be 3.5 errors off."""
-    d, n, mu = 3, 60, 0.2
+    """Within 4 standard errors, false alarms 6e-5; without the correction for noise in p p' it is 6 errors off."""
+    d, n, mu = 3, 60, 0.1
     ball = dpm.Ball(dpm.Euclidean(d), np.zeros(d), 2.0)
     X = in_ball(d, 1.0, n, np.random.default_rng(0)) + 0.5
     truth = np.trace(np.cov(X.T, bias=True))
@@ -125,9 +125,9 @@ def test_the_spread_is_unbiased_and_needs_its_correction():
     scale = found[0].mean.scale
     expected = math.sqrt(d * found[0].moment_scale ** 2 + 4 * scale**2 * 0.75 + 2 * d * scale**4)
     assert abs(traces.std() / expected - 1) < 0.2
-    excess = d * scale**2
-    print(f"off by {traces.mean() - truth:.4f}, error {error:.4f}, correction {excess:.4f}")
-    assert excess > 3 * error
+    uncorrected = traces.mean() - d * scale**2
+    print(f"off by {traces.mean() - truth:.4f}, error {error:.4f}, uncorrected {uncorrected - truth:.4f}")
+    assert abs(uncorrected - truth) > 4 * error
 
 
 def test_freed_eigenvalues_undo_what_noise_does():

@@ -50,15 +50,38 @@ def test_a_test_finds_what_the_plan_says():
     assert power(found.size / 2) < 0.6
 
 
-def test_nothing_is_said_where_nothing_is_known():
+def test_where_nothing_is_known_the_prospect_says_why():
     cap = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.5)
-    assert dpm.plan(100, cap, PRIVACY, statistic="region").prospect is None
-    assert dpm.plan(100, cap, PRIVACY, statistic="region", estimand="tangent").prospect is not None
-    assert dpm.plan(400, BALL, PRIVACY, statistic="region", refine=True).prospect is None
-    assert dpm.plan(40, BALL, PRIVACY, statistic="region", refine=True).prospect is not None  # the search is skipped
     many = dpm.Ball(dpm.Euclidean(61), np.zeros(61), 1.0)
-    assert dpm.plan(100, many, PRIVACY, statistic="region").prospect is None
+    for n, ball, statistic, options, why in (
+        (100, cap, "region", {}, "draws of several kinds"),
+        ((100, 100), cap, "test", {}, "draws of several kinds"),
+        (400, BALL, "region", {"refine": True}, "draws of several kinds"),
+        (100, many, "region", {}, "61 dimensions"),
+        ((100, 100), many, "test", {}, "61 dimensions"),
+    ):
+        found = dpm.plan(n, ball, PRIVACY, statistic=statistic, **options)
+        assert why in found.prospect.unknown
+        assert found.prospect.verdict in found.sentences()
+        assert math.isnan(found.prospect.size)
+        assert found.to_dict()["prospect"]["size"] is None
+    assert not dpm.plan(100, cap, PRIVACY, statistic="region", estimand="tangent").prospect.unknown
+    assert not dpm.plan(40, BALL, PRIVACY, statistic="region", refine=True).prospect.unknown  # the search is skipped
     assert dpm.plan(100, BALL, PRIVACY, statistic="interval").prospect is None
+
+
+def test_plans_of_regions_and_tests_are_no_gloomier_than_what_they_plan():
+    cap = dpm.Ball(dpm.Sphere(8), dpm.Sphere(8).origin, 0.1)
+    region = dpm.plan(40, cap, dpm.GDP(0.3), statistic="region")
+    assert "next to nothing" not in region.verdict
+    assert any('estimand="tangent"' in text for text in region.sentences())
+    tangent = dpm.plan(40, cap, dpm.GDP(0.3), statistic="region", estimand="tangent")
+    assert not any('estimand="tangent"' in text for text in tangent.sentences())
+    weak = dpm.plan(4000, cap, dpm.GDP(3.0), statistic="region")
+    assert not any('estimand="tangent"' in text for text in weak.sentences())
+    many = dpm.Ball(dpm.Euclidean(61), np.zeros(61), 1.0)
+    assert "may still be found" in dpm.plan((40, 40), many, dpm.GDP(0.5), statistic="test").verdict
+    assert "next to nothing" in dpm.plan(40, many, dpm.GDP(0.5), statistic="region").verdict
 
 
 def test_a_test_that_finds_nothing_says_so():

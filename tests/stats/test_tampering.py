@@ -486,10 +486,8 @@ ALTERATIONS = [
     Alteration("shrunken", "a draw too far, and the value it gives", too_far_a_draw, "raw: no noise"),
     Alteration("shrunken", "another draw", put("raw/point", [9.0, 9.0, 9.0]), "moved towards"),
     Alteration("refined region", "another level", put("level", 0.5), listed="choices"),
-    Alteration(
-        "refined region", "a ball that cost less", put("release/steps/0/steps/0/privacy/mu", by(0.5)), "shares come"
-    ),
-    Alteration("refined test", "two balls", put("first/steps/0/steps/0/details/units inside", by(0.999)), "one ball"),
+    Alteration("refined region", "a ball that cost less", put("release/steps/0/privacy/mu", by(0.5)), "shares come"),
+    Alteration("refined test", "two balls", put("first/steps/0/details/units inside", by(0.999)), "one ball"),
     Alteration("refined test", "one group copied", copied, "copy"),
     Alteration("ball", "a coverage above 1", put("details/coverage", 1.5), "coverage"),
     Alteration("variance", "a nearer reference", put("details/reference to centre", -0.6), "away must be"),

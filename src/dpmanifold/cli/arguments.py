@@ -17,6 +17,7 @@ from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.records import ball_from_dict, read_record
 from dpmanifold.release import Release
 from dpmanifold.stats.shaping import PRIVATE
+from dpmanifold.stats.shrinkage import JAMES_STEIN
 
 WHOLE_SPACE = "whole-space"
 PRODUCT = "product:"  # and the name of its factors: a space for records that are stacks of so many points
@@ -50,13 +51,32 @@ def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None, 
                 f"give the space in full, such as --space {kind(*kind.example, **keywords)!r}."
             )
     try:
-        return kind(*(sizes or ()), **keywords)
+        space = kind(*(sizes or ()), **keywords)
     except TypeError:
         wanted = len(kind.example)
         raise InvalidArgumentError(
             f"--size {size} does not fit {name}, which has {wanted} size{'' if wanted == 1 else 's'}: such as "
             f"{kind(*kind.example, **keywords)!r}, which --space also takes in full."
         ) from None
+    if size is None and shape is not None:
+        _refuse_stack(name, space, shape, numbers)
+    return space
+
+
+def _refuse_stack(name: str, guessed: Manifold, shape: tuple[int, ...], numbers: str) -> None:
+    """Refuse records that are several points each, where the guessed space has another size than a single point."""
+    if len(shape) < 2 or shape in [layout.shape for layout in guessed.layouts()]:
+        return
+    try:
+        one = space_of(name, None, shape[1:], numbers)
+    except InvalidArgumentError:
+        return
+    if shape[1:] in one.record_shapes.values():
+        raise InvalidArgumentError(
+            f"--space {name}: each record holds {shape[0]} points of {one!r}, shape {shape}. --space {PRODUCT}{name} "
+            "takes them together as one point and protects the person; or give one point per record, and in --units "
+            "the id of its person for each."
+        )
 
 
 def kind_of(name: str) -> type[Manifold]:
@@ -172,6 +192,22 @@ def shape_of(text: str | None) -> Any:
     'private'
     """
     return text if text is None or text == PRIVATE else data.load_array(text)
+
+
+def shrink_of(text: str, none: bool = False) -> str | None:
+    """Return how a draw is moved towards the centre, as the library takes it.
+
+    Examples
+    --------
+    >>> shrink_of("none"), shrink_of("james-stein")
+    (None, 'james-stein')
+    """
+    words = ("auto", JAMES_STEIN, "none")
+    if text not in words:
+        raise InvalidArgumentError(f"--shrink must be one of {', '.join(words)}, got {text!r}.")
+    if none and text == JAMES_STEIN:
+        raise InvalidArgumentError(f"--shrink {text} and --no-shrink contradict each other. Leave one out.")
+    return None if none or text == "none" else text
 
 
 def read_ball(path: str) -> Ball:

@@ -168,6 +168,13 @@ Normalize = Annotated[
         "--normalize", help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself."
     ),
 ]
+EstimandOfRegion = Annotated[
+    str | None,
+    typer.Option(
+        "--estimand",
+        help="Which mean: frechet (default), or tangent (at the ball's center), which takes one draw on every space.",
+    ),
+]
 Refine = Annotated[
     bool,
     typer.Option(
@@ -184,12 +191,13 @@ Shape = Annotated[
     ),
 ]
 Shrink = Annotated[
-    bool,
+    str,
     typer.Option(
-        "--shrink/--no-shrink",
-        help="Move the draw towards the center where that can only help (few units); the draw itself is kept as raw.",
+        help="Move the draw towards the center, the draw itself being kept as raw: auto (where that can only help), "
+        "james-stein (normal noise on flat spaces, three dimensions or more) or none.",
     ),
 ]
+NoShrink = Annotated[bool, typer.Option("--no-shrink", help="The same as --shrink none.")]
 Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hence NOT PRIVATE.")]
 Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON.", rich_help_panel=_OUT)]
 Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]

@@ -16,7 +16,7 @@ import typer
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words, classes_of, shape_of
+from dpmanifold.cli.arguments import class_words, classes_of, shape_of, shrink_of
 from dpmanifold.cli.command import (
     Asked,
     how_of,
@@ -64,14 +64,15 @@ def mean(
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
     shape: options.Shape = None,
-    shrink: options.Shrink = True,
+    shrink: options.Shrink = "auto",
+    no_shrink: options.NoShrink = False,
     reveal: options.Reveal = False,
 ) -> Release:
     """Release a private mean: the Fréchet mean, or another by name."""
     refuse_own_shape(shape, asked.words["path"])
     release = private_mean(
         *asked.about, estimand=estimand, mechanism=mechanism, refine=refine, shape=shape_of(shape),
-        shrink="auto" if shrink else None, **asked.terms,
+        shrink=shrink_of(shrink, no_shrink), **asked.terms,
     )  # fmt: skip
     return revealed(release, asked.question) if reveal else release
 
@@ -97,7 +98,8 @@ def means(
     mechanism: options.Mechanism = "auto",
     refine: options.Refine = False,
     shape: options.Shape = None,
-    shrink: options.Shrink = True,
+    shrink: options.Shrink = "auto",
+    no_shrink: options.NoShrink = False,
 ) -> None:
     """Release one private mean per class. Labels, and who is in which class, are public."""
     if images == (space is not None):
@@ -133,7 +135,7 @@ def means(
             names = classes_of(listed, question.given.is_whole(question.labels))
             releases = private_means(
                 records, question.labels, ball, privacy, classes=names, estimand=estimand, mechanism=mechanism,
-                refine=refine, shape=shape_of(shape), shrink="auto" if shrink else None, **asked.terms,
+                refine=refine, shape=shape_of(shape), shrink=shrink_of(shrink, no_shrink), **asked.terms,
             )  # fmt: skip
         _write_all(releases, out, words["as_json"])
 
@@ -214,7 +216,7 @@ def variance(
 def region(
     asked: Asked,
     level: options.Level = 0.95,
-    estimand: options.Estimand = None,
+    estimand: options.EstimandOfRegion = None,
     refine: options.Refine = False,
 ) -> Region:
     """Release a mean with a confidence region for the population's."""

@@ -222,7 +222,8 @@ def plan(
             say_json(found.to_dict())
             return
         say_table(found.table())
-        say("\n".join(found.sentences()))
+        told = [text.replace('estimand="tangent"', "--estimand tangent") for text in found.sentences()]
+        say("\n".join(told))
         return
     needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy, estimand)
     if picture is not None:

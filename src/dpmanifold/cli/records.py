@@ -31,6 +31,7 @@ from dpmanifold.stats import EACH_RECORD
 
 # Where a message of the library begins with an argument, the command line has an option of that name.
 _OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates|units|labels)[ :])")
+_PRODUCT = re.compile(r"take (Product\(.*\] \* [0-9]+\))")
 _PATHS = re.compile(r"^paths?: ")
 
 
@@ -146,6 +147,7 @@ def in_words_of_options() -> Iterator[None]:
 def as_options(words: str) -> str:
     """Return a message of the library in the words of the command line."""
     words = words.replace("columns=", "--columns").replace("data.as_records, order=", "--order")
+    words = _PRODUCT.sub(r'take --space "\1"', words)
     return _OPTION.sub("--", _PATHS.sub("", words.replace("order=", "--order ")))
 
 

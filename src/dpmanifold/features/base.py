@@ -17,6 +17,12 @@ class FeatureMap(ABC):
     ----------
     name : in words
     degree : phi(t v) is made of t, t^2, ... of phi(v), up to this power
+
+    Examples
+    --------
+    >>> from dpmanifold.features import FEATURES
+    >>> {name: (found.size(3), found.diameter(3)) for name, found in FEATURES.items()}
+    {'tangent': (3, 2.0), 'joint moments': (9, 2.0), 'lengths': (4, 2.0)}
     """
 
     name: str

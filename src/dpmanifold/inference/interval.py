@@ -149,6 +149,17 @@ class Interval(FromRelease, format=FORMAT):
             ("ball", repr(self.ball)),
         ]
 
+    def _worth(self) -> list[str]:
+        most = self.ball.effective_radius**2
+        if self.low <= 0.0 and self.high >= most:
+            return [
+                "the interval holds every variance that there can be in the ball: it says nothing. Use more units or a "
+                "weaker promise"
+            ]
+        if self.high - self.low >= most / 2:
+            return ["the interval holds half or more of what the variance can be in the ball: it says little"]
+        return []
+
     @property
     def title(self) -> str:
         """What it is, in a few words."""

@@ -26,6 +26,13 @@ class Parts(NamedTuple):
     noise : the noise on what is estimated; its size is public
     sampling : sampling, as much of it as cannot be noise
     allowance : the rest: the spread was released with noise too, and more of it than was seen is allowed for
+
+    Examples
+    --------
+    >>> print(Parts(0.25, 0.5, 0.25))
+    25 % noise, 50 % sampling, 25 % allowance for the noisy spread
+    >>> print(Parts(0.25, 0.0, 0.75))
+    25 % noise, 75 % allowance for the noisy spread, sampling hidden by the noise (more units still help)
     """
 
     noise: float
@@ -53,6 +60,9 @@ class Parts(NamedTuple):
 
     def __str__(self) -> str:
         noise, sampling, allowance = self.percent
+        if sampling == 0:  # as much of it as cannot be noise: none was seen, which does not say that there is none
+            hidden = "sampling hidden by the noise (more units still help)"
+            return f"{noise} % noise, {allowance} % allowance for the noisy spread, {hidden}"
         return f"{noise} % noise, {sampling} % sampling, {allowance} % allowance for the noisy spread"
 
 
@@ -117,9 +127,13 @@ class Conclusion(Result):
         """Whether all that it rests on was drawn exactly."""
         return all(release.is_exact for release in self.released)
 
+    def _worth(self) -> list[str]:
+        """Say where the answer tells hardly more than the ball did; from public and released numbers alone."""
+        return []
+
     def notes(self) -> list[str]:
-        """Say what a reader should know about the promise and about a ball that was found first."""
-        found: list[str] = []
+        """Say what a reader should know: how little it tells, the promise, and a ball that was found first."""
+        found = self._worth()
         for mean in self._means:
             found += cautions(self.privacy, mean.n)
             found += mean.notes_on_the_ball()

@@ -24,6 +24,10 @@ from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold region 1"
+TANGENT_HINT = (
+    "most of the region is an allowance for the noise on the spread. A region for the tangent mean at the ball's "
+    'centre needs less of it: estimand="tangent"'
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,16 +219,29 @@ class Region(FromRelease, format=FORMAT):
     def _facts(self) -> list[tuple[str, str]]:
         lengths = self.axes()[0]
         axes = f"{lengths[0]:.4g}" + (f" to {lengths[-1]:.4g}" if len(lengths) > 1 else "")
-        facts = [
+        return [
             ("center", array_text(self.center)),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             ("error", f"{self.expected_error:.4g} expected, noise and sampling together"),
             ("half axes", f"{axes}; squared size: {self.parts}"),
             ("ball", repr(self.ball)),
         ]
+
+    def _worth(self) -> list[str]:
+        hint = isinstance(self._estimate, Estimate) and not self.space.is_flat and self.parts.allowance > 0.5
+        return [*self._beside_the_ball(), *([TANGENT_HINT] if hint else [])]
+
+    def _beside_the_ball(self) -> list[str]:
+        """Say where the region, or the error to expect, is no smaller than the ball."""
         if self.covers_ball:
-            facts.append(("note", "the region holds the whole ball: more units or a weaker promise would tell more"))
-        return facts
+            return ["the region holds the whole ball: more units or a weaker promise would tell more"]
+        shortest = math.sqrt(self.threshold * float(np.linalg.eigvalsh(self._in_chart[1])[0]))
+        if max(shortest, self.expected_error) >= self.ball.radius:
+            what = "region" if shortest >= self.ball.radius else "error to expect"
+            return [f"the {what} is as large as the ball: it says hardly more. Use more units or a weaker promise"]
+        if self.expected_error >= self.ball.radius / 2:
+            return ["the error to expect is half the ball or more: the public centre may well be the better answer"]
+        return []
 
     @property
     def title(self) -> str:

@@ -149,9 +149,24 @@ class TwoSampleTest(Conclusion, format=FORMAT):
 
     @property
     def distance(self) -> float:
-        """Effect size: the geodesic distance between the released means."""
+        """The geodesic distance between the released means: noise and sampling alone carry them apart."""
         one, two = self._groups
         return float(self.ball.frame.dist(one.mean.at, two.mean.at))
+
+    @cached_property
+    def _squared_distances(self) -> tuple[float, float]:
+        """Squared distance as it was drawn, in coordinates at the pooled mean; what noise and sampling add to it."""
+        apart, _ = self._difference(self.pooled)
+        return float(apart @ apart), sum(sum(group.expected_error) for group in self._groups)
+
+    @property
+    def corrected_distance(self) -> float:
+        """Effect size: the root of the squared distance less what noise and sampling add to it on average.
+
+        0 where they explain all of it; at most the ball's diameter. Sampling that the noise hides is not taken off.
+        """
+        drawn, added = self._squared_distances
+        return min(math.sqrt(max(drawn - added, 0.0)), 2 * self.ball.effective_radius)
 
     @cached_property
     def _distance_range(self) -> tuple[float, float]:
@@ -193,14 +208,40 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         return self.first, self.second
 
     def _facts(self) -> list[tuple[str, str]]:
+        within = f"between {self.low:.4g} and {self.high:.4g} ({100 * self.level:g} %)"
         return [
             ("p-value", f"{self.p_value:.4g} (statistic {self.statistic:.4g}, dimension {self.ball.frame.dim})"),
-            ("distance", f"{self.distance:.4g}, between {self.low:.4g} and {self.high:.4g} ({100 * self.level:g} %)"),
+            ("distance", f"about {self.corrected_distance:.4g}, {within}; {self.distance:.4g} with noise and sampling"),
             ("promise", f"{self.privacy} for each {self.first.unit}, {self.first.n:,} and {self.second.n:,} of them"),
             ("limited by", f"{self.dominated_by}; squared width: {self.parts}"),
             ("groups", "who is in which is public, and nobody is in both"),
             ("ball", repr(self.ball)),
         ]
+
+    def _worth(self) -> list[str]:
+        drawn, added = self._squared_distances
+        if added < drawn / 2:
+            return self._excluding_little()
+        return [
+            *self._excluding_little(),
+            f"the distance of {self.distance:.4g} is that of the released means, and mostly noise: noise and sampling "
+            f"alone carry them about {math.sqrt(added):.4g} apart; without that it is about "
+            f"{self.corrected_distance:.4g}",
+        ]
+
+    def _excluding_little(self) -> list[str]:
+        """Say where the interval for the distance leaves most of the ball open."""
+        most = 2 * self.ball.effective_radius
+        if self.low > most:
+            return ["no distance that the ball allows fits the released means at this level: chance carried them apart"]
+        if self.low <= 0.0 and self.high >= most:
+            return [
+                "the distance may be anything that the ball allows, and no difference is shown: this says nothing. Use "
+                "more units or a weaker promise"
+            ]
+        if self.low <= 0.0 and self.high >= most / 2:
+            return ["that no difference is shown says little: means half the ball's diameter apart are not excluded"]
+        return []
 
     @property
     def title(self) -> str:

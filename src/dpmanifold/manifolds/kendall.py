@@ -159,7 +159,7 @@ class KendallShapes(Manifold):
         if raw.shape[-2:] != (self.landmarks, 2):
             return None, (
                 f"expected real landmarks (..., {self.landmarks}, 2) or complex pre-shapes (..., {self.landmarks}), "
-                f"got a real array of shape {raw.shape}. Give x and y as the last axis."
+                f"got a real array of shape {raw.shape}. " + self._form_hint(raw, "Give x and y as the last axis.")
             )
         array, reason = super()._entries_reason(self._as_complex(raw), first)
         if array is None:

@@ -98,11 +98,41 @@ def records_from(space: Manifold, array: object, order: str | None = None, look:
         one_record = any(layout.kind == kind and values.shape == layout.becomes for layout in layouts)
         raise InvalidDataError(
             f"array must hold records of {space!r}: {_listed([layout.words for layout in layouts])}; got shape "
-            f"{values.shape}. " + ("One record is array[None]." if one_record else "Choose the columns with columns=.")
+            f"{values.shape}. {_remedy(space, values.shape, kind, one_record)}"
         )
     if found.read is not None:
         return found.read(values, order if look or not found.orders else order or found.orders[0])
     return values if found.shape == found.becomes else values.reshape(len(values), *found.becomes)
+
+
+def several_a_unit(space: str, shape: tuple[int, ...], axes: int) -> str:
+    """Return the remedy for points with several axes in front, (n, count, *shape): one that protects people.
+
+    Examples
+    --------
+    >>> several_a_unit("SPD(3)", (40, 30, 3, 3), 2)
+    "If each person has 30 points, take Product([SPD(3)] * 30); or reshape(-1, 3, 3) and repeat each person's id 30
+    times in units (EACH_RECORD would protect a single point, and no person)."
+    """
+    count = math.prod(shape[1:axes])
+    own = ", ".join(map(str, shape[axes:]))
+    first = f", after reshape(-1, {count}, {own})" if axes > 2 else ""
+    return (
+        f"If each person has {count} points, take Product([{space}] * {count}){first}; or "
+        f"reshape(-1, {own}) and repeat each person's id {count} times in units (EACH_RECORD would protect a single "
+        "point, and no person)."
+    )
+
+
+def _remedy(space: Manifold, shape: tuple[int, ...], kind: str, one_record: bool) -> str:
+    """Return what to do about an array of a shape that is no layout of the space."""
+    if one_record:
+        return "One record is array[None]."
+    own = space.record_shapes.get(kind, space.shape)
+    axes = len(shape) - len(own)
+    if axes > 1 and shape[axes:] == own:
+        return several_a_unit(repr(space), shape, axes)
+    return "Choose the columns with columns=."
 
 
 def _listed(words: list[str]) -> str:

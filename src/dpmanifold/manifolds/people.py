@@ -81,6 +81,24 @@ class ForPeople(ABC):
         """Return the forms in which records may come, the first that fits being taken."""
         return plain_layouts(self.record_shapes)
 
+    def _form_hint(self, array: Array, otherwise: str) -> str:
+        """Return what to do about an array of another shape: what makes records of it, where something does.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import SPD
+        >>> SPD(3)._form_hint(np.zeros((40, 6)), "Check it.")
+        'data.as_records(array, space) makes records of it: 6 for the upper triangle.'
+        """
+        forms = [one for one in self.layouts() if array.shape[1:] == one.shape and array.dtype.kind == one.kind]
+        if forms:
+            return f"data.as_records(array, space) makes records of it: {forms[0].words}."
+        space = cast("Manifold", self)
+        systems = [name for name, one in self.coordinates.items() if one.dim in (None, space.dim)]
+        if array.ndim == 2 and array.shape[1] == space.dim and systems:
+            return f"data.from_coordinates(array, name) makes points of coordinates: {', '.join(systems)}."
+        return otherwise
+
     def read_point(self, numbers: Array) -> Array:
         """Return one point from numbers as a person writes them, in any form in which a record may come.
 

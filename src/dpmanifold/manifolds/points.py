@@ -8,6 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.manifolds.people import ForPeople
 
 # How far a stored point may be from its space before it is refused rather than moved onto it. Wide
@@ -83,10 +84,10 @@ class PointSet(ForPeople):
         if batch is not None and axes != int(batch):
             shape = ", ".join(str(s) for s in self.shape)
             wanted = f"a batch of points, shape (n, {shape})" if batch else f"one point, shape ({shape})"
-            remedy = "X[None] makes a batch of one point" if axes == 0 else f"reshape(-1, {shape}) joins the batch axes"
-            if not batch:
-                remedy = "Pick one point of the batch"
-            raise InvalidDataError(f"{name} must be {wanted}, got shape {np.shape(points)}. {remedy}.")
+            remedy = "X[None] makes a batch of one point." if batch else "Pick one point of the batch."
+            if batch and axes > 1:
+                remedy = several_a_unit(repr(self), points.shape, axes)
+            raise InvalidDataError(f"{name} must be {wanted}, got shape {np.shape(points)}. {remedy}")
         return points
 
     def gathered(self, p: object) -> object:
@@ -132,7 +133,7 @@ class PointSet(ForPeople):
         if array.shape[max(0, array.ndim - len(self.shape)) :] != self.shape:
             return None, (
                 f"expected shape (..., {', '.join(map(str, self.shape))}), got {array.shape}. "
-                "Put the batch in front and check the dimension of the space."
+                + self._form_hint(array, "Put the batch in front and check the dimension of the space.")
             )
         return array, self._finite_reason(array, first)
 

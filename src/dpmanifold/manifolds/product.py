@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, shown
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.layouts import Layout
@@ -100,6 +101,21 @@ class Product(ProductPasses):
         """How many, and of what."""
         said = [f"{run.count} × " * (run.count > 1) + run.space.describe() for run in self._runs]
         return f"records of {len(self.factors)} parts: {'; '.join(said)}"
+
+    def read_point(self, numbers: Array) -> Array:
+        """Take a single number for every factor, where the factors do: that multiple of the identity on SPD matrices.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import SPD
+        >>> Product([SPD(2)] * 2).read_point(np.array([3.0]))[1]
+        array([[3., 0.],
+               [0., 3.]])
+        """
+        if numbers.shape == (1,) and self.shape != (1,):
+            with contextlib.suppress(InvalidDataError):
+                return self.join([factor.read_point(numbers) for factor in self.factors])
+        return super().read_point(numbers)
 
     @property
     def picture(self) -> str:

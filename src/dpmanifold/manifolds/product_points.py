@@ -52,13 +52,19 @@ class ProductPoints(Manifold):
         if not isinstance(parts, (tuple, list)) or len(parts) != len(self.factors):
             number = f"{len(parts)} of them" if isinstance(parts, (tuple, list)) else shown(parts)
             raise InvalidArgumentError(f"parts must be {len(self.factors)} arrays, one for every factor; got {number}.")
-        arrays = [factor._array(part, "parts") for factor, part in zip(self.factors, parts, strict=True)]
+        pairs = enumerate(zip(self.factors, parts, strict=True))
+        arrays = [factor._array(part, f"part {j}") for j, (factor, part) in pairs]
         batches = [array.shape[: array.ndim - len(f.shape)] for f, array in zip(self.factors, arrays, strict=True)]
         try:
             batch = np.broadcast_shapes(*batches)
         except ValueError:
-            found = ", ".join(sorted({str(one) for one in batches}))
-            raise InvalidArgumentError(f"parts must have batches of one shape, got {found}.") from None
+            usual = max(batches, key=batches.count)
+            others = [f"{one} in part {j}" for j, one in enumerate(batches) if one not in (usual, ())]
+            more = f" (and {len(others) - 3} more)" if len(others) > 3 else ""
+            raise InvalidArgumentError(
+                f"parts must have batches of one shape, got {usual}, but {', '.join(others[:3])}{more}. Give every "
+                "part of the same people, in the same order."
+            ) from None
         whole = [np.broadcast_to(array, (*batch, *f.shape)) for f, array in zip(self.factors, arrays, strict=True)]
         return self._joined([np.stack(whole[run.first : run.first + run.count], axis=len(batch)) for run in self._runs])
 
@@ -141,8 +147,8 @@ class ProductPoints(Manifold):
             return None, f"expected real numbers, got dtype {raw.dtype}. Take the real part if that is meant."
         if raw.shape[max(0, raw.ndim - len(wanted)) :] != wanted:
             return None, (
-                f"expected shape (..., {', '.join(map(str, wanted))}), got {raw.shape}. Put the batch in front, or "
-                "give a tuple with an array for every factor."
+                f"expected shape (..., {', '.join(map(str, wanted))}), got {raw.shape}. "
+                + self._form_hint(raw, "Put the batch in front, or give a tuple with an array for every factor.")
             )
         array = self._joined(read_parts(self._runs, raw))
         return array, self._finite_reason(array, first)

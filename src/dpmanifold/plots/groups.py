@@ -49,7 +49,7 @@ def test(result: TwoSampleTest) -> Figure:
     small = result.p_value < 1e-4
     said = f"p {'<' if small else '='} {'0.0001' if small else format(result.p_value, '.2g')}"
     words = (
-        f"{said}; distance {result.distance:.3g}, between {result.low:.3g} and {result.high:.3g} "
+        f"{said}; distance about {result.corrected_distance:.3g}, between {result.low:.3g} and {result.high:.3g} "
         f"with {100 * result.level:g} %"
     )
     releases = [result.first, result.second]
@@ -124,7 +124,7 @@ def _distance(axes: Axes, result: TwoSampleTest) -> None:
     low, high = result.low, result.high
     label = f"{100 * result.level:g} % interval"
     axes.plot([low, high], [0, 0], color=canvas.PURPLE, linewidth=7, alpha=0.5, solid_capstyle="butt", label=label)
-    axes.plot(result.distance, 0, "o", color=canvas.BLACK, markersize=5, label="estimate")
+    axes.plot(result.distance, 0, "o", color=canvas.BLACK, markersize=5, label="released means")
     axes.axvline(0.0, color=canvas.BALL, linewidth=1.2, linestyle="--", label="equal means")
     axes.set_xlim(-0.08 * high, 1.12 * high)
     axes.set_ylim(-1, 1)

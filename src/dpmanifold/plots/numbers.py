@@ -13,7 +13,7 @@ from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import ball_line, footer_of, mark_of, mark_of_ball, promise_text
 from dpmanifold.plots.spread import NOISE_LEVEL
 from dpmanifold.release import Release
-from dpmanifold.statistic import Kind
+from dpmanifold.statistic import Kind, private_words
 from dpmanifold.stats.outlook import Outlook
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def outlook(result: Outlook) -> Figure:
     if not isinstance(result, Outlook):
         raise InvalidArgumentError(f"outlook draws an Outlook, got {shown(result)}. Make one with plan(...).")
     footer = [f"{promise_text(result.privacy)} for each unit, {result.n:,} of them.", ball_line(result.ball)]
-    title, words = f"What to expect of a private {result.statistic}", result.verdict.split(". ")[0]
+    title, words = f"What to expect of {private_words(result.statistic)}", result.verdict.split(". ")[0]
     figure = canvas.new_figure(title, words, mark_of_ball(result.ball), footer, 2.2 + 0.38 * len(result.steps))
     axes = figure.subplots()
     for place, step in enumerate(result.steps):

@@ -66,11 +66,11 @@ def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
         return figure
     basis = np.linalg.eigh(spread.shape)[1][:, ::-1][:, [first, second]]
     limit = _plane(panel, spread, basis)
-    names = ("longest", "second longest") if axes == (0, 1) else (f"axis {first + 1}", f"axis {second + 1}")
-    round_one = bool(np.ptp(np.linalg.eigvalsh(spread.shape)) <= 1e-9 * spread.reach**2)
-    x, y = ("distance", "distance") if round_one else (f"distance along the {name} axis" for name in names)
-    if axes != (0, 1) and not round_one:
-        x, y = (f"distance along {name}" for name in names)
+    x, y = "distance along the longest axis", "along the second longest"  # which must fit beside the panel
+    if axes != (0, 1):
+        x, y = (f"distance along axis {number + 1}" for number in axes)
+    if np.ptp(np.linalg.eigvalsh(spread.shape)) <= 1e-9 * spread.reach**2:  # it is round
+        x = y = "distance"
     panel.set_xlim(-limit, limit)
     panel.set_ylim(-limit, limit)
     panel.set_aspect("equal")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import NoReturn, final
 
@@ -41,6 +41,7 @@ _Cost = tuple[Fraction, ...]
 
 # A refusal by less than this share of the promise is about the last digits of floats, and the message says so.
 _LAST_DIGITS = Fraction(1, 10**9)
+_SHORT = 10  # characters of a number that is shown in place of one with many digits
 
 
 @final
@@ -167,8 +168,10 @@ class Budget:
             )
         else:
             remedy = "Ask for less, or plan with a larger budget."
+        left = self.remaining
         raise BudgetError(
-            f"promise {promise} is more than the budget has left, {self.remaining or 'nothing'} of {self._privacy}. "
+            f"promise {promise} is more than the budget has left, {_readable(left) if left else 'nothing'} of "
+            f"{self._privacy}. "
             f"Nothing was spent. {remedy}"
         )
 
@@ -185,7 +188,7 @@ class Budget:
         )
 
     def __repr__(self) -> str:
-        return f"Budget({self._privacy}, spent={self.spent}, remaining={self.remaining})"
+        return f"Budget({self._privacy}, spent={_readable(self.spent)}, remaining={_readable(self.remaining)})"
 
 
 def _cost(promise: Promise, cap: Promise) -> _Cost:
@@ -228,3 +231,19 @@ def _promise(kind: Promise, amount: _Cost, *, up: bool) -> Promise | None:
         case ApproxDP() if (delta := number(amount[1])) > 0:
             return ApproxDP(first, delta)
     return PureDP(first)
+
+
+def _readable(promise: Promise | None) -> str:
+    """Return an amount for people: the last digits of a float as "just below" or "just above".
+
+    >>> _readable(GDP(0.5999999999999999)), _readable(PureDP(0.25))
+    ('just below GDP(mu=0.6)', 'PureDP(epsilon=0.25)')
+    """
+    if promise is None:
+        return "None"
+    exact = {field.name: float(getattr(promise, field.name)) for field in fields(promise)}
+    short = {name: float(f"{value:.12g}") for name, value in exact.items()}
+    if short == exact or any(len(repr(value)) > _SHORT for value in short.values()):
+        return str(promise)
+    below, above = (all(sign * short[name] >= sign * exact[name] for name in exact) for sign in (1, -1))
+    return f"just {'below' if below else 'above'} {replace(promise, **short)}" if below or above else str(promise)

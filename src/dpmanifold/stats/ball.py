@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, fraction, shown
+from dpmanifold._check import Array, FloatArray, fraction, shown
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
@@ -185,6 +185,18 @@ class BallPlan:
         )
 
 
+def found_faults(release: Release, radii: FloatArray) -> list[str]:
+    """Return what is wrong with a ball that was found: its radius, given those that were tried, or what it says."""
+    value, found = release.value, []
+    if not np.isclose(value.radius, radii, rtol=ROUNDING, atol=0).any():
+        found.append("value: the radius is not one that the search tries")
+    if value.source != source_of(release.privacy, release.ball):
+        found.append("value: the ball's source is not this release")
+    if value.simulated == release.private:
+        found.append("value: the ball does not say of itself what its release says: private, or simulated")
+    return found
+
+
 class BallStatistic(Statistic):
     """A ball inside a public one."""
 
@@ -248,20 +260,13 @@ class BallStatistic(Statistic):
         value, outer = release.value, release.ball
         if value == outer:
             return []
-        found = []
         if value.space != outer.space or not outer.distance_to_center(value.center) <= outer.radius + rounding_of(
             outer, value.center
         ):
             return ["value: the released centre lies outside the outer ball"]
         search = search_of(release)
         radii = search.radii * search.stretch
-        if not np.isclose(value.radius, radii[radii < WORTH_IT * outer.radius], rtol=ROUNDING, atol=0).any():
-            found.append("value: the radius is not one that the search tries")
-        if value.source != source_of(release.privacy, outer):
-            found.append("value: the ball's source is not this release")
-        if value.simulated == release.private:
-            found.append("value: the ball does not say of itself what its release says: private, or simulated")
-        return found
+        return found_faults(release, radii[radii < WORTH_IT * outer.radius])
 
     def drawn_faults(self, release: Release, noise: float) -> list[str]:
         """Return whether the count is off its grid, or the centre not made of the draw."""

@@ -110,7 +110,10 @@ def verify(release: Result) -> Verification:
     ('scale: stated 0.111111, recomputed 0.222222', 'grid: stated -33, recomputed -34')
     """
     if not isinstance(release, Result):
-        raise InvalidArgumentError(f"release must be a Release, got {shown(release)}. Read one with Release.load.")
+        raise InvalidArgumentError(
+            f"release must be a result (a Release, Region, Interval or TwoSampleTest), got {shown(release)}. "
+            "Read one from a file with dpmanifold.load."
+        )
     findings = Findings()
     with np.errstate(all="ignore"):
         if isinstance(release, TwoSampleTest):

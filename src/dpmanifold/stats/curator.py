@@ -75,7 +75,8 @@ class Tally:
             curator(notice)
         if notice.most and not confirm:
             # Numbers for whoever asked for them alone: an error may end in a log.
-            what = "More than half of the records lie outside the ball or are no points of the space."
+            whose = f"the {group}'s records" if group else "the records"
+            what = f"More than half of {whose} lie outside the ball or are no points of the space."
             raise InvalidDataError(
                 f"{what if curator is None else notice} The release would describe the ball and not the records. Check "
                 "the order of the columns, the units of measurement, the centre and the radius; confirm=True "

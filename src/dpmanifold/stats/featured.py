@@ -115,7 +115,9 @@ class FeatureStatistic(AveragedStatistic):
             "scale and sensitivity are of coordinates over the ball's radius; the error is that of the first "
             f"{release.ball.frame.dim} numbers, the average of the coordinates at the ball's centre"
         )
-        return [about, *super().notes(release)]
+        half = not release.is_swamped and release.noise_error() >= release.ball.radius / 2
+        large = "the noise on the mean is half the ball or more: the public centre may well be the better answer"
+        return [about, *super().notes(release), *([large] if half else [])]
 
 
 class FeaturePlan(AveragePlan):

@@ -148,9 +148,14 @@ class Plan:
             said += ": no better than returning the centre. Use more units, a smaller ball or a weaker promise."
             return said + self._besides()
         if best.of_radius >= 0.1:
-            hint = "" if self.refined else " A smaller ball may help: plan with refine=True."
+            hint = " A smaller ball may help: plan with refine=True." if self._may_refine() else ""
             return said + ": a rough answer; the public centre may be as near." + hint + self._besides()
         return said + "." + self._besides("clipping", "sampling error")
+
+    def _may_refine(self) -> bool:
+        """Return whether `refine=True` was not asked for, and would do something."""
+        wanted = Wanted("auto", self.estimand)
+        return self.refined is None and Refinement(self.ball, self.n, self.privacy, True, wanted).skipped is None
 
     def _besides(self, *parts: str) -> str:
         """Name what noise leaves out: these parts, and for other means their distance from the Fréchet mean."""

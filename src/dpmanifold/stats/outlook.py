@@ -32,6 +32,7 @@ from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
 from dpmanifold.stats.region import region_plan
+from dpmanifold.stats.second_moment import SECOND_MOMENT
 from dpmanifold.stats.test import TestPlan
 
 
@@ -64,7 +65,8 @@ class Outlook:
     statistic : what was asked for
     n, ball, privacy : as they were given; for a test, n is that of both groups together
     steps : the draws in their order, each with its share of the promise, its scale and its expected error
-    prospect : of a region or a test, what it would be worth for data of an assumed spread; None where that is not known
+    prospect : of a region or a test, what it would be worth for data of an assumed spread, or why that is not known;
+        None for everything else, of which the verdict says all
     verdict : the outlook in one sentence
     """
 
@@ -87,13 +89,33 @@ class Outlook:
         of = "" if part is None else f" ({part:.1%} of the {'radius' if about else 'largest value'})"
         where = f"{about} in the {last.statistic}" if about else last.statistic
         said = f"Expect noise of {word}{last.error:.3g}{of} on the {where} with {last.mechanism}"
-        if part is not None and part >= 0.5:
-            return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
-        return said + ". Clipping and sampling error come on top."
+        if part is None or part < 0.5:
+            return said + ". Clipping and sampling error come on top."
+        if self._allows_for_the_last:
+            wide = "find large differences only" if self.statistic == "test" else "be wide"
+            return said + f": the {self.statistic} would allow for all of it, and {wide}."
+        if self.statistic == "test":
+            return said + ": distances would be largely noise. Whether the means differ may still be found."
+        return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
+
+    @property
+    def _allows_for_the_last(self) -> bool:
+        """Whether it is about Fréchet means on a curved space: the last draw tells the spread alone."""
+        return self.statistic in CONCLUSIONS and self.steps[-1].statistic == SECOND_MOMENT.name
 
     def sentences(self) -> list[str]:
         """Return the outlook in words: verdict, what a region or a test would be worth, cautions about the promise."""
         worth = [] if self.prospect is None else [self.prospect.verdict]
+        # Noise beyond this is more than data that fill the usual share of the radius spread.
+        if (
+            self.statistic == "region"
+            and self._allows_for_the_last
+            and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
+        ):
+            worth.append(
+                "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
+                'estimand="tangent".'
+            )
         return [self.verdict, *worth, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
 
     def to_dict(self) -> dict[str, Any]:
@@ -191,7 +213,8 @@ def plan(
         fill = options.pop("fill", USUAL_FILL) if concluded.draws else USUAL_FILL
         refuse_unknown(statistic, concluded.prepared, options)
         asked = concluded.prepared(header, *counts, **options)
-        worth = prospect(concluded.draws(asked), fill) if concluded.draws else None
+        of_test = concluded.groups > 1
+        worth = prospect(concluded.draws(asked), fill, of_test, ball.space.dim) if concluded.draws else None
         return Outlook(statistic, header.n, ball, privacy, asked.steps(), worth)
     found = _found(statistic)
     refuse_unknown(found.name, found.own_plan, options)

@@ -46,16 +46,23 @@ class Prospect:
     size : of a region, the effective radius to expect at a level of 0.95; of a test, how far apart means are whose
         difference it finds at 5 % in 80 of 100 studies; infinite where it finds none in the ball
     plain : the same without noise: what sampling alone leaves
+    unknown : why neither can be told, in words; both are nan then. Empty where they can
     """
 
     of_test: bool
     fill: float
     size: float
     plain: float
+    unknown: str = ""
 
     @property
     def verdict(self) -> str:
         """Say in words what to expect."""
+        if self.unknown:
+            return (
+                f"How {'small a difference the test finds' if self.of_test else 'large the region will be'} is not "
+                + (f"told beforehand: {self.unknown}. Simulate with made-up data to see.")
+            )
         said = f"If the data lie within {self.fill:g} of the radius of their mean, "
         if not self.of_test:
             return said + (
@@ -79,38 +86,41 @@ def joint_draws(plan: Prepared) -> list[AveragePlan]:
     return joint if len(joint) == len(plan.steps()) else []
 
 
-def prospect(draws: Sequence[AveragePlan], fill: float) -> Prospect | None:
-    """Return what one draw of joint moments is worth as a region, or two as a test; None where it is not known.
+def prospect(draws: Sequence[AveragePlan], fill: float, of_test: bool, dim: int) -> Prospect:
+    """Return what one draw of joint moments is worth as a region, or two as a test; or why it is not known.
 
     Parameters
     ----------
-    draws : what will be drawn of each group: joint moments, all on one ball; none where nothing is known
+    draws : what will be drawn of each group: joint moments, all on one ball; none where something else is drawn
     fill : as in :class:`Prospect`
+    of_test : whether it is about a test
+    dim : dimension of the space
 
     Examples
     --------
     >>> import dpmanifold as dpm
     >>> from dpmanifold.statistic import Header
     >>> header = Header(dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0), 100, dpm.GDP(1.0))
-    >>> found = prospect([JOINT_MOMENTS.prepared(header)], 0.5)
+    >>> found = prospect([JOINT_MOMENTS.prepared(header)], 0.5, of_test=False, dim=2)
     >>> round(found.size, 2), round(found.plain, 2)
     (0.04, 0.03)
     """
     fill = fraction(fill, "fill")
-    if not draws:
-        return None
-    dim, radius = draws[0].header.ball.space.dim, draws[0].header.ball.radius
     count = next((count for most, count in _MADE_UP.items() if dim <= most), 0)
-    if count == 0:
-        return None
+    if not draws or count == 0:
+        why = (
+            f"the space has {dim} dimensions, more than {max(_MADE_UP)}" if draws else "it takes draws of several kinds"
+        )
+        return Prospect(of_test, fill, math.nan, math.nan, why)
+    radius = draws[0].header.ball.radius
     rng = np.random.default_rng(0)
     variance = (fill * radius) ** 2 / float(special.chdtri(dim, 1 - _INSIDE))
     made = [[_made_up(draw, variance, rng) for draw in draws] for _ in range(count)]
-    if len(draws) == 1:
+    if not of_test:
         size = float(np.mean([Region(one, LEVEL).effective_radius for (one,) in made]))
-        return Prospect(False, fill, size, math.sqrt(dim * variance / draws[0].header.n))
+        return Prospect(of_test, fill, size, math.sqrt(dim * variance / draws[0].header.n))
     numbers = [draw.header.n for draw in draws]
-    return Prospect(True, fill, _found_apart(made, variance, rng), _found_without_noise(dim, numbers, variance))
+    return Prospect(of_test, fill, _found_apart(made, variance, rng), _found_without_noise(dim, numbers, variance))
 
 
 def _made_up(draw: AveragePlan, variance: float, rng: np.random.Generator) -> Release:

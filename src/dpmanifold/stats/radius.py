@@ -1,4 +1,4 @@
-"""A radius nobody told us: how far from the centre of a public ball most of the units lie (theory section 8).
+"""A radius nobody told us: how far from the centre of a public ball most of the units lie (theory section 8, refine).
 
 As the search of a smaller ball, without a draw of its centre: for few units in many dimensions that draw would be off
 by more than it could save. Shaped means look for their radius in this way, in their own norm.
@@ -23,9 +23,9 @@ from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.additive import ADDITIVE, additive
-from dpmanifold.stats.ball import source_of
+from dpmanifold.stats.ball import found_faults, source_of
 from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
-from dpmanifold.stats.ranges import ROUNDING, tail_of, within
+from dpmanifold.stats.ranges import tail_of, within
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.search import MOST_ERROR, RadiusSearch
@@ -158,14 +158,7 @@ class Radius(Statistic):
             return []
         if value.space != outer.space or not np.array_equal(value.center, outer.center):
             return ["value: it is a ball about another centre"]
-        found = []
-        if not np.isclose(value.radius, self._plan(release).radii, rtol=ROUNDING, atol=0).any():
-            found.append("value: the radius is not one that the search tries")
-        if value.source != source_of(release.privacy, outer):
-            found.append("value: the ball's source is not this release")
-        if value.simulated == release.private:
-            found.append("value: the ball does not say of itself what its release says: private, or simulated")
-        return found
+        return found_faults(release, self._plan(release).radii)
 
     def drawn_faults(self, release: Release, noise: float) -> list[str]:
         """Return whether the count is not what was drawn."""

@@ -18,6 +18,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet.records import Records, is_stream
 from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.sources import as_source
 
 
@@ -88,7 +89,9 @@ def _with_centers(X: object, ball: Ball) -> tuple[Array, int]:
     for places, batch in _batches(X, space):
         good = space.valid(batch)
         if good.ndim != 1:
-            raise InvalidDataError(f"X must be a batch of records, one axis in front, got {good.ndim} axes.")
+            got = np.shape(batch)
+            remedy = several_a_unit(repr(space), got, good.ndim) if good.ndim else "One record is X[None]."
+            raise InvalidDataError(f"X must be a batch of records, one axis in front, got shape {got}. {remedy}")
         records[places[good]] = space.project(batch[good])
         replaced[places[good]] = False
     # Projecting rounds: what is no longer valid afterwards counts as the centre as well, and nothing shows.

@@ -1,0 +1,135 @@
+"""Messages name a remedy, and one that does what it is taken for."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dpmanifold as dpm
+from dpmanifold.cli.arguments import center_of, space_of
+from dpmanifold.cli.main import app
+from dpmanifold.cli.records import as_options
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+BALL = dpm.Ball(dpm.SPD(3), np.eye(3), 1.0)
+
+
+@pytest.mark.parametrize("invalid", ["raise", "center"])
+def test_several_points_a_person_are_never_to_be_joined_without_their_ids(invalid):
+    stacks = np.broadcast_to(np.eye(3), (4, 30, 3, 3))
+    with pytest.raises(InvalidDataError) as told:
+        dpm.private_mean(stacks, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, invalid=invalid)
+    assert "take Product([SPD(3)] * 30); or reshape(-1, 3, 3) and repeat each person's id 30 times" in str(told.value)
+    with pytest.raises(InvalidDataError, match=r"take Product\(\[SPD\(3\)\] \* 30\)") as told:
+        dpm.data.as_records(stacks, dpm.SPD(3))
+    assert 'take --space "Product([SPD(3)] * 30)"; or' in as_options(str(told.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("spd", (30, 3, 3)), ("sphere", (30, 3)), ("euclidean", (5, 2)), ("kendall", (8, 12, 2))]
+)
+def test_the_command_line_names_the_product(name, shape):
+    with pytest.raises(InvalidArgumentError, match=f"--space product:{name} takes them together"):
+        space_of(name, None, shape)
+    assert space_of(f"product:{name}", None, shape).factors[0] == space_of(name, None, shape[1:])
+
+
+def test_parts_of_a_product_are_counted_and_named():
+    space = dpm.Product([dpm.SPD(3)] * 30)
+    ball, parts = dpm.Ball(space, space.origin, 1.0), [np.broadcast_to(np.eye(3), (4, 3, 3))] * 30
+    with pytest.raises(InvalidArgumentError, match=r"30 arrays, one for every factor, got 29"):
+        dpm.private_mean(tuple(parts[:29]), ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+    unlike = (*parts[:7], parts[7][:3], *parts[8:])
+    with pytest.raises(InvalidArgumentError, match=r"4 for factor 0, 3 for factor 7"):
+        dpm.private_mean(unlike, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+    with pytest.raises(InvalidArgumentError, match=r"got \(4,\), but \(3,\) in part 7\. Give every part of the same"):
+        space.join(unlike)
+    with pytest.raises(InvalidArgumentError, match="part 1 must have shape"):
+        space.join((parts[0], np.eye(2), *parts[2:]))
+
+
+def test_a_plan_speaks_of_refining_only_where_that_does_something():
+    said = dpm.plan_mean(40, BALL, dpm.GDP(1.0)).verdict
+    assert "a rough answer" in said
+    assert "refine" not in said
+    assert "would be skipped" in dpm.plan_mean(40, BALL, dpm.GDP(1.0), refine=True).refined.verdict
+    wide = dpm.Ball(dpm.Euclidean(60), np.zeros(60), 1.0)
+    assert dpm.plan_mean(150, wide, dpm.GDP(1.0)).verdict.endswith("A smaller ball may help: plan with refine=True.")
+    assert dpm.plan_mean(150, wide, dpm.GDP(1.0), refine=True).refined.skipped is None
+
+
+def test_a_public_ball_needs_two_points_that_differ_by_more_than_rounding():
+    point = dpm.SPD(3).random_point(rng=1)
+    for given in (point[None], np.stack([point, point]), np.stack([point, np.nextafter(point, 9.0)])):
+        with pytest.raises(InvalidDataError, match=r"says nothing about a radius\. Give records of several people"):
+            dpm.Ball.from_public(dpm.SPD(3), given)
+    with pytest.raises(InvalidDataError, match="the size of rounding"):
+        dpm.Ball.from_public(dpm.Euclidean(1), [[1e6], [1e6 + 1e-9]])
+    assert dpm.Ball.from_public(dpm.Euclidean(1), [[1.0], [1.0 + 1e-9]], margin=0.0).radius < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("space", "shape", "remedy"),
+    [
+        (dpm.SPD(3), (40, 6), r"data\.as_records\(array, space\) makes records of it: 6 for the upper triangle"),
+        (dpm.SPD(3), (40, 5), "check the dimension"),
+        (dpm.KendallShapes(12), (40, 24), "makes records of it: 24 columns x1, y1"),
+        (dpm.Product([dpm.SPD(3)] * 30), (40, 30, 6), "makes records of it"),
+        (dpm.Sphere(2), (40, 2), r"data\.from_coordinates\(array, name\) makes points of coordinates: lonlat, decinc"),
+        (dpm.Sphere(5), (40, 5), "check the dimension"),
+        (dpm.Hyperbolic(5), (40, 5), "coordinates: poincare, klein, halfspace"),
+    ],
+)
+def test_other_forms_of_records_are_known(space, shape, remedy):
+    ball = dpm.Ball(space, space.origin, 0.1)
+    with pytest.raises(InvalidDataError, match=remedy):
+        dpm.private_mean(np.ones(shape), ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+
+
+def test_one_number_is_a_centre_of_every_factor():
+    assert np.array_equal(center_of(dpm.Product([dpm.SPD(3)] * 2), "0.7"), [0.7 * np.eye(3)] * 2)
+    with pytest.raises(InvalidArgumentError, match="is no point of Product"):
+        center_of(dpm.Product([dpm.Sphere(2)] * 2), "0.7")
+
+
+def test_verify_and_units_name_what_is_meant():
+    with pytest.raises(InvalidArgumentError, match=r"Read one from a file with dpmanifold\.load"):
+        dpm.verify("x.json")
+    with pytest.raises(InvalidArgumentError, match="EACH_RECORD says that nobody owns two records"):
+        dpm.private_mean(np.zeros((9, 3, 3)) + np.eye(3), BALL, dpm.GDP(1.0), units="each_record")
+
+
+def test_a_test_says_which_group_lies_outside():
+    inside, outside = np.zeros((9, 3, 3)) + np.eye(3), np.zeros((9, 3, 3)) + 9.0 * np.eye(3)
+    for groups, name in (((inside, outside), "second"), ((outside, inside), "first")):
+        with pytest.raises(InvalidDataError, match=f"More than half of the {name} group's records lie outside"):
+            dpm.private_test(*groups, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+
+
+def test_a_budget_is_printed_without_the_last_digits_of_floats_and_says_on_which_side_they_are():
+    budget = dpm.Budget(dpm.GDP(1.0))
+    budget.spend(dpm.GDP(0.8))
+    assert budget.remaining.mu < 0.6
+    assert "remaining=just below GDP(mu=0.6)" in repr(budget)
+    with pytest.raises(dpm.errors.BudgetError, match=r"has left, just below GDP\(mu=0\.6\).*Only the last digits"):
+        budget.spend(dpm.GDP(0.6))
+
+
+def test_several_numbers_are_not_one():
+    ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    release = dpm.private_statistic(
+        np.zeros((9, 1)), ball, dpm.GDP(1.0), statistic="joint moments", units=dpm.EACH_RECORD
+    )
+    assert release.title == "Release of private joint moments"
+    assert "Private joint moments" in release.report()
+
+
+def test_the_command_line_shrinks_as_it_is_told(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(-0.1, 0.1, (30, 6)))
+    asked = ["mean", str(tmp_path / "x.npy"), "--space", "euclidean", "--units", "each-record", "--radius", "1"]
+    found = {}
+    for words in (["--shrink", "james-stein"], ["--shrink", "none"], ["--no-shrink"], ["--shrink", "much"]):
+        out = tmp_path / "-".join(["out", *words, ".json"])
+        done = CliRunner().invoke(app, [*asked, "--mu", "5", "--out", str(out), *words])
+        found[words[-1]] = dpm.load(out).shrinkage if done.exit_code == 0 else done.output
+    assert found.pop("much").count("must be one of auto, james-stein, none")
+    assert found == {"james-stein": "james-stein", "none": "", "--no-shrink": ""}
