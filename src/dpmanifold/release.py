@@ -325,11 +325,10 @@ class Release(Result, format=FORMAT):
             return [("error", f"at most {self.error():.4g} (root mean square)")] if self.shrinkage else []
         gap = "noise, clipping and the distance from the Fréchet mean"
         together = gap if TANGENT_GAP in self.details else "noise and clipping"
-        where = "refined ball" if self.steps[0].statistic == "ball" else "radius that was found"
         return [
             (
                 "clipping",
-                f"the counts say that about {clipping.outside:.1%} of the units lie outside the {where}: "
+                f"the counts say that about {clipping.outside:.1%} of the units lie outside the radius that was found: "
                 f"about {clipping.expected:.4g} more; at most {clipping.bound:.4g} with 99.9 %",
             ),
             ("error", f"{self.error():.4g} expected, {together} together"),
