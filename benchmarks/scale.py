@@ -112,7 +112,7 @@ def workers(asked: argparse.Namespace, folder: pathlib.Path) -> None:
     rounds: dict[str, list] = {kind: [] for kind in kinds}
     for _ in range(asked.rounds):
         for kind, (engine, number) in kinds.items():
-            case = {"what": "time", "engine": engine, "workers": number, "paths": paths, "first": paths[:2]}
+            case = {"what": "time", "engine": engine, "workers": number, "paths": paths, "first": paths}
             rounds[kind].append(in_fresh_process({**case, "calls": asked.calls}))
     table = table_of(
         f"{n:,} tensors in 16 files, {asked.people:,} people: seconds, best of {asked.rounds}",
