@@ -261,7 +261,8 @@ def refuse_wrong_answers(record: Mapping[str, Any], result: Writable) -> None:
     """Refuse a record whose `answers` are not those that its releases give.
 
     Answers (a p-value, the ends of an interval) are written for whoever does not compute; they are never read back. Of
-    the notes some may be missing, as in files of older versions; none may be there that does not follow.
+    the notes some may be missing, and so may numbers that files of older versions do not have; none may be there that
+    does not follow.
 
     Parameters
     ----------
@@ -279,10 +280,15 @@ def refuse_wrong_answers(record: Mapping[str, Any], result: Writable) -> None:
         raise InvalidDataError(f"{wrong} is not what follows from the releases")
 
 
+# Answers that came later than the format: files without them are read.
+_LATER_ANSWERS = ("corrected_distance",)
+
+
 def _as_far_as_stated(stated: Any, computed: Any) -> Any:
-    """Return the computed answers without notes that are not stated: older versions had fewer to give."""
+    """Return the computed answers without what older versions did not give and is not stated: numbers and notes."""
     if not (isinstance(stated, dict) and isinstance(computed, dict)):
         return computed
+    computed = {name: value for name, value in computed.items() if name in stated or name not in _LATER_ANSWERS}
     said, notes = stated.get("notes"), computed.get("notes")
     if not (isinstance(said, list) and isinstance(notes, list)):
         return computed

@@ -224,9 +224,8 @@ class TwoSampleTest(Conclusion, format=FORMAT):
             return self._excluding_little()
         return [
             *self._excluding_little(),
-            f"the distance of {self.distance:.4g} is that of the released means, and mostly noise: noise and sampling "
-            f"alone carry them about {math.sqrt(added):.4g} apart; without that it is about "
-            f"{self.corrected_distance:.4g}",
+            f"the distance of {self.distance:.4g} is that of the released means, and mostly noise and sampling: without "
+            f"these it is about {self.corrected_distance:.4g}",
         ]
 
     def _excluding_little(self) -> list[str]:
@@ -249,7 +248,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         return "Test of equal Fréchet means"
 
     def _numbers_told(self) -> dict[str, Any]:
-        numbers = all_told(self, "p_value", "statistic", "rejects", "distance", "low", "high")
+        numbers = all_told(self, "p_value", "statistic", "rejects", "distance", "corrected_distance", "low", "high")
         return {**numbers, "dimension": self.ball.frame.dim}
 
     def to_dict(self) -> dict[str, Any]:
