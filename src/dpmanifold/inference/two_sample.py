@@ -224,8 +224,8 @@ class TwoSampleTest(Conclusion, format=FORMAT):
             return self._excluding_little()
         return [
             *self._excluding_little(),
-            f"the distance of {self.distance:.4g} is that of the released means, and mostly noise and sampling: without "
-            f"these it is about {self.corrected_distance:.4g}",
+            f"the distance of {self.distance:.4g} is that of the released means, and mostly noise and sampling: "
+            f"without these it is about {self.corrected_distance:.4g}",
         ]
 
     def _excluding_little(self) -> list[str]:
