@@ -426,6 +426,7 @@ def test_threads_share_the_budget():
     assert len(budget.history) == 4
 
 
+@pytest.mark.slow
 def test_processes_are_told_that_the_budget_stayed_behind_and_what_to_do():
     X, y = matrices()
     budget = Budget(GDP(2.0))

@@ -34,6 +34,7 @@ def typed(command, folder):
     return result.stdout + result.stderr
 
 
+@pytest.mark.slow
 def test_the_transcript_is_what_happens(tmp_path):
     compare = doctest.OutputChecker().check_output
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -287,7 +287,7 @@ CLASSIFIED = [
 @pytest.mark.parametrize(
     ("arithmetic", "ball", "privacy", "runs", "loses_by"),
     [
-        pytest.param(arithmetic, *case, marks=[pytest.mark.slow] if case[2] > 300 else [])
+        pytest.param(arithmetic, *case, marks=[pytest.mark.slow])
         for arithmetic in ARITHMETICS
         for case in CLASSIFIED
         if arithmetic != "float" or case[-1] is not None
