@@ -180,6 +180,7 @@ def test_command_tells_by_its_exit_code_whether_the_promise_was_refuted(monkeypa
         assert json.loads(result.stdout) == audit.to_dict()
 
 
+@pytest.mark.slow
 def test_command_attacks_and_draws(tmp_path):
     """The bar and the exit code are seen elsewhere; here the whole way is gone once, as a user goes it."""
     target = tmp_path / "audit.png"
