@@ -33,6 +33,10 @@ class BudgetError(DPManifoldError, RuntimeError):
     """A release would spend more than is left of a budget. Nothing was drawn and nothing was spent."""
 
 
+class LedgerError(DPManifoldError, RuntimeError):
+    """A ledger cannot be opened or cannot be trusted; the message says what to do. Nothing was spent."""
+
+
 class MissingPackageError(DPManifoldError, ImportError):
     """Something needs a package that the bare install does not bring; the message says how to get it."""
 
