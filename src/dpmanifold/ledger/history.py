@@ -6,7 +6,7 @@ one line per event, with the state that each release is in, and added up by what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final, overload
@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpmanifold.ledger.entries import Entry
-from dpmanifold.privacy import Promise
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.privacy.amounts import Amount, amount_from_text, cost_of
 from dpmanifold.result import picture_of
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RELEASED, LOST, STARTED, SPENT = "released", "lost", "started", "spent"
+_KINDS: dict[str, Callable[..., Promise]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GDP)}
 # Steps of a release: its state, and no lines of their own.
 _STATES = {"drawn": RELEASED, "lost": LOST, "started": STARTED}
 
@@ -110,7 +111,7 @@ class History(Sequence[Entry]):
     >>> spend = {"principal": "ada", "key": "k", "statistic": "mean", "datasets": ["dti@1"], "time": "2026-11-16T09:00:00Z",
     ...          "promise": {"kind": "GDP", "mu": "0.3"}, "cost": ["9/100"], "spent": ["9/100"]}
     >>> first = Entry.chained("a-ledger", None, "spend", "cohort", None, spend)
-    >>> history = History([first], caps={"cohort": GDP("0.6")})
+    >>> history = History([first], caps={"cohort": GDP(0.6)})
     >>> [(line.about, line.promise, line.state) for line in history.releases]
     [('mean of dti@1', 'mu 0.3', 'spent')]
     >>> history.uses()[0].share
@@ -159,27 +160,30 @@ class History(Sequence[Entry]):
         cap = self.caps[population]
         return max(float(part / whole) for part, whole in zip(amount, cost_of(cap, cap), strict=True))
 
+    def raised(self, population: str) -> list[tuple[int, Promise]]:
+        """Return when a cap was raised among these entries: the entry's number, and what the cap was before."""
+        found = [(entry.seq, entry.facts) for entry in self if entry.kind == "cap" and entry.population == population]
+        return [(sequence, promise_from_body(facts["was"])) for sequence, facts in found]
+
     def table(self) -> Table:
         """Return a line for each event. What is the same in all lines is left out: see :meth:`sentences`."""
         told = [(entry, line) for entry, line in self._told() if line is not None or entry.kind not in _STATES]
         who = len({line.principal for line in self.releases}) > 1
         whose = len({entry.population for entry, _ in told if entry.population}) > 1
         table = Table(box=box.SIMPLE, pad_edge=False)
-        for heading in ("no.", "day", *(["population"] if whose else []), *(["who"] if who else []), "what",
-                        "promise", "spent", "state", "key"):  # fmt: skip
+        for heading in ("no.", "day", *(["population"] if whose else []), *(["who"] if who else []), "promise", "spent"):
             right = heading in ("no.", "spent")
-            narrow = heading in ("no.", "day", "spent", "state", "promise")
-            table.add_column(heading, justify="right" if right else "left", no_wrap=narrow, overflow="fold")
+            table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in ("population", "who"))
+        table.add_column("what", overflow="fold")
         for entry, line in told:
             first = [str(entry.seq), str(entry.facts.get("time", ""))[:10], *([entry.population] if whose else [])]
             if line is None:
-                table.add_row(*map(Text, first), *([""] if who else []), Text(_event(entry)), "", "", "", "")
+                table.add_row(*map(Text, first), *([""] if who else []), "", "", Text(_event(entry)))
                 continue
             spent = f"{100 * self.share(line.population, line.spent):.1f} %"
-            state = Text(line.state, style={LOST: "red", RELEASED: ""}.get(line.state, "yellow"))
-            about = line.about + (" (recovered)" if line.recovered else "")
-            words = [*first, *([line.principal] if who else []), about, line.promise, spent]
-            table.add_row(*map(Text, words), state, Text(line.key))
+            words = [*first, *([line.principal] if who else []), line.promise, spent]
+            style = {RELEASED: "", LOST: "red"}.get(line.state, "yellow")
+            table.add_row(*map(Text, words), Text(_told(line), style=style))
         return table
 
     def sentences(self) -> list[str]:
@@ -242,16 +246,35 @@ class History(Sequence[Entry]):
 
 
 def promise_words(record: Mapping[str, Any]) -> str:
-    """Return the parameters of a promise as they were typed.
+    """Return the parameters of a promise as they were typed; floats are written in hexadecimal there.
 
     >>> promise_words({"kind": "ApproxDP", "epsilon": "0.5", "delta": "1e-6"})
     'epsilon 0.5, delta 1e-6'
-    >>> promise_words({"kind": "GDP", "mu": 0.3, "exact": {"mu": "0.3"}})
-    'mu 0.3'
+    >>> promise_words({"kind": "GDP", "mu": (0.25).hex()})
+    'mu 0.25'
     """
-    exact = record.get("exact", {})
-    names = [name for name in record if name not in ("kind", "exact")]
-    return ", ".join(f"{name} {exact.get(name, record[name])}" for name in sorted(names, key=lambda n: n == "delta"))
+    names = sorted((name for name in record if name != "kind"), key=lambda name: name == "delta")
+    return ", ".join(f"{name} {_number(record[name])}" for name in names)
+
+
+def promise_from_body(record: Mapping[str, str]) -> Promise:
+    """Return the promise that an entry holds.
+
+    >>> promise_from_body({"kind": "GDP", "mu": (0.25).hex()})
+    GDP(mu=0.25)
+    """
+    numbers = {name: float.fromhex(text) if text.startswith("0x") else text for name, text in record.items()}
+    return _KINDS[record["kind"]](**{name: number for name, number in numbers.items() if name != "kind"})
+
+
+def _number(text: str) -> str:
+    return repr(float.fromhex(text)) if text.startswith("0x") else text
+
+
+def _told(line: Line) -> str:
+    """Say what was spent on: the statistic, the data, the key, and the state where nothing was released."""
+    state = "" if line.state == RELEASED else f"{line.state.upper()}: "
+    return f"{state}{line.about}, key {line.key}" + (" (recovered)" if line.recovered else "")
 
 
 def _event(entry: Entry) -> str:
