@@ -23,10 +23,10 @@ from dpmanifold.result import picture_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RELEASED, LOST, STARTED, SPENT = "released", "lost", "started", "spent"
+PUBLISHED, LOST, STARTED, SPENT = "published", "lost", "started", "spent"
 _KINDS: dict[str, Callable[..., Promise]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GDP)}
 # Steps of a release: its state, and no lines of their own.
-_STATES = {"drawn": RELEASED, "lost": LOST, "started": STARTED}
+_STATES = {"drawn": PUBLISHED, "lost": LOST, "started": STARTED}
 
 
 @final
@@ -44,7 +44,7 @@ class Line:
     promise : what was promised, as it was typed, such as "mu 0.3"
     cost : what it took from the cap, exactly, in the cap's currency (of GDP: mu squared)
     spent : what the population had spent after it, in the same currency
-    state : "released", "lost", "started" (somebody is at work on it) or "spent" (to be taken up by its key)
+    state : "published", "lost", "started" (somebody is at work on it) or "spent" (to be taken up by its key)
     recovered : whether it was taken from the witness, after the database had lost it
     """
 
@@ -108,7 +108,7 @@ class History(Sequence[Entry]):
     Examples
     --------
     >>> from dpmanifold import GDP
-    >>> spend = {"principal": "ada", "key": "k", "statistic": "mean", "datasets": ["dti@1"], "time": "2026-11-16T09:00:00Z",
+    >>> spend = {"principal": "ada", "key": "k", "statistic": "mean", "datasets": ["dti@1"], "time": "2026-11-16",
     ...          "promise": {"kind": "GDP", "mu": "0.3"}, "cost": ["9/100"], "spent": ["9/100"]}
     >>> first = Entry.chained("a-ledger", None, "spend", "cohort", None, spend)
     >>> history = History([first], caps={"cohort": GDP(0.6)})
@@ -171,9 +171,18 @@ class History(Sequence[Entry]):
         who = len({line.principal for line in self.releases}) > 1
         whose = len({entry.population for entry, _ in told if entry.population}) > 1
         table = Table(box=box.SIMPLE, pad_edge=False)
-        for heading in ("no.", "day", *(["population"] if whose else []), *(["who"] if who else []), "promise", "spent"):
+        for heading in (
+            "no.",
+            "day",
+            *(["population"] if whose else []),
+            *(["who"] if who else []),
+            "promise",
+            "spent",
+        ):
             right = heading in ("no.", "spent")
-            table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in ("population", "who"))
+            table.add_column(
+                heading, justify="right" if right else "left", no_wrap=heading not in ("population", "who")
+            )
         table.add_column("what", overflow="fold")
         for entry, line in told:
             first = [str(entry.seq), str(entry.facts.get("time", ""))[:10], *([entry.population] if whose else [])]
@@ -182,7 +191,7 @@ class History(Sequence[Entry]):
                 continue
             spent = f"{100 * self.share(line.population, line.spent):.1f} %"
             words = [*first, *([line.principal] if who else []), line.promise, spent]
-            style = {RELEASED: "", LOST: "red"}.get(line.state, "yellow")
+            style = {PUBLISHED: "", LOST: "red"}.get(line.state, "yellow")
             table.add_row(*map(Text, words), Text(_told(line), style=style))
         return table
 
@@ -273,7 +282,7 @@ def _number(text: str) -> str:
 
 def _told(line: Line) -> str:
     """Say what was spent on: the statistic, the data, the key, and the state where nothing was released."""
-    state = "" if line.state == RELEASED else f"{line.state.upper()}: "
+    state = "" if line.state == PUBLISHED else f"{line.state.upper()}: "
     return f"{state}{line.about}, key {line.key}" + (" (recovered)" if line.recovered else "")
 
 
