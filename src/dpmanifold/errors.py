@@ -47,3 +47,24 @@ class SourceChangedError(DPManifoldError, RuntimeError):
 
 class ClusterError(DPManifoldError, RuntimeError):
     """Workers cannot do their part: none answer, they were lost for good, or their results would differ in bits."""
+
+
+class ReleaseLostError(DPManifoldError, RuntimeError):
+    """A release was paid for and is lost: the spend stands, and nothing was released. Why is not told.
+
+    Whatever went wrong did so after records were opened, and a reason could tell about them. The message names the key
+    of the request; under it nothing will ever be released.
+
+    Examples
+    --------
+    >>> ReleaseLostError.of("mean-v1")  # doctest: +ELLIPSIS
+    ReleaseLostError("the release under key 'mean-v1' is lost: ...")
+    """
+
+    @classmethod
+    def of(cls, key: str) -> "ReleaseLostError":
+        """Return the error for a key, in the same words whatever went wrong."""
+        return cls(
+            f"the release under key {key!r} is lost: it was paid for, the spend stands, and nothing will be released "
+            "under this key. To ask once more, and to pay once more, use another key."
+        )

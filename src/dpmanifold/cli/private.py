@@ -219,7 +219,7 @@ def variance(
 def region(
     asked: Asked,
     level: options.Level = 0.95,
-    estimand: options.EstimandOfRegion = None,
+    estimand: options.EstimandOfInference = None,
     refine: options.Refine = False,
 ) -> Region:
     """Release a mean with a confidence region for the population's."""
@@ -245,14 +245,15 @@ def two_sample(
     asked: Asked,
     other: Annotated[str, typer.Argument(help="Records of the second group, in the same form.")],
     level: options.Level = 0.95,
+    estimand: options.EstimandOfInference = None,
     refine: options.Refine = False,
     other_key: Annotated[str | None, typer.Option(help="Array inside the second .npz file.")] = None,
 ) -> TwoSampleTest:
-    """Test whether two groups have the same Fréchet mean. Nobody may be in both; --units is a column of both files."""
+    """Test whether two groups have the same mean. Nobody may be in both; --units is a column of both files."""
     second = asked.second_group(other, other_key)
     terms = asked.terms if asked.each_record else {**asked.terms, "units": (asked.question.units, second.units)}
     records, ball, privacy = asked.about
-    return private_test(records, second.records, ball, privacy, level=level, refine=refine, **terms)
+    return private_test(records, second.records, ball, privacy, level=level, estimand=estimand, refine=refine, **terms)
 
 
 def _refuse_statistic(words: dict[str, Any]) -> None:
