@@ -22,7 +22,6 @@ from dpmanifold.stats.shrinkage import JAMES_STEIN
 WHOLE_SPACE = "whole-space"
 PRODUCT = "product:"  # and the name of its factors: a space for records that are stacks of so many points
 EACH = "each-record"
-_NUMBER = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _MOST_CLASSES = 10_000
 
@@ -127,18 +126,8 @@ def _sizes(text: str | None) -> tuple[int, ...] | None:
     return tuple(int(part) for part in parts)
 
 
-PromiseWords = tuple[str | None, str | None, str | None, str | None]
-"""A promise as it was typed: epsilon, delta, mu and rho, of which most are None."""
-
-
 def promise_of(epsilon: str | None, delta: str | None, mu: str | None, rho: str | None) -> Promise:
-    """Return the promise that was asked for: exactly one kind. What was typed is meant exactly: 0.1 is a tenth.
-
-    Examples
-    --------
-    >>> promise_of(None, None, "0.5", None)
-    GDP(mu=0.5)
-    """
+    """Return the promise that was asked for: exactly one kind, and the numbers that were typed."""
     kinds = [name for name, value in (("--epsilon", epsilon), ("--mu", mu), ("--rho", rho)) if value is not None]
     if delta is not None and epsilon is None:
         raise InvalidArgumentError("--delta needs --epsilon: together they are an approximate promise.")
@@ -149,23 +138,16 @@ def promise_of(epsilon: str | None, delta: str | None, mu: str | None, rho: str 
         )
     try:
         if epsilon is not None:
-            return PureDP(_typed(epsilon)) if delta is None else ApproxDP(_typed(epsilon), _typed(delta))
-        return GDP(_typed(mu)) if mu is not None else ZCDP(_typed(rho or ""))
+            return PureDP(_decimal(epsilon)) if delta is None else ApproxDP(_decimal(epsilon), _decimal(delta))
+        return GDP(_decimal(mu)) if mu is not None else ZCDP(_decimal(rho or ""))
     except InvalidArgumentError as problem:
         raise InvalidArgumentError(f"--{problem}") from None
 
 
-def _typed(text: str) -> str:
-    """Return a number as promises take it in text: digits on both sides of a point, and a small e.
-
-    >>> _typed(".5"), _typed("1E-6"), _typed("2."), _typed("one")
-    ('0.5', '1e-6', '2', 'one')
-    """
-    found = _NUMBER.fullmatch(text)
-    if found is None:
-        return text
-    whole, places, exponent = found.groups()
-    return (whole or "0") + (f".{places}" if places else "") + (f"e{exponent}" if exponent else "")
+def _decimal(typed: str) -> str:
+    """Return a typed number as promises take it: without spaces around it, and .5, 2. and 1E-6 as 0.5, 2 and 1e-6."""
+    text = typed.strip().lower().removesuffix(".")
+    return f"0{text}" if text.startswith(".") else text
 
 
 def ball_of(space: Manifold, radius: float | None, center: str | None, source: str, file: str | None) -> Ball:

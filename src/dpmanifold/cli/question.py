@@ -10,12 +10,14 @@ from typing import Any
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.cli.arguments import PromiseWords, ball_of, promise_of
+from dpmanifold.cli.arguments import ball_of, promise_of
 from dpmanifold.cli.records import Given, How, read
 from dpmanifold.cli.work import working
 from dpmanifold.data.formats import loader_of
 from dpmanifold.privacy import Promise
 from dpmanifold.sources import Source
+
+PromiseWords = tuple[str | None, str | None, str | None, str | None]
 
 
 @dataclass(frozen=True)
