@@ -171,9 +171,18 @@ class History(Sequence[Entry]):
         who = len({line.principal for line in self.releases}) > 1
         whose = len({entry.population for entry, _ in told if entry.population}) > 1
         table = Table(box=box.SIMPLE, pad_edge=False)
-        for heading in ("no.", "day", *(["population"] if whose else []), *(["who"] if who else []), "promise", "spent"):
+        for heading in (
+            "no.",
+            "day",
+            *(["population"] if whose else []),
+            *(["who"] if who else []),
+            "promise",
+            "spent",
+        ):
             right = heading in ("no.", "spent")
-            table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in ("population", "who"))
+            table.add_column(
+                heading, justify="right" if right else "left", no_wrap=heading not in ("population", "who")
+            )
         table.add_column("what", overflow="fold")
         for entry, line in told:
             first = [str(entry.seq), str(entry.facts.get("time", ""))[:10], *([entry.population] if whose else [])]
