@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ledger_book import LEDGER, Book
 
 from dpmanifold import GDP, ApproxDP, PureDP
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -19,6 +18,7 @@ from dpmanifold.ledger.export import verify_export, write_export
 from dpmanifold.ledger.receipts import receipt_faults, verify_receipt
 from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
+from ledger_book import LEDGER, Book
 
 
 @pytest.fixture
@@ -299,9 +299,14 @@ def test_receipts_against_an_export(book: Book, export: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(
     ("cap", "promise"),
-    [(PureDP("1"), PureDP("0.3")), (ApproxDP("1", "1e-6"), PureDP("0.3")), (ApproxDP("1", "1e-6"), ApproxDP("0.3", "1e-7")),
-     (GDP("0.3"), GDP("0.3")), (GDP(0.3), GDP(0.1))],
-)  # fmt: skip
+    [
+        (PureDP("1"), PureDP("0.3")),
+        (ApproxDP("1", "1e-6"), PureDP("0.3")),
+        (ApproxDP("1", "1e-6"), ApproxDP("0.3", "1e-7")),
+        (GDP("0.3"), GDP("0.3")),
+        (GDP(0.3), GDP(0.1)),
+    ],
+)
 def test_receipts_in_every_currency(cap: Any, promise: Any) -> None:
     book = Book(cap)
     spend = book.spend("a", promise)
