@@ -62,7 +62,7 @@ def test_the_same_key_gives_the_same_bytes_and_costs_nothing(study):
 def test_without_a_key_one_is_made_and_told(study):
     said = study(*mean("0.3", "mean.json")).stdout
     key = said.rpartition("--key ")[2].split()[0]
-    assert study("ledger", "status", key, *LEDGER).stdout.startswith(f"{key}: published.")
+    assert study("ledger", "status", key, *LEDGER).stdout.startswith(f"{key}: released.")
     study(*mean("0.3", "again.json", "--key", key))
     assert pathlib.Path("mean.json").read_bytes() == pathlib.Path("again.json").read_bytes()
 
@@ -151,7 +151,7 @@ def test_every_private_command_pays(study):
     study("means", "c.npz", "--array", "X", "--labels", "y", "--classes", "0,1", *cheap, "--out", "means", "--key", "means")
     page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
     assert [line["key"] for line in page["releases"]] == [*commands, "means"]
-    assert {line["state"] for line in page["releases"]} == {"published"}
+    assert {line["state"] for line in page["releases"]} == {"released"}
 
 
 def test_grants_are_kept(study):

@@ -22,7 +22,7 @@ def printed(history, width):
 def test_every_spend_is_a_line_with_its_state():
     history = year().history()
     assert [(line.about, line.promise, line.principal, line.state) for line in history.releases] == [
-        ("mean of dti@1", "mu 0.3", "ada", "published"),
+        ("mean of dti@1", "mu 0.3", "ada", "released"),
         ("variance of dti@1", "mu 0.4", "ben", "lost"),
         ("mean of dti@1", "mu 0.3", "ada", "spent"),
     ]
@@ -44,10 +44,10 @@ def test_a_state_is_that_of_the_latest_step_wherever_it_stands():
     found = Year()
     number = found.spend("0.3")
     spend, started, drawn = found.entries
-    assert History([spend], {number: drawn}, {"cohort": GDP(1.0)}).releases[0].state == "published"
+    assert History([spend], {number: drawn}, {"cohort": GDP(1.0)}).releases[0].state == "released"
     assert History([spend], {number: started}, {"cohort": GDP(1.0)}).releases[0].state == "started"
     assert History([spend], {}, {"cohort": GDP(1.0)}).releases[0].state == "spent"
-    assert History([spend, started, drawn], {}, {"cohort": GDP(1.0)}).releases[0].state == "published"
+    assert History([spend, started, drawn], {}, {"cohort": GDP(1.0)}).releases[0].state == "released"
 
 
 def test_pages_name_the_next():

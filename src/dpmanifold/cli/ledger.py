@@ -290,7 +290,7 @@ def status(
     principal: _Principal = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say what became of a key: free, spent, started, published or lost. Keys belong to who spends."""
+    """Say what became of a key: free, spent, started, released or lost. Keys belong to who spends."""
     with opened(ledger, principal) as book:
         whose = population_of(book, population)
         state = whose.status(key)
@@ -305,8 +305,7 @@ _STATES = {
     None: "free. Nothing was spent under this key.",
     "spent": "spent, and not begun. The same command with this key takes it up, at no further cost.",
     "started": "started. Somebody is at work on it, or was ended in the middle: the same command tells which.",
-    "drawn": "drawn. The same command with this key gives the release, at no cost.",
-    "published": "published. The same command with this key gives the same release again, at no cost.",
+    "released": "released. The same command with this key gives the same release again, at no cost.",
     "lost": "lost. The spend stands, and nothing was released: ask again under another key, at the full cost.",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pathlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ class Payer:
 
 
 NOBODY = Payer()
+_SQLITE = b"SQLite format 3\0"  # how its files begin
 
 
 @contextlib.contextmanager
@@ -58,6 +60,15 @@ def opened(where: str | None, principal: str | None = None) -> Iterator[Ledger]:
 
     with Ledger.open(where, principal=principal) as ledger:
         yield ledger
+
+
+def is_export(where: str) -> bool:
+    """Return whether a name is that of an export of a ledger: a file, and no database."""
+    path = pathlib.Path(where)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) != _SQLITE
 
 
 def population_of(ledger: Ledger, name: str | None) -> Population:

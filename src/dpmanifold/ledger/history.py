@@ -24,9 +24,9 @@ from dpmanifold.result import picture_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PUBLISHED, LOST, STARTED, SPENT = "published", "lost", "started", "spent"
+RELEASED, LOST, STARTED, SPENT = "released", "lost", "started", "spent"
 # Steps of a release: its state, and no lines of their own.
-_STATES = {"drawn": PUBLISHED, "lost": LOST, "started": STARTED}
+_STATES = {"drawn": RELEASED, "lost": LOST, "started": STARTED}
 
 
 @final
@@ -44,7 +44,7 @@ class Line:
     promise : what was promised, as it was typed, such as "mu 0.3"
     cost : what it took from the cap, exactly, in the cap's currency (of GDP: mu squared)
     spent : what the population had spent after it, in the same currency
-    state : "published", "lost", "started" (somebody is at work on it) or "spent" (to be taken up by its key)
+    state : "released", "lost", "started" (somebody is at work on it) or "spent" (to be taken up by its key)
     recovered : whether it was taken from the witness, after the database had lost it
     """
 
@@ -191,7 +191,7 @@ class History(Sequence[Entry]):
                 continue
             spent = f"{100 * self.share(line.population, line.spent):.1f} %"
             words = [*first, *([line.principal] if who else []), line.promise, spent]
-            style = {PUBLISHED: "", LOST: "red"}.get(line.state, "yellow")
+            style = {RELEASED: "", LOST: "red"}.get(line.state, "yellow")
             table.add_row(*map(Text, words), Text(_told(line), style=style))
         return table
 
@@ -272,7 +272,7 @@ def _number(text: str) -> str:
 
 def _told(line: Line) -> str:
     """Say what was spent on: the statistic, the data, the key, and the state where nothing was released."""
-    state = "" if line.state == PUBLISHED else f"{line.state.upper()}: "
+    state = "" if line.state == RELEASED else f"{line.state.upper()}: "
     return f"{state}{line.about}, key {line.key}" + (" (recovered)" if line.recovered else "")
 
 
