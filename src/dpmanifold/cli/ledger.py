@@ -12,14 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import promise_of
-from dpmanifold.cli.command import question_of, shared_options
+from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
+from dpmanifold.cli.command import how_of, shared_options
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.payer import opened, population_of
-from dpmanifold.cli.records import in_words_of_options
+from dpmanifold.cli.records import in_words_of_options, read
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import Promise
@@ -74,7 +74,7 @@ def create(
         facts = {
             "ledger": ledger.id,
             "where": ledger.where,
-            "witness": str(ledger.witness),
+            "witness": str(ledger.witness.path),
             "secret": str(ledger.secret),
         }
     if as_json:
@@ -212,7 +212,8 @@ _OF_RELEASES = (
 def register(
     words: dict[str, Any],
     name: Annotated[str, typer.Argument(help="Its name in the ledger. A changed file becomes its next version.")],
-    labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes.")] = None,
+    labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes, to ask by class.")] = None,
+    classes: Annotated[str | None, typer.Option(help="As in dpm means: the public list of classes.")] = None,
     ledger: _Ledger = None,
     population: _Population = None,
     principal: _Principal = None,
@@ -225,10 +226,13 @@ def register(
     curator = teller(words["notice"], words["quiet"])
     with opened(ledger, principal) as book, at_work(words):
         whose = population_of(book, population)
-        question = question_of({**words, "labels": labels, **_NO_PROMISE}, curator)
+        given = read(words["path"], words["space"], words["size"], how_of(words), (words["units"], labels), curator)
+        ball = ball_of(given.space, words["radius"], words["center"], words["source"], words["ball"])
+        which = None if labels is None else given.column(labels, "--labels")
+        names = None if classes is None else classes_of(class_words(classes), given.is_whole(which))
         with in_words_of_options(), quietly(words["quiet"]):
             found = whose.register(
-                name, question.records, question.ball, units=question.units, labels=question.labels,
+                name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,
                 invalid=words["invalid"], curator=curator, confirm=words["confirm"],
             )  # fmt: skip
         _say_datasets([found], words["as_json"])
@@ -392,7 +396,6 @@ def _record(promise: Promise | None) -> dict[str, Any] | None:
     return None if promise is None else promise.to_dict()
 
 
-_NO_PROMISE = {"epsilon": None, "delta": None, "mu": None, "rho": None}
 _STEWARD, _LOOK, _TRUST = "The steward's", "Looking", "Trust"
 for _name, _command, _panel in (
     ("create", create, _STEWARD),
