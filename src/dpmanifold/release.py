@@ -503,6 +503,8 @@ def _release_from(record: Any, depth: int) -> Release:
     if known["format"] != FORMAT or depth > _DEEPEST:
         raise InvalidDataError(f"a step is not of format {FORMAT!r}, or steps are nested too deep")
     plain = {name: read(known[name], name) for name, read in _PLAIN.items()}
+    if depth > 0 and "receipt" in known:
+        raise InvalidDataError("a step has a receipt: it is paid for with what it is a step of")
     definition = STATISTICS.find(plain["statistic"])
     if definition is None:
         raise InvalidDataError(UNKNOWN_STATISTIC.format(plain["statistic"][:LONGEST_NAME]).rstrip("."))

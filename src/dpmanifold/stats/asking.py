@@ -17,12 +17,13 @@ from dpmanifold.privacy.accounts import Account
 from dpmanifold.progress import bar
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Prepared, Statistic, refuse_unknown, statistic_named
+from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import fresh_bits
 from dpmanifold.stats.inputs import Told, checked_question, is_each_record, prepare
 from dpmanifold.stats.records import as_batch, known_number_of_records
 from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import content_of, facts_of, opened_points, refuse_elsewhere
+from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import Draw, Payment
 
@@ -76,7 +77,7 @@ def ask(question: Question[Prepared], X: object, ball: Ball, privacy: Promise, t
     made = plan
 
     def request(account: Account) -> dict[str, Any]:
-        content = content_of(X, ball, terms.units, terms.invalid)
+        content = content_of(X, ball, terms.units)
         return question.request(made.header, [account.data_set(content, facts_of(ball, points))])
 
     return terms.settle(privacy, made.label, request, lambda: [made.release(points, bits)])[0]

@@ -18,6 +18,7 @@ from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.statistic import Header, Prepared
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.by_class import points_by_class
+from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import fresh_bits
 from dpmanifold.stats.inputs import checked_question, divide
@@ -29,7 +30,6 @@ from dpmanifold.stats.refine import Wanted
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import (
     ClassCounts,
-    content_of,
     opened_by_class,
     refuse_elsewhere,
     registered_counts,
@@ -211,7 +211,7 @@ def private_means(
     def request(account: Account) -> dict[str, Any]:
         if isinstance(X, Registered):
             return question.request(header, [X.id])
-        content = content_of(X, ball, units, invalid, labels, names)
+        content = content_of(X, ball, units, labels, names)
         return question.request(header, [account.data_set(content, known.facts(ball, names))])
 
     def draw() -> list[Release]:

@@ -1,37 +1,26 @@
 """Registration: records are read, checked and counted, and what is public about them is written down.
 
-It happens before anything is spent. Its errors describe data and are for whoever holds them. The bytes that a ledger
-makes its fingerprint of are the same whichever way the records come, as an array, from files or in a data frame: points
-of the space as doubles, the ids of their units, and the numbers of their classes, in the order of the records.
+It happens before anything is spent. Its errors describe data and are for whoever holds them.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from dpmanifold._check import Array, shown
-from dpmanifold._ids import unit_ids
+from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.privacy.accounts import Account, canonical_json
-from dpmanifold.sources import as_source
-from dpmanifold.stats.by_class import class_numbers, numbers_of_labels, points_by_class
+from dpmanifold.privacy.accounts import Account
+from dpmanifold.stats.by_class import points_by_class
+from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import Told, checked_ball, column_or_ids, is_each_record, prepare_records
-from dpmanifold.stats.records import as_batch, records_of
+from dpmanifold.stats.inputs import Told, checked_ball, is_each_record, prepare_records
+from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.requests import written
-
-Content = Callable[[], Iterator[bytes]]
-"""Gives what a fingerprint is made of, reading the records once more."""
-
-_TEXT, _NUMBER = b"t", b"n"
 
 
 @dataclass(frozen=True)
@@ -86,11 +75,11 @@ def survey(
         raise InvalidArgumentError("labels and classes go together: one class per record, and the public list of them.")
     if classes is None:
         points = prepare_records(X, ball, units, invalid, told)[0]
-        return Survey(len(points), points.unit, facts_of(ball, points), content_of(X, ball, units, invalid))
+        return Survey(len(points), points.unit, facts_of(ball, points), content_of(X, ball, units))
     names = list(classes)
     groups, touched, n = points_by_class(X, labels, ball, units, invalid, names, told)
     counts = ClassCounts([len(points) for points in groups], touched, n, groups[0].unit)
-    return Survey(n, counts.unit, counts.facts(ball, names), content_of(X, ball, units, invalid, labels, names))
+    return Survey(n, counts.unit, counts.facts(ball, names), content_of(X, ball, units, labels, names))
 
 
 def facts_of(ball: Ball, points: UnitPoints) -> dict[str, Any]:
@@ -124,62 +113,6 @@ class ClassCounts:
             "units by class": self.counts,
             "touched": self.touched,
         }
-
-
-# -------------------------------------------------------------------- bytes
-
-
-def content_of(
-    X: object, ball: Ball, units: object, invalid: str, labels: object = None, classes: list[Any] | None = None
-) -> Content:
-    """Return what gives the bytes that a fingerprint of these records is made of. NOT PRIVATE.
-
-    A record that is no point counts as the centre of the ball, as it does in a release (`invalid="center"`).
-    """
-
-    def content() -> Iterator[bytes]:
-        points, ids, numbers = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
-        count = replaced = 0
-        for block, owners, label in _blocks(X, ball, units, labels, classes):
-            records = records_of(block, ball, invalid, count)
-            for _, valid, bad in records.blocks():
-                points.update(np.ascontiguousarray(valid, dtype=ball.space.dtype.newbyteorder("<")).data)
-                replaced += bad
-            replaced += records.replaced
-            if owners is not None:
-                _add_ids(ids, owners, len(records))
-            if label is not None:
-                numbers.update(np.ascontiguousarray(label, dtype="<i8").data)
-            count += len(records)
-        digests = [digest.hexdigest() for digest in (points, ids, numbers)]
-        yield canonical_json([repr(ball.space), count, replaced, *digests]).encode("ascii")
-
-    return content
-
-
-def _blocks(
-    X: object, ball: Ball, units: object, labels: object, classes: list[Any] | None
-) -> Iterator[tuple[object, object, Array | None]]:
-    """Yield records, their ids (None where each is a unit) and the numbers of their classes (None without classes)."""
-    named = column_or_ids(units)
-    source = as_source(X)
-    if source is None:
-        n = len(X)  # type: ignore[arg-type]
-        yield X, named, None if classes is None else class_numbers(labels, classes, n)
-        return
-    for piece in source.bound(ball.space, named, labels):
-        for block in piece.blocks():
-            number = None if classes is None else numbers_of_labels(np.asarray(block.labels), classes)
-            yield block.records, block.units, number
-
-
-def _add_ids(digest: Any, owners: object, n: int) -> None:
-    """Add the id of each record: a mark for its kind, its length and its text."""
-    found = unit_ids(owners, n)
-    texts = [name if isinstance(name, str) else str(name) for name in found.names]
-    mark = _TEXT if texts and isinstance(found.names[0], str) else _NUMBER
-    encoded = [mark + len(text).to_bytes(8, "little") + text.encode("utf-8", "surrogatepass") for text in texts]
-    digest.update(b"".join([encoded[number] for number in found.group.tolist()]))
 
 
 # -------------------------------------------------------------------- registered data in private calls

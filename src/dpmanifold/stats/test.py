@@ -22,6 +22,7 @@ from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Step
 from dpmanifold.stats.asking import Terms
 from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.chain import Chain, gaussian, mean_name
+from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, fresh_bits, refuse_inexact
 from dpmanifold.stats.featured import FeaturePlan
@@ -31,7 +32,7 @@ from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.region import joint_moments_in, weight_in
 from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import content_of, facts_of, opened_points, refuse_elsewhere
+from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 
@@ -94,7 +95,7 @@ def private_test(
         if both:
             return question.request(header, [data.id for data in both])
         ids = [
-            account.data_set(content_of(as_batch(records, ball), ball, owners, invalid), facts_of(ball, points))
+            account.data_set(content_of(as_batch(records, ball), ball, owners), facts_of(ball, points))
             for records, owners, points in zip((X, Y), _paired_units(units), groups, strict=True)
         ]
         return question.request(header, ids)
