@@ -11,7 +11,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.facts import all_told, told
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers
-from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised
+from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised, receipt_facts
 from dpmanifold.result import Result
 from dpmanifold.statistic import Kind
 
@@ -152,6 +152,7 @@ class Conclusion(Result):
             *self._facts(),
             ("arithmetic", exact if self.is_exact else FLOAT_TOLD),
             *(("note", text) for text in self.notes()),
+            *receipt_facts(*self.released),
             ("not covered", f"{not_promised(*self.released)}; {CLIPPING_UNSTATED}"),
         ]
 

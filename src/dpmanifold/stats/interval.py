@@ -7,9 +7,11 @@ from dpmanifold.ball import Ball
 from dpmanifold.inference import Interval
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
+from dpmanifold.stats.requests import Question
 
 
 def private_interval(
@@ -24,7 +26,8 @@ def private_interval(
     curator: Curator | None = None,
     confirm: bool = False,
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> Interval:
     """Release the Fréchet variance with a confidence interval for the population's (theory section 6).
@@ -33,8 +36,8 @@ def private_interval(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP,
-        ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
+        ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
     refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the interval is then
         about the variance of the population clipped to that ball
@@ -52,5 +55,6 @@ def private_interval(
     True
     """
     level = open_fraction(level, "level")
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
-    return Interval(ask(lambda header: FOURTH_MOMENT.prepared(header, refine=refine), X, ball, privacy, terms), level)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    question = Question(FOURTH_MOMENT.name, FOURTH_MOMENT.prepared, {"refine": refine})
+    return Interval(ask(question, X, ball, privacy, terms), level)

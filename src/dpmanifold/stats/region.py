@@ -11,10 +11,12 @@ from dpmanifold.inference import Region
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.statistic import Header, Prepared
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
+from dpmanifold.stats.requests import Question
 from dpmanifold.stats.second_moment import SECOND_MOMENT
 
 # On a line products are cheaper: they are free up to (11 + 5 sqrt 5)/8 (theory: features).
@@ -35,7 +37,8 @@ def private_region(
     curator: Curator | None = None,
     confirm: bool = False,
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> Region:
     """Release the mean with a confidence region for the population's Fréchet mean (theory section 7).
@@ -46,8 +49,8 @@ def private_region(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP,
-        ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
+        ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
     estimand : which mean: "frechet", the default, or "tangent", that of coordinates at the ball's centre, which one
         draw gives on every space. On flat spaces they are the same
@@ -67,8 +70,9 @@ def private_region(
     (True, True)
     """
     level = open_fraction(level, "level")
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
-    release = ask(lambda header: region_plan(header, estimand=estimand, refine=refine), X, ball, privacy, terms)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    question = Question("region", region_plan, {"estimand": estimand, "refine": refine})
+    release = ask(question, X, ball, privacy, terms)
     return Region(release, level)
 
 
