@@ -12,6 +12,7 @@ from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features import FeatureMap
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, spectral_noise
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
@@ -62,6 +63,12 @@ def chart_derivative(frame: Manifold, base: Array, at: Array) -> FloatArray:
     ahead = frame.log_coords(base, frame.exp_coords(at, step * np.eye(frame.dim)))
     behind = frame.log_coords(base, frame.exp_coords(at, -step * np.eye(frame.dim)))
     return np.asarray((ahead - behind).T / (2 * step))
+
+
+def features_of(release: Release) -> FeatureMap | None:
+    """Return the feature map that a release is the average of: it holds its mean itself; None of others."""
+    found = getattr(release.definition, "features", None)
+    return found if isinstance(found, FeatureMap) else None
 
 
 GAUSSIAN_MEANS = ("wrapped-gaussian", "riemannian-gaussian")
