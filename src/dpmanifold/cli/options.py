@@ -10,6 +10,7 @@ import typer
 from dpmanifold.manifolds import SPACES
 
 _BALL, _PROMISE, _OUT = "The public ball", "The promise (one kind)", "What to write"
+_NUMBER = "NUMBER"
 _WORK = "Who does the work (the release is the same)"
 
 Data = Annotated[
@@ -96,22 +97,34 @@ BallFile = Annotated[
         rich_help_panel=_BALL,
     ),
 ]
+# Text, and not floats: a promise is the number that was typed.
 Epsilon = Annotated[
-    float | None,
+    str | None,
     typer.Option(
-        help="Pure, or with --delta approximate. 1 is usual; smaller is more private.", rich_help_panel=_PROMISE
+        metavar=_NUMBER,
+        help="Pure, or with --delta approximate. 1 is usual; smaller is more private.",
+        rich_help_panel=_PROMISE,
     ),
 ]
 Delta = Annotated[
-    float | None,
-    typer.Option(help="Goes with --epsilon: well below 1 / number of units, such as 1e-6.", rich_help_panel=_PROMISE),
+    str | None,
+    typer.Option(
+        metavar=_NUMBER,
+        help="Goes with --epsilon: well below 1 / number of units, such as 1e-6.",
+        rich_help_panel=_PROMISE,
+    ),
 ]
 Mu = Annotated[
-    float | None,
-    typer.Option(help="Gaussian (GDP). 1 is usual; 0.24 is near epsilon 1, delta 1e-6.", rich_help_panel=_PROMISE),
+    str | None,
+    typer.Option(
+        metavar=_NUMBER,
+        help="Gaussian (GDP). 1 is usual; 0.24 is near epsilon 1, delta 1e-6.",
+        rich_help_panel=_PROMISE,
+    ),
 ]
 Rho = Annotated[
-    float | None, typer.Option(help="Zero-concentrated (zCDP). 0.5 is about --mu 1.", rich_help_panel=_PROMISE)
+    str | None,
+    typer.Option(metavar=_NUMBER, help="Zero-concentrated (zCDP). 0.5 is about --mu 1.", rich_help_panel=_PROMISE),
 ]
 Level = Annotated[float, typer.Option(help="Confidence, between 0 and 1.")]
 Mechanism = Annotated[str, typer.Option(help="auto, or a name from dpm mechanisms.")]

@@ -334,13 +334,13 @@ def strength_of(promise: Promise) -> float:
     >>> strength_of(PureDP(0.5))
     0.5
     """
-    (strength,) = (value for name, value in promise.to_dict().items() if name != "kind")
-    return float(strength)
+    (strength,) = promise.stated
+    return float(getattr(promise, strength))
 
 
 def source_of(total: Promise, outer: Ball) -> str:
     """Say where a released ball comes from, and what it cost."""
-    numbers = ", ".join(f"{name}={value:.6g}" for name, value in total.to_dict().items() if name != "kind")
+    numbers = ", ".join(f"{name}={getattr(total, name):.6g}" for name in total.stated)
     return f"{RELEASED} {type(total).__name__}({numbers}) inside: {outer.source or outer!r}"
 
 
