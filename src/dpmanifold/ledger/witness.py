@@ -181,13 +181,13 @@ class Witness:
         return next(iter(read(line.seq - 1)), None) if line.seq > 1 else None
 
     def lines(self) -> Iterator[tuple[int, Entry | None]]:
-        """Yield all whole lines that are there now, with their numbers from 1; None for a line that is no entry.
+        """Return all whole lines that are there now, with their numbers from 1; None for a line that is no entry.
 
         Nothing is locked meanwhile, and memory is bounded by the longest line.
         """
         with self._opened(os.O_RDONLY) as handle:
             size = _whole(handle)
-        yield from self._numbered(size)
+        return self._numbered(size)
 
     def _numbered(self, size: int) -> Iterator[tuple[int, Entry | None]]:
         with self.path.open("rb") as file:
