@@ -27,6 +27,8 @@ class SquaredDistances(NamedTuple):
     spread : variance of the squared distances, on average, and not necessarily positive
     spread_noise : standard deviation of the noise in `spread`
     reach : no unit is farther from the mean than this
+    bend : z standard deviations below `moment`, the truth is z^2 bend/(one of them squared) farther away: noise on the
+        mean enters by a square
     """
 
     moment: float
@@ -35,6 +37,7 @@ class SquaredDistances(NamedTuple):
     spread: float
     spread_noise: float
     reach: float
+    bend: float = 0.0
 
 
 def holds_distances(release: Release) -> bool:
@@ -102,7 +105,9 @@ def _about_the_center(release: Release) -> SquaredDistances:
     )
     known = s_moment**2 + 4 * drift * s_mean**2 + 2 * d * s_mean**4
     reach = ball.effective_radius + math.sqrt(drift)
-    return SquaredDistances(max(variance, 0.0), 0.0, known, powers - variance**2, noise, reach)
+    # Where the mean is seen a away from the centre and is a + z s away, its square is larger by 2 a z s, and by (z s)^2.
+    bend = 4 * drift * s_mean**4
+    return SquaredDistances(max(variance, 0.0), 0.0, known, powers - variance**2, noise, reach, bend)
 
 
 def _about_a_mean(release: Release) -> SquaredDistances:

@@ -54,6 +54,12 @@ def mean_hessian(space: Manifold, low: FloatArray, high: FloatArray, reach: floa
     return symmetrize((vectors * np.clip(values, worst, most)) @ vectors.T)
 
 
+def features_of(release: Release) -> FeatureMap | None:
+    """Return the feature map that a release is the average of: it holds its mean itself; None of others."""
+    found = getattr(release.definition, "features", None)
+    return found if isinstance(found, FeatureMap) else None
+
+
 def chart_derivative(frame: Manifold, base: Array, at: Array) -> FloatArray:
     """Return the derivative of coordinates at `base`, taken at another point, (d, d), by central differences."""
     if frame.is_flat or base is at or frame.curvature == (0.0, 0.0):
@@ -63,12 +69,6 @@ def chart_derivative(frame: Manifold, base: Array, at: Array) -> FloatArray:
     ahead = frame.log_coords(base, frame.exp_coords(at, step * np.eye(frame.dim)))
     behind = frame.log_coords(base, frame.exp_coords(at, -step * np.eye(frame.dim)))
     return np.asarray((ahead - behind).T / (2 * step))
-
-
-def features_of(release: Release) -> FeatureMap | None:
-    """Return the feature map that a release is the average of: it holds its mean itself; None of others."""
-    found = getattr(release.definition, "features", None)
-    return found if isinstance(found, FeatureMap) else None
 
 
 GAUSSIAN_MEANS = ("wrapped-gaussian", "riemannian-gaussian")

@@ -87,14 +87,17 @@ class Interval(FromRelease, format=FORMAT):
     def _numbers(self) -> tuple[float, float, float]:
         """Value, lower and upper end."""
         total, free, _ = self._squared_error
-        half = math.sqrt(threshold(1 - self.level, 1, free) * total)
+        quantile = threshold(1 - self.level, 1, free)
+        half = math.sqrt(quantile * total)
+        bend = quantile * self._distances.bend / total if self._distances.bend else 0.0
         moment, excess = self._distances.moment, self._distances.excess
         plain, correction = moment - excess, self.n / (self.n - 1)
         small = excess <= _SMALL_NOISE * self.ball.radius**2
         highest = (plain if small else moment) * correction
         # A variance that came out too small goes with a width that is too small: the upper end is stretched for it.
         stretch = math.exp(half / (2 * max(plain, half)))
-        ends = np.clip([plain * correction, plain - half, highest + stretch * half], 0.0, self.ball.effective_radius**2)
+        ends = np.array([plain * correction, plain - half - bend, highest + stretch * half])
+        ends = np.clip(ends, 0.0, self.ball.effective_radius**2)
         return float(ends[0]), float(ends[1]), float(ends[2])
 
     @property
