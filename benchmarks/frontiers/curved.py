@@ -1,4 +1,4 @@
-"""Regions for Fréchet means on curved spaces: one draw, grown by the proven distance, beside a mean and a second moment.
+"""Regions for Fréchet means on curved spaces: one draw grown by a proven distance, and a mean with a second moment.
 
 A population of 1,500 points, uniform in normal coordinates up to 0.3 ("close") or 0.6 ("wide") radii about a point 0.3
 radii from the ball's centre; samples are drawn from it with replacement, GDP(1). What a region should hold is the
