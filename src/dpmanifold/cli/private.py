@@ -34,6 +34,7 @@ from dpmanifold.cli.question import Question, describe_images, image_question
 from dpmanifold.cli.records import gathered, in_words_of_options, is_pattern, read
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.files import sync_folder
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.progress import quietly
 from dpmanifold.records import ball_to_dict, write_record
@@ -180,6 +181,8 @@ def write_releases(records: dict[str, Any], out: pathlib.Path) -> None:
         out.mkdir(exist_ok=True)
         for name in records:
             os.replace(target_of(pathlib.Path(parts), name), target_of(out, name))
+        for folder in (out, out.parent):
+            sync_folder(folder)
 
 
 @guarded
