@@ -8,6 +8,8 @@
 'wrapped-gaussian'
 """
 
+from typing import TYPE_CHECKING, Any
+
 from dpmanifold import (
     data,
     engines,
@@ -30,7 +32,9 @@ from dpmanifold.errors import (
     DPManifoldError,
     InvalidArgumentError,
     InvalidDataError,
+    LedgerError,
     MissingPackageError,
+    ReleaseLostError,
     SamplerError,
     SourceChangedError,
 )
@@ -64,6 +68,19 @@ from dpmanifold.stats import (
     verify,
 )
 
+if TYPE_CHECKING:
+    from dpmanifold.ledger.ledger import Ledger
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs an extra when it is first asked for."""
+    if name == "Ledger":
+        from dpmanifold.ledger import Ledger
+
+        return Ledger
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "EACH_RECORD",
     "GDP",
@@ -85,6 +102,8 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidDataError",
     "KendallShapes",
+    "Ledger",
+    "LedgerError",
     "Manifold",
     "MissingPackageError",
     "Notice",
@@ -96,6 +115,7 @@ __all__ = [
     "PureDP",
     "Region",
     "Release",
+    "ReleaseLostError",
     "Result",
     "SamplerError",
     "SourceChangedError",

@@ -33,6 +33,10 @@ class BudgetError(DPManifoldError, RuntimeError):
     """A release would spend more than is left of a budget. Nothing was drawn and nothing was spent."""
 
 
+class LedgerError(DPManifoldError, RuntimeError):
+    """A ledger cannot be opened or cannot be trusted; the message says what to do. Nothing was spent."""
+
+
 class MissingPackageError(DPManifoldError, ImportError):
     """Something needs a package that the bare install does not bring; the message says how to get it."""
 
@@ -43,3 +47,24 @@ class SourceChangedError(DPManifoldError, RuntimeError):
 
 class ClusterError(DPManifoldError, RuntimeError):
     """Workers cannot do their part: none answer, they were lost for good, or their results would differ in bits."""
+
+
+class ReleaseLostError(DPManifoldError, RuntimeError):
+    """A release was paid for and is lost: the spend stands, and nothing was released. Why is not told.
+
+    Whatever went wrong did so after records were opened, and a reason could tell about them. The message names the key
+    of the request; under it nothing will ever be released.
+
+    Examples
+    --------
+    >>> ReleaseLostError.of("mean-v1")  # doctest: +ELLIPSIS
+    ReleaseLostError("the release under key 'mean-v1' is lost: ...")
+    """
+
+    @classmethod
+    def of(cls, key: str) -> "ReleaseLostError":
+        """Return the error for a key, in the same words whatever went wrong."""
+        return cls(
+            f"the release under key {key!r} is lost: it was paid for, the spend stands, and nothing will be released "
+            "under this key. To ask once more, and to pay once more, use another key."
+        )

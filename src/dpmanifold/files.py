@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pathlib
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
+
+if sys.platform == "darwin":
+    import fcntl
+
+_NOT_FOR_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # what file systems answer that cannot
 
 
 @contextlib.contextmanager
@@ -32,7 +39,7 @@ def whole_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any
         with os.fdopen(handle, mode, encoding=encoding) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         # A private temporary file becomes one with the permissions that any new file would have.
         mask = os.umask(0)
         os.umask(mask)
@@ -42,7 +49,7 @@ def whole_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-    _settle(target.parent)
+    sync_folder(target.parent)
 
 
 def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
@@ -60,11 +67,30 @@ def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> boo
     return False
 
 
-def _settle(folder: pathlib.Path) -> None:
-    """Have the new name on the disk as well, where the system can do that for folders."""
-    with contextlib.suppress(OSError):
+def sync_file(handle: int) -> None:
+    """Have what was written to an open file on the disk, not in a cache of the system or of the drive."""
+    if sys.platform == "darwin":  # there fsync leaves it in the drive's cache
+        with contextlib.suppress(OSError):  # not every file system has it
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(handle)
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Have the names in a folder on the disk, where the system can do that for folders.
+
+    Examples
+    --------
+    >>> sync_folder(".")
+    """
+    try:
         handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    except PermissionError:  # folders cannot be opened on Windows, nor those that may be written to and not read
+        return
+    try:
+        os.fsync(handle)
+    except OSError as problem:
+        if problem.errno not in _NOT_FOR_FOLDERS:
+            raise
+    finally:
+        os.close(handle)

@@ -281,7 +281,7 @@ def refuse_wrong_answers(record: Mapping[str, Any], result: Writable) -> None:
 
 
 # Answers that came later than the format: files without them are read.
-_LATER_ANSWERS = ("corrected_distance",)
+_LATER_ANSWERS = ("corrected_distance", "estimand")
 
 
 def _as_far_as_stated(stated: Any, computed: Any) -> Any:

@@ -40,6 +40,12 @@ def serves(method: str) -> Callable[[_Method], _Method]:
     return marked
 
 
+def picture_of(thing: Any) -> Figure:
+    """Return the picture of a result, or of anything else that :func:`dpmanifold.plots.show` draws."""
+    drawn: Figure = _FROM_ABOVE["picture"](thing)
+    return drawn
+
+
 class Result(ABC):
     """Something that was released, or that follows from releases alone.
 
@@ -134,8 +140,7 @@ class Result(ABC):
 
     def picture(self) -> Figure:
         """Return its picture (:func:`dpmanifold.plots.show`); needs matplotlib."""
-        drawn: Figure = _FROM_ABOVE["picture"](self)
-        return drawn
+        return picture_of(self)
 
     def report(self) -> str:
         """Return a report for people as one HTML page (:func:`dpmanifold.report.html_report`)."""

@@ -37,6 +37,22 @@ def test_mean(invoke, directions, estimand):
     assert not pathlib.Path("no.json").exists()
 
 
+def test_regions_and_tests_of_tangent_means(invoke, directions):
+    for words in (["region", *directions], ["test", "d.npy", *directions]):
+        said = invoke(*words, *CAP, "--estimand", "tangent", "--out", "r.json").stdout
+        found = dpm.load("r.json")
+        assert found.estimand == json.loads(pathlib.Path("r.json").read_text())["answers"]["estimand"] == "tangent"
+        assert "tangent mean" in said
+        assert dpm.verify(found).ok
+        pathlib.Path("r.json").unlink()
+        wrong = invoke(*words, *CAP, "--estimand", "extrinsic", "--out", "no.json", code=2)
+        assert 'estimand must be "frechet" or "tangent"' in wrong.stderr
+    planned = json.loads(
+        invoke(*PLAN, "--radius", "0.7", "--statistic", "test", "--estimand", "tangent", "--json").stdout
+    )
+    assert [step["statistic"] for step in planned["steps"]] == ["joint moments"] * 2
+
+
 def test_mean_without_a_ball(invoke, directions):
     words = ["mean", *directions, "--ball", "whole-space"]
     said = invoke(*words, "--estimand", "extrinsic", "--out", "r.json").stdout

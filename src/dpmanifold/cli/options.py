@@ -168,7 +168,7 @@ Normalize = Annotated[
         "--normalize", help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself."
     ),
 ]
-EstimandOfRegion = Annotated[
+EstimandOfInference = Annotated[
     str | None,
     typer.Option(
         "--estimand",

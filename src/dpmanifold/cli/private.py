@@ -34,6 +34,7 @@ from dpmanifold.cli.question import Question, describe_images, image_question
 from dpmanifold.cli.records import gathered, in_words_of_options, is_pattern, read
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.files import sync_folder
 from dpmanifold.inference import Interval, Region, TwoSampleTest
 from dpmanifold.progress import quietly
 from dpmanifold.records import ball_to_dict, write_record
@@ -180,6 +181,8 @@ def write_releases(records: dict[str, Any], out: pathlib.Path) -> None:
         out.mkdir(exist_ok=True)
         for name in records:
             os.replace(target_of(pathlib.Path(parts), name), target_of(out, name))
+        for folder in (out, out.parent):
+            sync_folder(folder)
 
 
 @guarded
@@ -216,7 +219,7 @@ def variance(
 def region(
     asked: Asked,
     level: options.Level = 0.95,
-    estimand: options.EstimandOfRegion = None,
+    estimand: options.EstimandOfInference = None,
     refine: options.Refine = False,
 ) -> Region:
     """Release a mean with a confidence region for the population's."""
@@ -242,14 +245,15 @@ def two_sample(
     asked: Asked,
     other: Annotated[str, typer.Argument(help="Records of the second group, in the same form.")],
     level: options.Level = 0.95,
+    estimand: options.EstimandOfInference = None,
     refine: options.Refine = False,
     other_key: Annotated[str | None, typer.Option(help="Array inside the second .npz file.")] = None,
 ) -> TwoSampleTest:
-    """Test whether two groups have the same Fréchet mean. Nobody may be in both; --units is a column of both files."""
+    """Test whether two groups have the same mean. Nobody may be in both; --units is a column of both files."""
     second = asked.second_group(other, other_key)
     terms = asked.terms if asked.each_record else {**asked.terms, "units": (asked.question.units, second.units)}
     records, ball, privacy = asked.about
-    return private_test(records, second.records, ball, privacy, level=level, refine=refine, **terms)
+    return private_test(records, second.records, ball, privacy, level=level, estimand=estimand, refine=refine, **terms)
 
 
 def _refuse_statistic(words: dict[str, Any]) -> None:

@@ -18,6 +18,8 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind
 
+# Which mean a conclusion is about.
+FRECHET, TANGENT = "frechet", "tangent"
 # Central differences: the error is of order step^2 and eps/step, both far below what a covariance needs.
 _STEP = 1e-5
 # Standard deviations from which on a noisy variance counts: so many balance stating too much error and too little.
@@ -49,6 +51,17 @@ def mean_hessian(space: Manifold, low: FloatArray, high: FloatArray, reach: floa
         return np.eye(space.dim)
     values, vectors = np.linalg.eigh(result)
     return symmetrize((vectors * np.clip(values, worst, most)) @ vectors.T)
+
+
+def chart_derivative(frame: Manifold, base: Array, at: Array) -> FloatArray:
+    """Return the derivative of coordinates at `base`, taken at another point, (d, d), by central differences."""
+    if frame.is_flat or base is at or frame.curvature == (0.0, 0.0):
+        return np.eye(frame.dim)
+    # In units of the radius of curvature, on which alone the derivative depends.
+    step = _STEP / math.sqrt(max(abs(bound) for bound in frame.curvature))
+    ahead = frame.log_coords(base, frame.exp_coords(at, step * np.eye(frame.dim)))
+    behind = frame.log_coords(base, frame.exp_coords(at, -step * np.eye(frame.dim)))
+    return np.asarray((ahead - behind).T / (2 * step))
 
 
 GAUSSIAN_MEANS = ("wrapped-gaussian", "riemannian-gaussian")
@@ -102,15 +115,8 @@ class ReleasedMean:
         return self.ball.frame.log_coords(base, self.at)
 
     def derivative(self, base: Array) -> FloatArray:
-        """Derivative of coordinates at `base`, taken at the released mean, (d, d), by central differences."""
-        frame = self.ball.frame
-        if frame.is_flat or base is self.at or frame.curvature == (0.0, 0.0):
-            return np.eye(frame.dim)
-        # In units of the radius of curvature, on which alone the derivative depends.
-        step = _STEP / math.sqrt(max(abs(bound) for bound in frame.curvature))
-        ahead = frame.log_coords(base, frame.exp_coords(self.at, step * np.eye(frame.dim)))
-        behind = frame.log_coords(base, frame.exp_coords(self.at, -step * np.eye(frame.dim)))
-        return np.asarray((ahead - behind).T / (2 * step))
+        """Derivative of coordinates at `base`, taken at the released mean, (d, d)."""
+        return chart_derivative(self.ball.frame, base, self.at)
 
     @property
     def scale(self) -> float:
@@ -134,6 +140,7 @@ class Estimate:
     """
 
     release: Release
+    estimand = FRECHET
 
     def __post_init__(self) -> None:
         found = self.release.definition

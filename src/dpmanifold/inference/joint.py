@@ -15,7 +15,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import WEIGHT, JointMoments
-from dpmanifold.inference.estimate import STANDS_OUT, Estimate, ReleasedMean
+from dpmanifold.inference.estimate import FRECHET, STANDS_OUT, TANGENT, Estimate, ReleasedMean
 from dpmanifold.inference.hotelling import NoisyCovariance
 from dpmanifold.inference.shrunk import ShrunkCovariance
 from dpmanifold.linalg import from_vecd, symmetrize
@@ -98,6 +98,11 @@ class JointEstimate:
     def mean(self) -> CentralMean:
         """The released mean."""
         return CentralMean(self.release)
+
+    @property
+    def estimand(self) -> str:
+        """Which mean it is about: on flat spaces that of coordinates is the Fréchet mean."""
+        return FRECHET if self.release.ball.space.is_flat else TANGENT
 
     @property
     def dim(self) -> int:

@@ -13,7 +13,7 @@ from scipy import special
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, array_text, told
-from dpmanifold.inference.estimate import Estimate
+from dpmanifold.inference.estimate import TANGENT, Estimate
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.joint import JointEstimate, estimate_of
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
@@ -72,6 +72,11 @@ class Region(FromRelease, format=FORMAT):
     def mean(self) -> Release:
         """The release that holds the mean: that of the mean, or that of the joint moments."""
         return self._means[0]
+
+    @property
+    def estimand(self) -> str:
+        """Which mean it is about: "frechet" or "tangent"."""
+        return self._estimate.estimand
 
     @property
     def space(self) -> Manifold:
@@ -246,8 +251,7 @@ class Region(FromRelease, format=FORMAT):
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        tangent = isinstance(self._estimate, JointEstimate) and not self.space.is_flat
-        which = "tangent mean at the ball's centre" if tangent else "mean"
+        which = "tangent mean at the ball's centre" if self.estimand == TANGENT else "mean"
         return f"{100 * self.level:g} % confidence region for a {which}"
 
     def _numbers_told(self) -> dict[str, Any]:
@@ -256,6 +260,7 @@ class Region(FromRelease, format=FORMAT):
             "error": told(lambda: self.expected_error),
             "half_axes": told(lambda: self.axes()[0]),
             **all_told(self, "threshold", "volume", "covers_ball"),
+            "estimand": self.estimand,
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A test that two populations have the same Fréchet mean (theory section 7)."""
+"""A test that two populations have the same mean (theory section 7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told
-from dpmanifold.inference.estimate import Estimate
+from dpmanifold.inference.estimate import FRECHET, TANGENT, Estimate, chart_derivative
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom
 from dpmanifold.inference.joint import JointEstimate, combined, estimate_of
 from dpmanifold.inference.records import Conclusion, Parts, read_conclusion
@@ -24,13 +24,15 @@ from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold two-sample test 1"
+MEANS_TOLD = {FRECHET: "Fréchet means", TANGENT: "tangent means at the ball's centre"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoSampleTest(Conclusion, format=FORMAT):
-    """A test of equal Fréchet means of two groups, computed from a release of each.
+    """A test of equal means of two groups, computed from a release of each.
 
-    The populations are those of units clipped into the ball.
+    The populations are those of units clipped into the ball. From joint moments the means are those of coordinates at
+    the ball's centre: on flat spaces the Fréchet means, elsewhere the tangent means. Otherwise they are Fréchet means.
 
     Parameters
     ----------
@@ -60,11 +62,6 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         one, two = self._groups  # refuses what is no second moment
         if isinstance(one, JointEstimate) != isinstance(two, JointEstimate):
             raise InvalidArgumentError("first and second must be releases of one kind, made in one call.")
-        if isinstance(one, JointEstimate) and not self.ball.space.is_flat:
-            raise InvalidArgumentError(
-                f"first and second are about tangent means, and Fréchet means are compared on {self.ball.space!r}. "
-                "private_test releases what that takes."
-            )
 
     @cached_property
     def _groups(self) -> tuple[Estimate | JointEstimate, Estimate | JointEstimate]:
@@ -91,6 +88,11 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         one, two = self._groups
         return one.mean.release, two.mean.release
 
+    @property
+    def estimand(self) -> str:
+        """Which means are compared: "frechet" or "tangent"."""
+        return self._groups[0].estimand
+
     # ---------------------------------------------------------------- the numbers
 
     @cached_property
@@ -103,9 +105,9 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         return frame.exp_coords(one.mean.at, first / (first + second) * way)
 
     def _difference(self, base: Array) -> tuple[FloatArray, NoisyCovariance | ShrunkCovariance]:
-        """Difference of the means in coordinates at `base`, and its covariance."""
+        """Difference of the means in coordinates at `base`, and its covariance; from joint moments at the centre."""
         joint = [group for group in self._groups if isinstance(group, JointEstimate)]
-        if joint:  # on a flat space, where differences are the same at every base
+        if joint:
             return joint[0].mean.drawn - joint[1].mean.drawn, combined(joint)
         groups = [group for group in self._groups if isinstance(group, Estimate)]
         d = self.ball.frame.dim
@@ -154,10 +156,25 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         return float(self.ball.frame.dist(one.mean.at, two.mean.at))
 
     @cached_property
+    def _turned(self) -> FloatArray:
+        """Takes differences of coordinates where `_difference` has them to coordinates at the pooled mean, (d, d)."""
+        frame = self.ball.frame
+        if self.estimand == FRECHET:  # on flat spaces coordinates differ alike at every point
+            return np.eye(frame.dim)
+        return np.asarray(np.linalg.inv(chart_derivative(frame, frame.origin, self.pooled)))
+
+    @cached_property
+    def _at_pooled(self) -> tuple[FloatArray, FloatArray, float]:
+        """Difference of the means in coordinates at the pooled mean, its covariance at the level, and the bound."""
+        apart, error = self._difference(self.pooled)
+        turned, tail = self._turned, 1 - self.level
+        return turned @ apart, symmetrize(turned @ error.safe(tail) @ turned.T), error.threshold(tail)
+
+    @cached_property
     def _squared_distances(self) -> tuple[float, float]:
         """Squared distance as it was drawn, in coordinates at the pooled mean; what noise and sampling add to it."""
-        apart, _ = self._difference(self.pooled)
-        return float(apart @ apart), sum(sum(group.expected_error) for group in self._groups)
+        apart, added = self._at_pooled[0], sum(sum(group.expected_error) for group in self._groups)
+        return float(apart @ apart), added * float((self._turned**2).sum()) / len(apart)
 
     @property
     def corrected_distance(self) -> float:
@@ -171,9 +188,8 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     @cached_property
     def _distance_range(self) -> tuple[float, float]:
         """Smallest and largest distance in the ellipsoid about the difference, in coordinates at the pooled mean."""
-        apart, error = self._difference(self.pooled)
-        bound = error.threshold(1 - self.level)
-        values, vectors = np.linalg.eigh(error.safe(1 - self.level))
+        apart, covariance, bound = self._at_pooled
+        values, vectors = np.linalg.eigh(covariance)
         high = float(np.linalg.norm(apart)) + math.sqrt(bound * values[-1])
         low = 0.0 if not self.rejects else _nearest(vectors.T @ apart, values, bound)
         return low, min(high, 2 * self.ball.effective_radius)
@@ -191,10 +207,9 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     @property
     def parts(self) -> Parts:
         """What the covariance of the difference is made of, at the level: noise, sampling and allowance."""
-        _, error = self._difference(self.pooled)
         noise = sum(float(np.trace(group.mean.noise)) for group in self._groups)
         sampling = sum(float(np.trace(group.sampling_surely)) for group in self._groups)
-        return Parts.of(noise, sampling, float(np.trace(error.safe(1 - self.level))))
+        return Parts.of(noise, sampling, float(np.trace(self._at_pooled[1])))
 
     # ---------------------------------------------------------------- for people and machines
 
@@ -245,11 +260,11 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return "Test of equal Fréchet means"
+        return f"Test of equal {MEANS_TOLD[self.estimand]}"
 
     def _numbers_told(self) -> dict[str, Any]:
         numbers = all_told(self, "p_value", "statistic", "rejects", "distance", "corrected_distance", "low", "high")
-        return {**numbers, "dimension": self.ball.frame.dim}
+        return {**numbers, "dimension": self.ball.frame.dim, "estimand": self.estimand}
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""

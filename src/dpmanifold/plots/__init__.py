@@ -20,6 +20,7 @@ from dpmanifold.plots.globe import sphere
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.groups import test
 from dpmanifold.plots.landmarks import shape
+from dpmanifold.plots.ledger import history
 from dpmanifold.plots.matrices import matrix
 from dpmanifold.plots.nested import balls
 from dpmanifold.plots.numbers import outlook, table, vector
@@ -33,6 +34,7 @@ __all__ = [
     "PICTURES",
     "Picture",
     "balls",
+    "history",
     "interval",
     "matrix",
     "outlook",

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.ledger.history import History
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.groups import test
+from dpmanifold.plots.ledger import history
 from dpmanifold.plots.nested import balls
 from dpmanifold.plots.numbers import outlook, table, vector
 from dpmanifold.plots.pictures import picture_of_mean
@@ -31,7 +33,8 @@ _BY_KIND: dict[Kind, Callable[[Release], Figure]] = {
 
 @serves("picture")
 def show(result: object, *, links: object = None) -> Figure:
-    """Draw any result: a release, what `private_means` returned, a region, an interval, a test or a plan.
+    """Draw any result: a release, what `private_means` returned, a region, an interval, a test, a plan, a page
+    of a ledger's history.
 
     Parameters
     ----------
@@ -67,6 +70,8 @@ def show(result: object, *, links: object = None) -> Figure:
             return plan(result)
         case Outlook():
             return outlook(result)
+        case History():
+            return history(result)
         case Mapping() if result and all(isinstance(value, Release) for value in result.values()):
             return tensors(result)
     raise InvalidArgumentError(

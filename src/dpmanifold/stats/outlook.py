@@ -109,11 +109,10 @@ class Outlook:
         worth = [] if self.prospect is None else [self.prospect.verdict]
         # Noise beyond this is more than data that fill the usual share of the radius spread.
         wide = self._allows_for_the_last and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
-        if wide and groups_of(self.statistic) == 1:
-            worth.append(
-                "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
-                'estimand="tangent".'
-            )
+        if wide:
+            said = "A region for the tangent mean" if groups_of(self.statistic) == 1 else "A test of the tangent means"
+            draws = "one draw" if groups_of(self.statistic) == 1 else "one draw of each group"
+            worth.append(f'{said} at the ball\'s centre takes {draws} and allows for less noise: estimand="tangent".')
         return [self.verdict, *worth, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
 
     def to_dict(self) -> dict[str, Any]:

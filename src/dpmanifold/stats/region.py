@@ -83,13 +83,23 @@ def region_plan(
     estimand, refine : as in :func:`private_region`
     mechanism : "auto", or the name of the Gaussian noise
     """
-    if estimand not in (None, FRECHET, _TANGENT):
-        raise InvalidArgumentError(f'estimand must be "frechet" or "tangent" for a region, got {shown(estimand)}.')
-    if not (header.ball.space.is_flat or estimand == _TANGENT):
+    if not in_one_draw(header.ball, checked_estimand(estimand, "region")):
         return SECOND_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
     plan = JOINT_MOMENTS.prepared(header, refine=refine, weight=weight_in(header.ball), mechanism=mechanism)
     plan.label = "region"
     return plan
+
+
+def checked_estimand(estimand: object, what: str) -> str | None:
+    """Return which mean a region or a test is about, or refuse."""
+    if estimand is None or (isinstance(estimand, str) and estimand in (FRECHET, _TANGENT)):
+        return estimand
+    raise InvalidArgumentError(f'estimand must be "frechet" or "tangent" for a {what}, got {shown(estimand)}.')
+
+
+def in_one_draw(ball: Ball, estimand: str | None) -> bool:
+    """Return whether joint moments about the ball's centre hold the mean that is asked for."""
+    return ball.space.is_flat or estimand == _TANGENT
 
 
 def weight_in(ball: Ball) -> float:

@@ -1,4 +1,4 @@
-"""A private test that two groups have the same Fréchet mean (theory section 7)."""
+"""A private test that two groups have the same mean (theory section 7)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare_u
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.refine import Refinement, Wanted
-from dpmanifold.stats.region import joint_moments_in, weight_in
+from dpmanifold.stats.region import checked_estimand, in_one_draw, joint_moments_in, weight_in
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 
 
@@ -37,6 +37,7 @@ def private_test(
     *,
     units: object,
     level: float = 0.95,
+    estimand: str | None = None,
     refine: bool = False,
     invalid: str = "raise",
     curator: Curator | None = None,
@@ -45,7 +46,7 @@ def private_test(
     budget: Budget | None = None,
     rng: Rng = None,
 ) -> TwoSampleTest:
-    """Test whether two groups have the same Fréchet mean (theory section 7).
+    """Test whether two groups have the same mean (theory section 7).
 
     Who is in which group is public, and nobody is in both: each group's mean and second moment keep the whole promise,
     released as for :func:`private_region`. The noise is part of the test's variance.
@@ -58,6 +59,8 @@ def private_test(
     units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y; the names of columns, where X and Y
         have columns, or one name for both
     level : the confidence of the interval for the distance between the means, in (0, 1)
+    estimand : which mean: "frechet", the default, or "tangent", that of coordinates at the ball's centre, which takes
+        one draw of each group on every space. On flat spaces they are the same
     refine : spend a fifth of the promise on one smaller ball for both groups first, found from all units together
 
     Examples
@@ -84,7 +87,7 @@ def private_test(
     if sources:  # which are read before anybody knows who is in them
         _refuse_overlap(one, two)
     header = Header(ball, len(first) + len(second), privacy, first.unit, NEIGHBOURS_BY_CLASS, arithmetic)
-    plan = TestPlan(header, (len(first), len(second)), refine=refine)
+    plan = TestPlan(header, (len(first), len(second)), estimand=estimand, refine=refine)
     bits = fresh_bits(rng, ball, arithmetic)
     spend(budget, privacy, plan.label)
     return plan.release((first, second), bits, level)
@@ -93,8 +96,8 @@ def private_test(
 class TestPlan:
     """A smaller ball for both groups if one was asked for, and a mean and a second moment of each.
 
-    Every choice and every refusal, from public numbers; the header's n is that of both groups together. On flat spaces
-    mean and second moment of a group are one draw.
+    Every choice and every refusal, from public numbers; the header's n is that of both groups together. On flat spaces,
+    and for tangent means on all of them, mean and second moment of a group are one draw.
     """
 
     label = "two-sample test"
@@ -102,11 +105,13 @@ class TestPlan:
     """One of joint moments for each group; none where means are solved first."""
     __test__ = False  # for pytest, which would take it for a test of its own
 
-    def __init__(self, header: Header, counts: tuple[int, int], *, refine: bool = False) -> None:
+    def __init__(
+        self, header: Header, counts: tuple[int, int], *, estimand: str | None = None, refine: bool = False
+    ) -> None:
         ball = header.ball
         require_ball(ball)
         self.header = header
-        joint = ball.space.is_flat
+        joint = in_one_draw(ball, checked_estimand(estimand, "test"))
         wanted = Wanted("tangent-mean-gaussian" if joint else mean_name(ball))
         self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, wanted)
         rest = self._refinement.rest

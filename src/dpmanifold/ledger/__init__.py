@@ -1,0 +1,23 @@
+"""A budget that survives: one account for each population, over scripts, crashes, colleagues and years."""
+
+from typing import TYPE_CHECKING, Any
+
+from dpmanifold._extras import optional_module
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger.ledger import Ledger
+    from dpmanifold.ledger.population import Population
+
+_PLACES = {"Ledger": "ledger", "Population": "population"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs SQLAlchemy when it is first asked for."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for package in ("sqlalchemy", "alembic"):
+        optional_module(package, "ledger", "a ledger")
+    return getattr(optional_module(f"{__name__}.{_PLACES[name]}", "ledger", "a ledger"), name)
+
+
+__all__ = ["Ledger", "Population"]

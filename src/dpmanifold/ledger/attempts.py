@@ -1,0 +1,96 @@
+"""Who is at work: an attempt is alive as long as somebody holds its lock, whatever the clocks say.
+
+On one machine the lock is that of a file, which the system lets go of when its process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sys
+from typing import final
+
+from dpmanifold.errors import LedgerError
+from dpmanifold.ledger.forks import tell_of_forks
+from dpmanifold.ledger.stores import Held
+
+if sys.platform != "win32":
+    import fcntl
+
+
+@final
+class FileAttempts:
+    """Attempts of one ledger, each a file in a folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> attempts = FileAttempts(pathlib.Path(tempfile.mkdtemp()) / "study.db.attempts")
+    >>> held = attempts.hold("0a1b")
+    >>> attempts.alive("0a1b"), attempts.alive("another")
+    (True, False)
+    >>> held.release()
+    >>> attempts.alive("0a1b")
+    False
+    """
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+
+    def hold(self, token: str) -> Held:
+        """Begin an attempt."""
+        if sys.platform == "win32":
+            raise LedgerError("a ledger needs locks of files (flock), which this system does not have. Use Linux.")
+        path = self._folder / token
+        try:
+            self._folder.mkdir(exist_ok=True)
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            raise LedgerError(f"no attempt can be begun in {self._folder}: {problem.strerror}.") from None
+        return _HeldFile(path, handle)
+
+    def alive(self, token: str) -> bool:
+        """Return whether an attempt is held."""
+        if sys.platform == "win32":
+            return False
+        try:
+            handle = os.open(self._folder / token, os.O_RDONLY)
+        except FileNotFoundError:  # its holder ended it
+            return False
+        except OSError as problem:
+            raise LedgerError(
+                f"whether an attempt in {self._folder} is alive cannot be told: {problem.strerror}. The ledger's users "
+                "need to read the files there."
+            ) from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+
+@final
+class _HeldFile(Held):
+    def __init__(self, path: pathlib.Path, handle: int) -> None:
+        self._path, self._handle = path, handle
+        tell_of_forks(self)
+
+    def release(self) -> None:
+        if self._handle >= 0:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            os.close(self._handle)
+            self._handle = -1
+
+    def before_fork(self) -> None:
+        pass
+
+    def after_fork_in_child(self) -> None:
+        """Let go of the file: a lock that a child keeps would outlive its holder."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1

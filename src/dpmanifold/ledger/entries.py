@@ -1,0 +1,246 @@
+"""What a ledger is made of: entries, each with the hash of the one before it. Standard library alone.
+
+An entry is never changed and never removed. Its hash covers the ledger's id, all of its fields and the hash of the
+entry before, so that whoever knows the last hash knows whether any entry is not what it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, final
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError, LedgerError
+
+BEFORE_ALL = "0" * 64
+"""What the first entry names as the hash before it."""
+
+FIELDS = ("seq", "kind", "population", "once", "body", "prev", "hash")
+_HEX = frozenset("0123456789abcdef")
+
+
+def canonical(value: object) -> str:
+    r"""Return the one JSON text of text, whole numbers, truth values, None, and of lists and dicts of them.
+
+    Keys are sorted, nothing is between the parts, and all that is not ASCII is escaped. Floats are refused: their text
+    depends on who writes it. Amounts are text ("3/10"), other floats `float.hex()`.
+
+    Examples
+    --------
+    >>> canonical({"b": [1, None], "a": "é"})
+    '{"a":"\\u00e9","b":[1,null]}'
+    >>> canonical(0.1)
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: an entry holds text and whole numbers, got 0.1. Write a float as its hex().
+    """
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _plain(value: object) -> object:
+    if value is None or type(value) in (str, int, bool):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict) and all(type(key) is str for key in value):
+        return {key: _plain(part) for key, part in value.items()}
+    remedy = "Write a float as its hex()." if isinstance(value, float) else "Make it text."
+    raise InvalidArgumentError(f"an entry holds text and whole numbers, got {shown(value)}. {remedy}")
+
+
+def sha256_of(value: object) -> str:
+    """Return the sha256 of the canonical JSON of a value, 64 hex digits. Not for records: see fingerprints.
+
+    >>> sha256_of([])
+    '4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945'
+    """
+    return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()
+
+
+def read_canonical(text: str) -> Any:
+    """Return what canonical JSON says; a ValueError for any other text, also for other JSON of the same value.
+
+    >>> read_canonical('{"a":1}')
+    {'a': 1}
+    >>> read_canonical('{"a": 1}')
+    Traceback (most recent call last):
+    ...
+    ValueError: not canonical JSON
+    """
+    try:
+        value = json.loads(text, parse_float=_no_number, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("not canonical JSON") from None
+    if canonical(value) != text:
+        raise ValueError("not canonical JSON")
+    return value
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError("not canonical JSON")
+
+
+@final
+@dataclass(frozen=True)
+class Entry:
+    """One event of a ledger: a row of its table, a line of its witness and of an export.
+
+    Attributes
+    ----------
+    seq : its number, from 1, without gaps
+    kind : what happened: created, population, cap, dataset, grant, spend, started, drawn, lost or recovered
+    population : whose account it belongs to; "" for what belongs to the ledger
+    once : what may happen once only: no two entries of a ledger have the same text here; None where it may repeat
+    body : what is to be known about it, canonical JSON of a dict
+    prev : the hash of the entry before it, 64 zeros for the first
+    hash : of this one; see :func:`hash_of`
+
+    Examples
+    --------
+    >>> first = Entry.chained("a-ledger", None, "created", "", "created", {"version": 1})
+    >>> second = Entry.chained("a-ledger", first, "population", "cohort", "population:cohort", {"unit": "person"})
+    >>> second.seq, second.prev == first.hash, second.facts
+    (2, True, {'unit': 'person'})
+    >>> Entry.from_line(second.line()) == second
+    True
+    """
+
+    seq: int
+    kind: str
+    population: str
+    once: str | None
+    body: str
+    prev: str
+    hash: str
+
+    @classmethod
+    def chained(
+        cls, ledger: str, before: Entry | None, kind: str, population: str, once: str | None, body: dict[str, Any]
+    ) -> Entry:
+        """Return the entry that comes after `before` (None: the first) in the ledger of this id."""
+        seq, prev = (1, BEFORE_ALL) if before is None else (before.seq + 1, before.hash)
+        entry = cls(seq, kind, population, once, canonical(body), prev, "")
+        return replace(entry, hash=hash_of(ledger, entry))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the body says; a ValueError where it is no canonical JSON of a dict."""
+        found = read_canonical(self.body)
+        if not isinstance(found, dict):
+            raise ValueError("not canonical JSON of a dict")
+        return found
+
+    def line(self) -> str:
+        """Return the entry as canonical JSON on one line, without the line's end."""
+        return canonical({name: getattr(self, name) for name in FIELDS})
+
+    @classmethod
+    def from_line(cls, line: str) -> Entry:
+        """Return the entry that a line holds; a ValueError where it holds none."""
+        found = read_canonical(line)
+        if not isinstance(found, dict) or set(found) != set(FIELDS):
+            raise ValueError("not an entry")
+        entry = cls(**found)
+        texts = (entry.kind, entry.population, entry.body, entry.prev, entry.hash)
+        if type(entry.seq) is not int or not all(isinstance(text, str) for text in texts):
+            raise ValueError("not an entry")
+        if not (entry.once is None or isinstance(entry.once, str)):
+            raise ValueError("not an entry")
+        return entry
+
+
+def hash_of(ledger: str, entry: Entry) -> str:
+    """Return the hash that an entry must carry: sha256 of canonical JSON of the ledger's id and its other fields.
+
+    Examples
+    --------
+    >>> entry = Entry.chained("a-ledger", None, "created", "", None, {})
+    >>> hash_of("a-ledger", entry) == entry.hash, hash_of("another", entry) == entry.hash
+    (True, False)
+    """
+    return sha256_of(
+        [ledger, entry.seq, entry.kind, entry.population, entry.once, entry.body, entry.prev],
+    )
+
+
+def is_hash(text: object) -> bool:
+    """Return whether a value is the text of a sha256: 64 small hex digits.
+
+    >>> is_hash("0" * 64), is_hash("0" * 63 + "A"), is_hash(7)
+    (True, False, False)
+    """
+    return isinstance(text, str) and len(text) == 64 and _HEX.issuperset(text)
+
+
+def entry_faults(ledger: str, entry: Entry, before: Entry | None) -> list[str]:
+    """Return what is wrong with an entry as the one after `before` (None: as the first): sentences; [] if nothing is.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> entry = Entry.chained("a-ledger", None, "created", "", None, {})
+    >>> entry_faults("a-ledger", entry, None)
+    []
+    >>> entry_faults("a-ledger", replace(entry, body='{"cap":"9"}'), None)
+    ['entry 1 (created) is not what was written: its hash is of something else.']
+    """
+    name = f"entry {entry.seq} ({entry.kind})"
+    seq, prev = (1, BEFORE_ALL) if before is None else (before.seq + 1, before.hash)
+    found = []
+    if entry.seq != seq:
+        found.append(f"{name} stands where entry {seq} should.")
+    if entry.prev != prev:
+        whose = "a first entry" if before is None else f"entry {before.seq} before it"
+        found.append(f"{name} does not name the hash of {whose}.")
+    if entry.hash != hash_of(ledger, entry):
+        found.append(f"{name} is not what was written: its hash is of something else.")
+    try:
+        _ = entry.facts
+    except ValueError:
+        found.append(f"{name} has a body that is no canonical JSON of a dict.")
+    return found
+
+
+def check_chain(ledger: str, entries: Iterable[Entry], before: Entry | None = None) -> Iterator[Entry]:
+    """Yield entries of a ledger in order, and stop with a LedgerError at the first that is not as it was written.
+
+    Parameters
+    ----------
+    ledger : its id
+    entries : in order of seq
+    before : the entry before the first of them, where they do not start at entry 1
+
+    Examples
+    --------
+    >>> first = Entry.chained("a-ledger", None, "created", "", None, {})
+    >>> second = Entry.chained("a-ledger", first, "population", "cohort", None, {})
+    >>> [entry.seq for entry in check_chain("a-ledger", [first, second])]
+    [1, 2]
+    >>> list(check_chain("a-ledger", [second]))
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.LedgerError: entry 2 (population) stands where entry 1 should.
+    """
+    for entry in entries:
+        faults = entry_faults(ledger, entry, before)
+        if faults:
+            raise LedgerError(faults[0])
+        yield entry
+        before = entry
+
+
+__all__ = [
+    "BEFORE_ALL",
+    "FIELDS",
+    "Entry",
+    "canonical",
+    "check_chain",
+    "entry_faults",
+    "hash_of",
+    "is_hash",
+    "read_canonical",
+    "sha256_of",
+]

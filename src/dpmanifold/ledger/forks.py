@@ -1,0 +1,91 @@
+"""Forks and open databases do not go together: here a fork waits until none is open, and none is opened meanwhile.
+
+A child that opens a SQLite file while it has a copy of its parent's connection to it believes that it holds the
+parent's locks. So connections live as short as one transaction, a fork waits for those that other threads have open,
+and what is kept open in between is closed first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from typing import Protocol
+
+
+class Forkable(Protocol):
+    """Something that must not be open across a fork."""
+
+    def before_fork(self) -> None:
+        """Close what is open; called while nothing is in use."""
+
+    def after_fork_in_child(self) -> None:
+        """Forget what belongs to the parent."""
+
+
+class _Gate:
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.inside: Counter[int] = Counter()
+
+    def enter(self) -> None:
+        with self.changed:
+            self.inside[threading.get_ident()] += 1
+
+    def leave(self) -> None:
+        with self.changed:
+            self.inside -= Counter({threading.get_ident(): 1})
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        """Wait until no other thread is inside, and let none in until `open`."""
+        self.changed.acquire()
+        own = threading.get_ident()
+        self.changed.wait_for(lambda: not any(thread != own for thread in self.inside))
+
+    def open(self) -> None:
+        self.changed.release()
+
+
+_gate = _Gate()
+_known: weakref.WeakSet[Forkable] = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def no_fork() -> Iterator[None]:
+    """Do something while no fork happens: other threads' forks wait for its end."""
+    gate = _gate
+    gate.enter()
+    try:
+        yield
+    finally:
+        gate.leave()
+
+
+def tell_of_forks(thing: Forkable) -> None:
+    """Call the methods of something, as long as it lives, when this process forks."""
+    _known.add(thing)
+
+
+def _before() -> None:
+    _gate.close()
+    for thing in list(_known):
+        thing.before_fork()
+
+
+def _in_parent() -> None:
+    _gate.open()
+
+
+def _in_child() -> None:
+    global _gate
+    _gate = _Gate()  # the other threads, and what they counted, are gone
+    for thing in list(_known):
+        thing.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

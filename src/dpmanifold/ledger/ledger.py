@@ -1,0 +1,290 @@
+"""The ledger: a database that remembers what was spent, and a witness that remembers the database."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import pathlib
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, final
+
+from dpmanifold._check import positive_int, shown
+from dpmanifold.errors import InvalidArgumentError, LedgerError
+from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
+from dpmanifold.ledger.chain import Reader, Writer
+from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.history import History
+from dpmanifold.ledger.population import Population, cap_of, checked_name
+from dpmanifold.ledger.sqlite import SqliteStore
+from dpmanifold.ledger.stores import Store
+from dpmanifold.ledger.witness import Witness
+from dpmanifold.privacy import Promise
+from dpmanifold.privacy.accounts import checked_text
+from dpmanifold.privacy.promises import as_promise
+
+T = TypeVar("T")
+
+FORMAT = "dpmanifold ledger 1"
+_PAGE = 1000  # entries read at a time where all of them are
+_LONGEST_PAGE = 100_000
+
+
+@final
+class Ledger:
+    """What was spent of the privacy of populations: over scripts, crashes, colleagues and years.
+
+    Opened, or made where there is nothing. Threads may share it. After a fork the child makes connections of its own.
+    Its copy is itself; pickled, it is its path or address and the names below, never a connection.
+
+    Whoever can write to the database can write in anybody's name: the ledger remembers, it does not ask for passwords.
+
+    Parameters
+    ----------
+    where : the path of a file (SQLite), or "postgresql://..." for a database that :meth:`create` made a ledger of
+    witness : the path of the witness, best on another volume; beside the file, with ".witness" behind its name, where
+        it is not given. It is stored when the ledger is made, and only compared later.
+    secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" behind its name,
+        where it is not given
+    principal : who spends; the login name where it is not given
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from dpmanifold import GDP
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> with Ledger(folder / "study.db", principal="ada") as ledger:
+    ...     cohort = ledger.population("cohort-2026", cap=GDP(1.0), unit="participant")
+    ...     cohort.remaining
+    GDP(mu=1.0)
+    """
+
+    def __init__(
+        self,
+        where: str | os.PathLike[str],
+        *,
+        witness: str | os.PathLike[str] | None = None,
+        secret: str | os.PathLike[str] | None = None,
+        principal: str | None = None,
+    ) -> None:
+        self.principal = checked_name(_login() if principal is None else principal, "principal")
+        self._given = (_where(where), _path(witness), _path(secret))
+        self.store = _store(self._given[0])
+        try:
+            self.store.prepare()
+            created = self.store.read(lambda reader: reader.entry(1)) or self._create()
+            self.id = _id_of(created)
+            self._witness = Witness(self._witness_path(created), self.id)
+            self._witness.check(self._entry)
+            self.witnessed()
+        except BaseException:
+            self.store.close()
+            raise
+
+    @property
+    def where(self) -> str:
+        """The path or the address it was opened with."""
+        return self._given[0]
+
+    @property
+    def name(self) -> str:
+        """The path or the address, without a password."""
+        return self.store.name
+
+    def population(self, name: str, cap: Promise | None = None, unit: str | None = None) -> Population:
+        """Open a population, or make it.
+
+        Parameters
+        ----------
+        name : of the population: the people whom the cap protects
+        cap : what may be spent on them in all; may be left out for a population that is there, and must be its cap
+        unit : what a unit is, such as "participant"; likewise
+
+        Raises
+        ------
+        InvalidArgumentError : there is none and no cap was given, or its cap or unit is another one
+        """
+        wanted = checked_name(name, "name")
+        if cap is not None:
+            as_promise(cap, "cap")
+        what = None if unit is None else checked_text(unit, "unit")
+        found = self.store.read(lambda reader: self._found(reader, wanted))
+        if found is None:
+            if cap is None or what is None:
+                missing = "cap" if cap is None else "unit"
+                raise InvalidArgumentError(
+                    f"the ledger has no population {wanted!r}. To make it, give its cap, such as GDP(1.0), and its "
+                    f'unit, such as "participant"; got no {missing}.'
+                )
+            found = self.change(lambda writer: self._opened(writer, wanted, cap, what))
+        present, present_unit = found
+        if cap is not None and cap != present:
+            raise InvalidArgumentError(
+                f"population {wanted!r} has the cap {present}, got {cap}. Leave cap out, or raise it with "
+                "raise_cap(cap, reason)."
+            )
+        if what is not None and what != present_unit:
+            raise InvalidArgumentError(f"a unit of population {wanted!r} is a {present_unit!r}, got {what!r}.")
+        return Population(self, wanted, present_unit, self.principal)
+
+    def populations(self) -> list[Population]:
+        """Return all populations, in the order in which they were made."""
+        found = self.store.read(lambda reader: reader.starting("population:"))
+        return [Population(self, entry.population, entry.facts["unit"], self.principal) for entry in found]
+
+    def history(self, population: str | None = None, *, after: int = 0, limit: int = 100) -> History:
+        """Return a page of entries, and what came of the spends among them. Reading holds nobody up.
+
+        Parameters
+        ----------
+        population : whose; None for all
+        after : the number of the entry behind which the page starts
+        limit : how many at most
+        """
+        if isinstance(after, bool) or not isinstance(after, int) or after < 0:
+            raise InvalidArgumentError(f"after must be a whole number of at least 0, got {shown(after)}.")
+        most = min(positive_int(limit, "limit"), _LONGEST_PAGE)
+
+        def look(reader: Reader) -> History:
+            found = reader.page(after, most + 1, population)
+            page = found[:most]
+            spends = [entry.seq for entry in page if entry.kind == "spend"]
+            steps = reader.among(f"{step}:{seq}" for seq in spends for step in ("started", "outcome"))
+            names = {entry.population for entry in page if entry.population}
+            caps = {name: reader.latest(name, [("cap", None)])[0] for name in sorted(names)}
+            return History(
+                page,
+                {entry.facts["spend"]: entry for entry in steps},  # in order: the outcome comes after the start
+                {name: cap_of(entry) for name, entry in caps.items() if entry is not None},
+                len(found) > most,
+            )
+
+        return self.store.read(look)
+
+    def entries(self, first: int = 1) -> Iterator[Entry]:
+        """Yield all entries from a number on, in order; no transaction stays open meanwhile."""
+        while page := self.store.read(lambda reader: reader.page(first - 1, _PAGE)):
+            yield from page
+            first = page[-1].seq + 1
+
+    def write(self, action: Callable[[Writer], T]) -> T:
+        """Append in one transaction; the caller sees to the witness."""
+        return self.store.write(self.id, action)
+
+    def change(self, action: Callable[[Writer], T]) -> T:
+        """Append in one transaction, and have the witness know of it."""
+        value = self.write(action)
+        self.witnessed()
+        return value
+
+    def witnessed(self) -> None:
+        """Have the witness catch up with all that is committed."""
+        self._witness.catch_up(self.entries)
+
+    def close(self) -> None:
+        """Close what is open. A ledger that is used again opens it again."""
+        self.store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Ledger:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (*self._given, self.principal)
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.name!r}, principal={self.principal!r})"
+
+    def _entry(self, seq: int) -> Entry | None:
+        return self.store.read(lambda reader: reader.entry(seq))
+
+    def _create(self) -> Entry:
+        """Make the ledger's first entry, and its witness before that."""
+        ledger = str(uuid.uuid4())
+        witness = self._default_witness() if self._given[1] is None else self._given[1]
+
+        def begin(writer: Writer) -> Entry:
+            there = writer.entry(1)
+            if there is not None:  # somebody was faster
+                return there
+            Witness(self._beside(witness), ledger).create()
+            body = {"format": FORMAT, "ledger": ledger, "witness": witness, "principal": self.principal, "time": now()}
+            return writer.append("created", "", "created", body)
+
+        return self.store.write(ledger, begin)
+
+    def _default_witness(self) -> str:
+        """Return the name of the witness beside the file: the two may move together."""
+        return pathlib.Path(self._given[0]).name + ".witness"
+
+    def _witness_path(self, created: Entry) -> pathlib.Path:
+        stored = str(created.facts["witness"])
+        given = self._given[1]
+        if given is not None and given != stored:
+            raise LedgerError(
+                f"the witness of this ledger is {stored}, got {given}. It is chosen when the ledger is made; leave it "
+                "out."
+            )
+        return self._beside(stored)
+
+    def _beside(self, path: str) -> pathlib.Path:
+        """Return a path, taken from the folder of the database where it is a bare name."""
+        return pathlib.Path(self._given[0]).parent / path
+
+    @staticmethod
+    def _found(reader: Reader, name: str) -> tuple[Promise, str] | None:
+        made = reader.once(f"population:{name}")
+        if made is None:
+            return None
+        latest = reader.latest(name, [("cap", None)])[0]
+        return cap_of(latest or made), str(made.facts["unit"])
+
+    def _opened(self, writer: Writer, name: str, cap: Promise, unit: str) -> tuple[Promise, str]:
+        there = self._found(writer, name)
+        if there is not None:
+            return there
+        body = {"cap": promise_to_body(cap), "unit": unit, "principal": self.principal, "time": now()}
+        entry = writer.append("population", name, f"population:{name}", body)
+        return promise_from_body(entry.facts["cap"]), unit
+
+
+def _reopened(where: str, witness: str | None, secret: str | None, principal: str) -> Ledger:
+    return Ledger(where, witness=witness, secret=secret, principal=principal)
+
+
+def _id_of(created: Entry) -> str:
+    facts = created.facts
+    if created.kind != "created" or facts.get("format") != FORMAT:
+        raise LedgerError(f"the first entry is not of a {FORMAT}. Upgrade dpmanifold, or give another database.")
+    return str(facts["ledger"])
+
+
+def _store(where: str) -> Store:
+    return SqliteStore(pathlib.Path(where))
+
+
+def _where(value: str | os.PathLike[str]) -> str:
+    """Return an address as it is, and a path in full, so that it means the same wherever it is opened again."""
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise InvalidArgumentError(f"where must be a path or an address, got {shown(value)}.")
+    text = os.fspath(value)
+    return text if "://" in text else os.path.abspath(text)
+
+
+def _path(value: str | os.PathLike[str] | None) -> str | None:
+    return None if value is None else os.path.abspath(os.fspath(value))
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        raise InvalidArgumentError("principal must be given: this process has no login name.") from None

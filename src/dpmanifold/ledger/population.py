@@ -1,0 +1,221 @@
+"""A population of a ledger: the people whom one cap protects, in whatever data sets they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, final
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
+from dpmanifold.ledger.chain import Writer
+from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.settling import Settling
+from dpmanifold.ledger.standing import Standing, standing_of
+from dpmanifold.privacy import Promise
+from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text
+from dpmanifold.privacy.amounts import as_promise_down, as_promise_up, cost_of, fits
+from dpmanifold.privacy.promises import as_promise
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger.ledger import Ledger
+
+
+@final
+class Population(Account):
+    """One account of a ledger: every private call takes it as `budget=`.
+
+    Made by :meth:`Ledger.population`. It holds nothing but names: what was spent is asked of the ledger each time.
+    Threads may share it, a child process may use it after a fork, and its copy is itself. Pickled, it is the names,
+    and the ledger's path or address.
+
+    Attributes
+    ----------
+    name : of the population
+    unit : what a unit is, such as "participant"
+    principal : in whose name it spends
+    """
+
+    def __init__(self, ledger: Ledger, name: str, unit: str, principal: str) -> None:
+        self._ledger, self._name, self._unit, self._principal = ledger, name, unit, principal
+        self._settling = Settling(ledger, name, principal)
+
+    @property
+    def ledger(self) -> str:
+        """The id of the ledger that keeps it."""
+        return self._ledger.id
+
+    @property
+    def name(self) -> str:
+        """The population's name."""
+        return self._name
+
+    @property
+    def unit(self) -> str:
+        """What a unit is."""
+        return self._unit
+
+    @property
+    def principal(self) -> str:
+        """Who spends."""
+        return self._principal
+
+    @property
+    def cap(self) -> Promise:
+        """The cap, as it is now."""
+        return self._standing().cap
+
+    @property
+    def privacy(self) -> Promise:
+        """The cap, by the name that a Budget has for it."""
+        return self.cap
+
+    @property
+    def spent(self) -> Promise | None:
+        """What all principals have spent together, rounded up; None at the start."""
+        standing = self._standing()
+        return as_promise_up(standing.cap, standing.total)
+
+    @property
+    def remaining(self) -> Promise | None:
+        """The largest promise that this principal can still spend, rounded down; None once there is none.
+
+        The smaller of what the cap leaves and what the principal's grant does, where there are grants.
+        """
+        standing = self._standing()
+        return as_promise_down(standing.cap, standing.left)
+
+    def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
+        """Pay for an order and do the work, once; or return what was stored for the same key and request."""
+        return self._settling.settle(order, work)
+
+    def known(self, order: Order) -> bytes | None:
+        """Return what was stored for this key and request, or None. Spends nothing."""
+        return self._settling.known(order)
+
+    def status(self, key: str) -> str | None:
+        """Return what became of a key of this principal.
+
+        None: nothing was asked under it. "spent": paid for, and begun by whoever asks again. "started": somebody is at
+        work. "drawn": answered, and not yet in the witness. "published": answered. "lost": paid for, without answer.
+        """
+        return self._settling.state(checked_text(key, "key"))
+
+    def data_set(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
+        """Return the id of the data set with this content and these facts; register it if it is new."""
+        raise NotImplementedError
+
+    def raise_cap(self, cap: Promise, reason: str) -> None:
+        """Raise the cap. The entry says why, and stays.
+
+        Parameters
+        ----------
+        cap : the new one, of the same kind and more than the present one
+        reason : for whoever audits the ledger
+        """
+        new = as_promise(cap, "cap")
+        words = checked_text(reason, "reason")
+
+        def change(writer: Writer) -> None:
+            was = standing_of(writer, self._name, self._principal).cap
+            if type(new) is not type(was):
+                raise InvalidArgumentError(f"cap must be of the kind of the present one, {was}, got {new}.")
+            before, after = cost_of(was, was), cost_of(new, was)
+            if before == after or not fits(before, after):
+                raise InvalidArgumentError(f"cap must be more than the present one, {was}, got {new}.")
+            body = {
+                "cap": promise_to_body(new),
+                "was": promise_to_body(was),
+                "reason": words,
+                "principal": self._principal,
+                "time": now(),
+            }
+            writer.append("cap", self._name, None, body)
+
+        self._ledger.change(change)
+
+    def grant(self, principal: str, promise: Promise, reason: str = "") -> None:
+        """Say how much a principal may spend of this population in all, what was spent before included.
+
+        Without grants every principal may spend up to the cap. Once there is one, who has none has nothing. Grants may
+        sum above the cap: what is left to a principal is the smaller of the two. A new grant takes the place of the
+        one before.
+
+        Parameters
+        ----------
+        principal : who may spend
+        promise : how much, of the kind of the cap
+        reason : for whoever audits the ledger
+        """
+        who = checked_name(principal, "principal")
+        amount = as_promise(promise, "promise")
+        words = checked_text(reason, "reason") if reason else ""
+
+        def change(writer: Writer) -> None:
+            cap = standing_of(writer, self._name, self._principal).cap
+            if type(amount) is not type(cap):
+                raise InvalidArgumentError(f"promise must be of the kind of the cap, {cap}, got {amount}.")
+            body = {
+                "principal": who,
+                "promise": promise_to_body(amount),
+                "reason": words,
+                "by": self._principal,
+                "time": now(),
+            }
+            writer.append("grant", self._name, None, body)
+
+        self._ledger.change(change)
+
+    def grants(self) -> dict[str, Promise]:
+        """Return how much each principal who has a grant may spend in all."""
+        found = self._ledger.store.read(lambda reader: reader.subjects(self._name, "grant"))
+        return {entry.facts["principal"]: promise_from_body(entry.facts["promise"]) for entry in found}
+
+    def as_principal(self, name: str) -> Population:
+        """Return the same population for another principal."""
+        return Population(self._ledger, self._name, self._unit, checked_name(name, "principal"))
+
+    def history(self, *, after: int = 0, limit: int = 100) -> Any:
+        """Return a page of this population's entries; see :meth:`Ledger.history`."""
+        return self._ledger.history(self._name, after=after, limit=limit)
+
+    def _standing(self) -> Standing:
+        return self._ledger.store.read(lambda reader: standing_of(reader, self._name, self._principal))
+
+    def __copy__(self) -> Population:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Population:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._ledger, self._name, self._unit, self._principal)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Population) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __repr__(self) -> str:
+        return f"Population({self._name!r}, of ledger {self._ledger.name!r}, principal={self._principal!r})"
+
+    def _identity(self) -> tuple[str, str, str]:
+        return self._ledger.id, self._name, self._principal
+
+
+def _again(ledger: Ledger, name: str, unit: str, principal: str) -> Population:
+    return Population(ledger, name, unit, principal)
+
+
+def checked_name(value: object, what: str) -> str:
+    """Return a name of a population or a principal, or say what is wrong with it."""
+    name = checked_text(value, what)
+    if ":" in name or name != name.strip():
+        raise InvalidArgumentError(f"{what} must have no colon and no space at its ends, got {shown(value)}.")
+    return name
+
+
+def cap_of(entry: Entry) -> Promise:
+    """Return the cap that an entry sets."""
+    return promise_from_body(entry.facts["cap"])

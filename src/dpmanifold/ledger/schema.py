@@ -1,0 +1,62 @@
+"""The tables of a ledger: entries, and the bytes that were released. Both are only appended to.
+
+What an entry is stands in :mod:`dpmanifold.ledger.entries`. Two columns more are there to find entries by, and say
+nothing that the entry does not say: `sets`, what it decides, and `subject`, about whom or what.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, Table, Text
+
+from dpmanifold.ledger.entries import Entry
+
+REVISION = "0001"
+"""The migration that these tables are made by."""
+
+metadata = MetaData()
+
+# Compared byte by byte on every engine, so that the names of one population lie side by side.
+_name = Text().with_variant(Text(collation="C"), "postgresql")
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("population", _name, nullable=False),
+    Column("once", _name, unique=True),
+    Column("body", Text, nullable=False),
+    Column("prev", Text, nullable=False, unique=True),
+    Column("hash", Text, nullable=False),
+    Column("sets", _name, nullable=False),
+    Column("subject", _name, nullable=False),
+    Index("entries_of_population", "population", "seq"),
+    Index("entries_by_what_they_set", "population", "sets", "seq"),
+    Index("entries_by_subject", "population", "sets", "subject", "seq"),
+)
+
+results = Table(
+    "results",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("bytes", LargeBinary, nullable=False),
+)
+
+_SETS = {"population": "cap"}  # a population comes with its cap
+_SUBJECTS = {"grant": "principal", "spend": "principal", "dataset": "digest"}
+
+
+def found_by(entry: Entry) -> tuple[str, str]:
+    """Return what an entry is found by: what it sets, and whom or what it is about.
+
+    A recovered entry sets what the one did that it stands for.
+
+    Examples
+    --------
+    >>> grant = Entry.chained("a-ledger", None, "grant", "cohort", None, {"principal": "ada"})
+    >>> found_by(grant)
+    ('grant', 'ada')
+    """
+    facts = entry.facts
+    kind = str(facts.get("kind", "")) if entry.kind == "recovered" else entry.kind
+    return _SETS.get(kind, kind), str(facts.get(_SUBJECTS.get(kind, ""), ""))

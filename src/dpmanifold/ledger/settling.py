@@ -1,0 +1,256 @@
+"""From an order to its answer: pay, tell the witness, begin, work, keep what came of it. Each step once.
+
+A spend is queued until somebody begins it, and may be begun by whoever asks again. It is begun once: who began holds
+a lock, and if the lock is free while nothing was drawn, the answer is lost. Whatever happens, and whenever the process
+ends, a draw is published only if it is the one that the ledger and its witness have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from typing import Protocol, TypeVar, final
+
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError, ReleaseLostError
+from dpmanifold.ledger.bodies import now, promise_to_body
+from dpmanifold.ledger.chain import Reader, Writer
+from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.standing import standing_of
+from dpmanifold.ledger.stores import Held, Store
+from dpmanifold.privacy.accounts import Order, Receipt
+from dpmanifold.privacy.amounts import amount_from_text, amount_to_text, as_promise_up
+
+T = TypeVar("T")
+
+_PAUSES = (0.005, 0.25)  # seconds between two looks at somebody else's attempt: the first, and the longest
+
+
+class Books(Protocol):
+    """What settling needs of a ledger."""
+
+    @property
+    def id(self) -> str:
+        """The ledger's id."""
+
+    @property
+    def store(self) -> Store:
+        """Its database."""
+
+    def write(self, action: Callable[[Writer], T]) -> T:
+        """Append in one transaction."""
+
+    def witnessed(self) -> None:
+        """Have the witness catch up with all that is committed."""
+
+
+@final
+class Settling:
+    """The orders of one principal from one population.
+
+    Parameters
+    ----------
+    books : the ledger
+    population : the population's name
+    principal : who orders
+    """
+
+    def __init__(self, books: Books, population: str, principal: str) -> None:
+        self._books, self._population, self._principal = books, population, principal
+
+    def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
+        """Pay for an order and do the work, or return what is known; see :meth:`Account.settle`."""
+        self._books.witnessed()  # one that cannot be written to is found out before anything is spent
+        spend = self._books.write(lambda writer: self._paid(writer, order))
+        with self._naming(order.key):
+            self._books.witnessed()
+            while True:
+                known = self._outcome(spend, order.key)
+                if known is not None:
+                    return known
+                started = self._books.store.read(lambda reader: reader.once(_started(spend)))
+                if started is None:
+                    held = self._begin(spend)
+                    if held is not None:
+                        return self._attempt(spend, order.key, work, held)
+                else:
+                    self._await(spend, started)
+
+    def known(self, order: Order) -> bytes | None:
+        """Return what is stored for an order, None where nothing is yet."""
+        spend = self._books.store.read(lambda reader: self._same(reader, order))
+        return None if spend is None else self._outcome(spend, order.key)
+
+    def state(self, key: str) -> str | None:
+        """Return what became of a key: None, "spent", "started", "drawn", "published" or "lost"."""
+
+        def look(reader: Reader) -> tuple[Entry | None, list[Entry]]:
+            spend = reader.once(self._once(key))
+            return spend, [] if spend is None else reader.among([_started(spend), _outcome(spend)])
+
+        spend, steps = self._books.store.read(look)
+        if spend is None:
+            return None
+        if spend.kind == "recovered":
+            return "lost"
+        return steps[-1].kind if steps else "spent"
+
+    def _paid(self, writer: Writer, order: Order) -> Entry:
+        """Return the entry that paid for an order: one that is there, or a new one."""
+        found = self._same(writer, order)
+        if found is not None:
+            return found
+        standing = standing_of(writer, self._population, self._principal)
+        cost, total, mine = standing.after(order.privacy, self._population, self._principal)
+        body = {
+            "principal": self._principal,
+            "key": order.key,
+            "request": order.request_hash,
+            "label": order.label,
+            "statistic": str(order.request.get("statistic", "")),
+            "datasets": list(order.request.get("datasets", [])),
+            "promise": promise_to_body(order.privacy),
+            "cost": amount_to_text(cost),
+            "spent": amount_to_text(total),
+            "of grant": amount_to_text(mine),
+            "token": secrets.token_hex(8),
+            "time": now(),
+        }
+        return writer.append("spend", self._population, self._once(order.key), body)
+
+    def _same(self, reader: Reader, order: Order) -> Entry | None:
+        """Return the entry that paid for this key; refuse if it did for another request."""
+        found = reader.once(self._once(order.key))
+        if found is not None and found.facts["request"] != order.request_hash:
+            raise InvalidArgumentError(
+                f"key {order.key!r} stands for another request of {self._principal!r} from population "
+                f"{self._population!r}: nothing was spent. Use another key, or ask exactly as before to have the "
+                "stored answer."
+            )
+        return found
+
+    def _outcome(self, spend: Entry, key: str) -> bytes | None:
+        """Return the stored bytes of a spend, None where nothing came of it yet; raise if it is lost."""
+        if spend.kind == "recovered":  # results are never recovered
+            raise ReleaseLostError.of(key)
+
+        def look(reader: Reader) -> tuple[Entry | None, bytes | None]:
+            outcome = reader.once(_outcome(spend))
+            return outcome, None if outcome is None else reader.result(outcome.seq)
+
+        outcome, content = self._books.store.read(look)
+        if outcome is None:
+            return None
+        if outcome.kind != "drawn":
+            raise ReleaseLostError.of(key)
+        self._books.witnessed()  # published is what the witness has
+        if content is None or _digest(content) != outcome.facts["sha256"]:
+            raise LedgerError(
+                f"the bytes of entry {outcome.seq} are not those that were drawn: the database was written to by other "
+                "hands. Run the audit command (dpm ledger audit)."
+            )
+        return content
+
+    def _begin(self, spend: Entry) -> Held | None:
+        """Begin the attempt at a spend; None where somebody else was faster."""
+        token = secrets.token_hex(16)
+        held = self._books.store.hold(token)
+        try:
+            mine = self._books.write(lambda writer: self._start(writer, spend, token))
+            if mine:
+                self._books.witnessed()
+                return held
+        except BaseException:
+            held.release()
+            raise
+        held.release()
+        return None
+
+    def _start(self, writer: Writer, spend: Entry, token: str) -> bool:
+        if writer.once(_started(spend)) is not None or writer.once(_outcome(spend)) is not None:
+            return False
+        body = {"spend": spend.seq, "token": token, "time": now()}
+        writer.append("started", self._population, _started(spend), body)
+        return True
+
+    def _attempt(self, spend: Entry, key: str, work: Callable[[Receipt], bytes], held: Held) -> bytes:
+        """Do the work and keep what it returns; whatever it raises, the answer is lost."""
+        try:
+            try:
+                content = bytes(work(self._receipt(spend)))
+            except BaseException as problem:
+                self._lose_quietly(spend)
+                if isinstance(problem, Exception):
+                    raise ReleaseLostError.of(key) from None
+                raise
+            if not self._books.write(lambda writer: self._draw(writer, spend, content)):
+                raise ReleaseLostError.of(key)  # somebody took this attempt for dead: what was drawn is forgotten
+            self._books.witnessed()
+            return content
+        finally:
+            held.release()
+
+    def _draw(self, writer: Writer, spend: Entry, content: bytes) -> bool:
+        if writer.once(_outcome(spend)) is not None:
+            return False
+        body = {"spend": spend.seq, "sha256": _digest(content), "size": len(content), "time": now()}
+        entry = writer.append("drawn", self._population, _outcome(spend), body)
+        writer.keep(entry.seq, content)
+        return True
+
+    def _lose(self, writer: Writer, spend: Entry) -> None:
+        if writer.once(_outcome(spend)) is None:
+            body = {"spend": spend.seq, "time": now()}
+            writer.append("lost", self._population, _outcome(spend), body)
+
+    def _lose_quietly(self, spend: Entry) -> None:
+        """Say that nothing came of a spend; where even this fails, whoever asks next will."""
+        with contextlib.suppress(DPManifoldError):
+            self._books.write(lambda writer: self._lose(writer, spend))
+            self._books.witnessed()
+
+    def _await(self, spend: Entry, started: Entry) -> None:
+        """Wait until an attempt of somebody else has an outcome, and say that it is lost if its holder is gone."""
+        pause, longest = _PAUSES
+        token = str(started.facts["token"])
+        store = self._books.store
+        while store.alive(token):
+            time.sleep(pause)
+            pause = min(2 * pause, longest)
+            if store.read(lambda reader: reader.once(_outcome(spend))) is not None:
+                return
+        self._books.write(lambda writer: self._lose(writer, spend))
+
+    def _receipt(self, spend: Entry) -> Receipt:
+        cap = self._books.store.read(lambda reader: standing_of(reader, self._population, self._principal).cap)
+        spent = as_promise_up(cap, amount_from_text(spend.facts["spent"]))
+        assert spent is not None  # a promise costs more than nothing
+        return Receipt(self._books.id, spend.seq, spend.hash, self._population, spent.to_dict())
+
+    def _once(self, key: str) -> str:
+        return f"key:{self._population}:{self._principal}:{key}"
+
+    @contextlib.contextmanager
+    def _naming(self, key: str):  # type: ignore[no-untyped-def]
+        """Name the key in errors that come after the spend."""
+        try:
+            yield
+        except LedgerError as problem:
+            raise LedgerError(
+                f"{problem} The request is paid for under key {key!r}: once that is mended, ask again with it; this "
+                "spends nothing more."
+            ) from None
+
+
+def _started(spend: Entry) -> str:
+    return f"started:{spend.seq}"
+
+
+def _outcome(spend: Entry) -> str:
+    return f"outcome:{spend.seq}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,197 @@
+"""A ledger in one SQLite file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sqlite3
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any, final
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.exc import OperationalError
+
+from dpmanifold.errors import LedgerError
+from dpmanifold.ledger.attempts import FileAttempts
+from dpmanifold.ledger.forks import no_fork, tell_of_forks
+from dpmanifold.ledger.migrations import refuse_newer, revision_of, upgrade
+from dpmanifold.ledger.schema import REVISION
+from dpmanifold.ledger.stores import Held, Store
+
+PATIENCE = 60.0
+"""Seconds that a transaction waits for the others; each takes a few milliseconds."""
+
+_PAUSE = 0.005
+
+
+@final
+class SqliteStore(Store):
+    """A ledger in a file, written ahead and synced at every commit.
+
+    Connections last for one transaction. One more is kept open and does nothing: without it every transaction would
+    be the last to close the file, which has SQLite copy the log into it.
+
+    Parameters
+    ----------
+    path : of the file; made where there is none
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+        self._attempts = FileAttempts(path.with_name(path.name + ".attempts"))
+        self._keeper = _Keeper(path)
+        super().__init__(str(path))
+        tell_of_forks(self._keeper)
+        weakref.finalize(self, self._keeper.close)
+
+    def prepare(self) -> None:
+        """Make the tables where there are none, and bring older ones up to date."""
+        with self.in_plain_words(), self._reading() as connection:
+            revision = revision_of(connection)
+        if revision is not None:
+            refuse_newer(revision)
+        if revision == REVISION:
+            return
+        with self.in_plain_words(), self._writing() as connection:
+            upgrade(connection)
+            connection.commit()
+
+    def hold(self, token: str) -> Held:
+        """Begin an attempt."""
+        return self._attempts.hold(token)
+
+    def alive(self, token: str) -> bool:
+        """Return whether an attempt is held."""
+        return self._attempts.alive(token)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._keeper.close()
+
+    def _make_engine(self) -> Engine:
+        engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool, hide_parameters=True)
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: Connection) -> None:
+            connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+
+        return engine
+
+    def _connect(self) -> sqlite3.Connection:
+        return _connected(self.path)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._begun("BEGIN") as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._begun("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _begun(self, how: str) -> Iterator[Connection]:
+        with no_fork():
+            self._keeper.open()
+            connection = _patiently(lambda: self._begin(how))
+            try:
+                yield connection
+            finally:
+                connection.close()
+
+    def _begin(self, how: str) -> Connection:
+        connection = self.engine.connect().execution_options(begin=how)
+        try:
+            connection.begin()
+            if how == "BEGIN":
+                connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1")  # from here on, one state
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+@final
+class _Keeper:
+    """The connection that is kept open."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    def open(self) -> None:
+        with self._lock:
+            if self._connection is None:
+                try:
+                    self._connection = _patiently(lambda: _connected(self._path))
+                except sqlite3.Error as problem:
+                    raise LedgerError(
+                        f"the ledger {self._path} cannot be opened: {problem}. Give the path of a ledger, or of a new "
+                        "file in a folder that can be written to."
+                    ) from None
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def before_fork(self) -> None:
+        self.close()
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.Lock()
+
+
+def _connected(path: pathlib.Path) -> sqlite3.Connection:
+    """Open the file so that what is committed is on the disk, or refuse."""
+    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    try:
+        mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        if mode != "wal":
+            raise LedgerError(
+                f"the ledger {path} cannot be written ahead: SQLite answered journal_mode {mode}. Put it on a disk of "
+                "this machine."
+            )
+        connection.execute("PRAGMA synchronous=FULL")
+        if sys.platform == "darwin":  # where fsync leaves data in the drive's cache
+            connection.execute("PRAGMA fullfsync=ON")
+            connection.execute("PRAGMA checkpoint_fullfsync=ON")
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _patiently(action: Any) -> Any:
+    """Do something again while others have the file to themselves; SQLite does not always wait by itself."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return action()
+        except (sqlite3.OperationalError, OperationalError) as problem:
+            busy = "locked" in str(problem) or "busy" in str(problem)
+            if not busy:
+                raise
+            if time.monotonic() > deadline:
+                raise LedgerError(
+                    "somebody has kept the ledger to themselves for a minute. End the program that holds it (another "
+                    "tool that has the file open?), and try again."
+                ) from None
+        time.sleep(_PAUSE)
+
+
+def is_new(path: pathlib.Path) -> bool:
+    """Return whether there is nothing at a path yet: no file, or an empty one."""
+    try:
+        return os.stat(path).st_size == 0
+    except FileNotFoundError:
+        return True

@@ -1,0 +1,143 @@
+"""Where a ledger is kept: a database that can be read by all and appended to by one at a time.
+
+What differs between SQLite and PostgreSQL is here; what an entry means is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TypeVar, final
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from dpmanifold.errors import LedgerError
+from dpmanifold.ledger.chain import Reader, Writer
+from dpmanifold.ledger.entries import Entry
+
+T = TypeVar("T")
+
+
+class Held(ABC):
+    """An attempt that is alive as long as this is not released and its process lives."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """End it."""
+
+
+class Store(ABC):
+    """A database with one ledger.
+
+    Threads may use it at the same time. After a fork the child makes connections of its own.
+
+    Parameters
+    ----------
+    name : what to call it in messages; without a password
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._engine = self._make_engine()
+        self._process = os.getpid()
+
+    @abstractmethod
+    def _make_engine(self) -> Engine:
+        """Return the engine for this process."""
+
+    @abstractmethod
+    def _reading(self) -> contextlib.AbstractContextManager[Connection]:
+        """Open a transaction that reads one state of the ledger, and neither waits for writers nor holds them up."""
+
+    @abstractmethod
+    def _writing(self) -> contextlib.AbstractContextManager[Connection]:
+        """Open a transaction that has the ledger to itself; the caller commits it."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make the tables where there are none, and bring older ones up to date where that is allowed."""
+
+    @abstractmethod
+    def hold(self, token: str) -> Held:
+        """Begin an attempt: until it is released, or this process ends, the attempt is alive."""
+
+    @abstractmethod
+    def alive(self, token: str) -> bool:
+        """Return whether somebody holds the attempt. No clock decides it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what is open. It is opened again when it is needed."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of this process."""
+        if self._process != os.getpid():
+            self._engine, self._process = self._make_engine(), os.getpid()
+        return self._engine
+
+    @final
+    def read(self, action: Callable[[Reader], T]) -> T:
+        """Return what an action reads in one transaction."""
+        with self.in_plain_words(), self._reading() as connection:
+            return action(Reader(connection))
+
+    @final
+    def write(self, ledger: str, action: Callable[[Writer], T]) -> T:
+        """Do something in one transaction that no other one runs beside, and commit it if it appended anything.
+
+        When this returns, what was appended is on the disk. If it raises, nothing was appended; but where the
+        database cannot even be asked, the message says that this is not known.
+        """
+        with self.in_plain_words():
+            with self._writing() as connection:
+                writer = Writer(connection, ledger)
+                value = action(writer)
+                if not writer.appended:
+                    connection.rollback()
+                    return value
+                try:
+                    connection.commit()
+                    return value
+                except DBAPIError:
+                    with contextlib.suppress(SQLAlchemyError):
+                        connection.invalidate()
+            if self._arrived(writer.appended[-1]):
+                return value
+            raise LedgerError(f"the ledger {self.name} could not commit: nothing was recorded. Try again.")
+
+    def _arrived(self, entry: Entry) -> bool:
+        """Find out whether a commit that was not answered took place.
+
+        Asked with the ledger's lock, that is after whatever became of the other transaction, and by the entry's hash,
+        which is nobody else's: what is paid for or started carries a token.
+        """
+        try:
+            with self._writing() as connection:
+                found = Reader(connection).entry(entry.seq)
+                connection.rollback()
+        except SQLAlchemyError:
+            raise LedgerError(
+                f"the ledger {self.name} did not answer a commit and cannot be reached: whether it was recorded is "
+                "not known. Try again with the same key, which spends once only."
+            ) from None
+        return found == entry
+
+    @contextlib.contextmanager
+    def in_plain_words(self) -> Iterator[None]:
+        """Turn errors of the database into a LedgerError."""
+        try:
+            yield
+        except DBAPIError as problem:
+            raise LedgerError(f"the ledger {self.name} cannot be used: {_said(problem)}") from None
+        except SQLAlchemyError as problem:
+            raise LedgerError(f"the ledger {self.name} cannot be used: {type(problem).__name__}.") from None
+
+
+def _said(problem: DBAPIError) -> str:
+    """Return the first line of what the database said."""
+    lines = str(problem.orig).strip().splitlines()
+    return lines[0].rstrip(".") + "." if lines else type(problem).__name__ + "."

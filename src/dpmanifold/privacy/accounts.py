@@ -1,0 +1,235 @@
+"""Accounts: budgets that remember, and the receipts that they give. A ledger's population is one.
+
+A :class:`~dpmanifold.privacy.Budget` lives in one process. An account outlives it, so that it must know more than an
+amount: who asked what, whether an answer was drawn, and which. Private calls hand it an :class:`Order`, written in
+text and whole numbers alone so that two equal requests are equal in every bit, and the work to be done once the order
+has been paid for. What comes back are bytes: those that the work returned, or those that were stored when the same
+request was answered before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.privacy.promises import Promise, as_promise, promise_from_dict
+
+LONGEST_KEY = 200
+_HASH = re.compile("[0-9a-f]{64}", re.ASCII)
+
+
+@final
+@dataclass(frozen=True)
+class Receipt:
+    """Where a release stands in a ledger: proof, for whoever sees both, that it was paid for.
+
+    Attributes
+    ----------
+    ledger : the ledger's id
+    sequence : the number of the entry that paid
+    hash : of that entry, 64 hexadecimal digits
+    population : whose cap paid
+    spent : what had been spent of that cap with this release, rounded up; `Promise.to_dict`
+
+    Examples
+    --------
+    >>> from dpmanifold.privacy import GDP
+    >>> receipt = Receipt("8b3d", 7, 64 * "0", "cohort", GDP(0.5).to_dict())
+    >>> Receipt.from_dict(receipt.to_dict()) == receipt
+    True
+    """
+
+    ledger: str
+    sequence: int
+    hash: str
+    population: str
+    spent: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        checked_text(self.ledger, "receipt ledger")
+        checked_text(self.population, "receipt population")
+        if isinstance(self.sequence, bool) or not isinstance(self.sequence, int) or self.sequence < 1:
+            raise InvalidArgumentError(f"receipt sequence must be a whole number of at least 1: {shown(self.sequence)}")
+        if not isinstance(self.hash, str) or not _HASH.fullmatch(self.hash):
+            raise InvalidArgumentError(f"receipt hash must be 64 hexadecimal digits, got {shown(self.hash)}.")
+        promise_from_dict(self.spent)
+
+    @property
+    def promise(self) -> Promise:
+        """What had been spent with this release, as a promise."""
+        return promise_from_dict(self.spent)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        return {
+            "ledger": self.ledger,
+            "sequence": self.sequence,
+            "hash": self.hash,
+            "population": self.population,
+            "spent": dict(self.spent),
+        }
+
+    @staticmethod
+    def from_dict(record: Any) -> Receipt:
+        """Rebuild it from :meth:`to_dict`; anything else is refused."""
+        names = ("ledger", "sequence", "hash", "population", "spent")
+        if not isinstance(record, Mapping) or record.keys() != set(names):
+            raise InvalidArgumentError(f"a receipt has the entries {', '.join(names)}, got {shown(record)}.")
+        return Receipt(*(record[name] for name in names))
+
+    def __str__(self) -> str:
+        return f"entry {self.sequence:,} of ledger {self.ledger}, population {self.population}, hash {self.hash}"
+
+
+@final
+@dataclass(frozen=True)
+class Order:
+    """What a private call asks of an account.
+
+    Attributes
+    ----------
+    privacy : what it will cost
+    label : what it is for, in a few public words
+    key : under which the request is answered once; a random one if the user gave none
+    request : everything that makes it this request and no other: text, whole numbers, truth values, None, and lists
+        and dicts of them; no floats
+    """
+
+    privacy: Promise
+    label: str
+    key: str
+    request: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        as_promise(self.privacy)
+        checked_text(self.label, "label")
+        checked_text(self.key, "key")
+        canonical_json(self.request)
+
+    @property
+    def request_hash(self) -> str:
+        """SHA-256 of the request in canonical JSON, as 64 hexadecimal digits."""
+        return hashlib.sha256(canonical_json(self.request).encode("ascii")).hexdigest()
+
+
+class Account(ABC):
+    """A budget that remembers: every private call takes one as `budget=`.
+
+    Where it is kept, who may spend from it and how it survives a crash are its own affair. What calls rely on is the
+    order of things in :meth:`settle`.
+    """
+
+    @property
+    @abstractmethod
+    def ledger(self) -> str:
+        """The id of the ledger that keeps it."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The population's name."""
+
+    @property
+    @abstractmethod
+    def privacy(self) -> Promise:
+        """The cap."""
+
+    @property
+    @abstractmethod
+    def spent(self) -> Promise | None:
+        """What has been spent together, rounded up; None at the start."""
+
+    @property
+    @abstractmethod
+    def remaining(self) -> Promise | None:
+        """The largest promise that can still be spent here, rounded down; None once there is none."""
+
+    @abstractmethod
+    def data_set(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
+        """Return the id of the data set with this content and these facts; register it if it is new.
+
+        Parameters
+        ----------
+        content : gives the data as bytes, piece by piece; the pieces' lengths mean nothing, only what they are together
+        facts : what is public about them, in the words of canonical JSON
+        """
+
+    @abstractmethod
+    def known(self, order: Order) -> bytes | None:
+        """Return what was stored for this key and request, or None. Spends nothing.
+
+        Raises
+        ------
+        InvalidArgumentError : the key stands for another request
+        ReleaseLostError : the request was paid for, and its answer is lost
+        """
+
+    @abstractmethod
+    def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
+        """Pay for an order and do the work, once; or return what was stored for the same key and request.
+
+        In this order: the spend is committed, the witness has it, the work is marked as started, `work` is called once,
+        and what it returns is stored and then returned. If `work` raises, or the process ends before its bytes are
+        stored, the spend stands and the answer is lost for good.
+
+        Raises
+        ------
+        BudgetError : it is more than what is left; nothing was spent, and the key is as free as before
+        InvalidArgumentError : the key stands for another request
+        ReleaseLostError : the answer is lost; no reason is given, for that would tell about data
+        """
+
+
+def random_key() -> str:
+    """Return a key for a request that nobody named: 32 hexadecimal digits of the operating system's randomness."""
+    return secrets.token_hex(16)
+
+
+def checked_text(value: object, name: str) -> str:
+    """Return a short text that can be printed on one line, or refuse anything else."""
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST_KEY:
+        raise InvalidArgumentError(
+            f"{name} must be text that can be printed, of 1 to {LONGEST_KEY} characters, got {shown(value)}."
+        )
+    return value
+
+
+def canonical_json(value: Any) -> str:
+    r"""Return the one way to write text, whole numbers, truth values, None, and lists and dicts of them.
+
+    ASCII, keys sorted, no spaces. Floats are refused: write `float.hex()`.
+
+    Examples
+    --------
+    >>> canonical_json({"b": [1, "é"], "a": None})
+    '{"a":null,"b":[1,"\\u00e9"]}'
+    """
+    _refuse_uncanonical(value)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _refuse_uncanonical(value: Any) -> None:
+    if value is None or type(value) in (str, int, bool):
+        return
+    if isinstance(value, Mapping) and all(type(name) is str for name in value):
+        for entry in value.values():
+            _refuse_uncanonical(entry)
+    elif isinstance(value, (list, tuple)):
+        for entry in value:
+            _refuse_uncanonical(entry)
+    else:
+        raise InvalidArgumentError(
+            f"only text, whole numbers, truth values, None, and lists and dicts of them have one canonical form, got "
+            f"{shown(value)}."
+        )
+
+
+__all__ = ["Account", "Order", "Receipt", "canonical_json", "checked_text", "random_key"]

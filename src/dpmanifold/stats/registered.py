@@ -1,0 +1,59 @@
+"""Data that were registered with a ledger: what is public about them is known, and they are opened once paid for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpmanifold.ball import Ball
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Registered records, as private calls take records. NOT PRIVATE.
+
+    Attributes
+    ----------
+    records : an array or a source
+    units : one id per record, the name of a column, or EACH_RECORD
+    labels : one class per record, or the name of a column; None where there are no classes
+    """
+
+    records: object
+    units: object
+    labels: object = None
+
+
+class Registered(ABC):
+    """Records that a population's steward registered; every private call takes one as X, with that population's budget.
+
+    Plans are made from what is known here. Records are opened after the ledger and its witness have the spend, and
+    whatever fails from then on makes the release lost, without a word about why.
+
+    Attributes
+    ----------
+    id : of this version of the data
+    ledger, population : where it is registered
+    name : by which it is registered
+    ball : the ball that it was registered with; calls may use another one on the same space
+    n : how many units there are
+    unit : what a unit is called in releases
+    invalid : what records that are no points count as, "raise" (there were none) or "center"
+    facts : all that is public about the data, as it was registered (see :class:`~dpmanifold.stats.registering.Survey`)
+    """
+
+    id: str
+    ledger: str
+    population: str
+    name: str
+    ball: Ball
+    n: int
+    unit: str
+    invalid: str
+    facts: Mapping[str, Any]
+
+    @abstractmethod
+    def open(self) -> Opened:
+        """Open the records and check that they are what was registered. Whatever it raises makes the release lost."""
