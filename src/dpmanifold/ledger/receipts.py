@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.ledger.beside import hashes_of
+from dpmanifold.ledger.beside import stood_for
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import entry_in_export
 from dpmanifold.privacy.accounts import Receipt
@@ -57,16 +57,14 @@ def receipt_faults(
         return [f"the receipt is of ledger {receipt.ledger}, and this is ledger {ledger}."]
     entry = entry_at(receipt.sequence)
     if entry is None or entry.hash != receipt.hash:
-        found = next((one for one in recovered() if receipt.hash in hashes_of(one)), None)
-        if found is None:
-            there = "has no such entry" if entry is None else "has another entry there"
+        before = (lost for one in recovered() for lost in stood_for(one) if lost.hash == receipt.hash)
+        there = "has no such entry" if entry is None else "has another entry there"
+        entry = next(before, None)
+        if entry is None:
             return [
                 f"the receipt names entry {receipt.sequence} with the hash {receipt.hash}, and the ledger {there}: the "
                 "ledger was written anew or put back to an older state since, or the receipt was edited."
             ]
-        entry = found
-        while entry.hash != receipt.hash:
-            entry = Entry.from_dict(entry.facts["entry"])
     if entry.kind != "spend" and not (entry.kind == "recovered" and entry.facts.get("kind") == "spend"):
         return [f"entry {receipt.sequence}, which the receipt names, paid for nothing: it is of kind {entry.kind}."]
     wrong = []
