@@ -180,6 +180,10 @@ class Estimate:
         """Return the covariance to divide by where the truth may be outside with probability `tail`, (d, d)."""
         return self.error.safe(tail)
 
+    def threshold(self, tail: float) -> float:
+        """Return the squared radius of a region, in units of that covariance."""
+        return self.error.threshold(tail)
+
     @cached_property
     def expected_error(self) -> tuple[float, float]:
         """Squared distance to expect between the released mean and the population's: of sampling, and of the noise.
