@@ -258,7 +258,7 @@ def _needs(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return how many units, and which promise, an expected error would take: for machines and for people."""
     people = needed_units(error, ball, privacy, estimand=estimand)
-    delta = privacy.delta if isinstance(privacy, ApproxDP) else None
+    delta = privacy.stated["delta"] if isinstance(privacy, ApproxDP) else None
     promise = needed_promise(error, units, ball, type(privacy), delta=delta, estimand=estimand)
     return {"needed_units": people, "needed_promise": promise.to_dict()}, [
         f"An expected error of {error:g} takes {people:,} units under {privacy}.",

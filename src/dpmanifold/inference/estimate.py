@@ -12,6 +12,7 @@ from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features import FeatureMap
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, spectral_noise
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
@@ -51,6 +52,12 @@ def mean_hessian(space: Manifold, low: FloatArray, high: FloatArray, reach: floa
         return np.eye(space.dim)
     values, vectors = np.linalg.eigh(result)
     return symmetrize((vectors * np.clip(values, worst, most)) @ vectors.T)
+
+
+def features_of(release: Release) -> FeatureMap | None:
+    """Return the feature map that a release is the average of: it holds its mean itself; None of others."""
+    found = getattr(release.definition, "features", None)
+    return found if isinstance(found, FeatureMap) else None
 
 
 def chart_derivative(frame: Manifold, base: Array, at: Array) -> FloatArray:

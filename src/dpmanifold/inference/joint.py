@@ -15,7 +15,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import WEIGHT, JointMoments
-from dpmanifold.inference.estimate import FRECHET, STANDS_OUT, TANGENT, ReleasedMean
+from dpmanifold.inference.estimate import FRECHET, STANDS_OUT, TANGENT, ReleasedMean, features_of
 from dpmanifold.inference.hotelling import NoisyCovariance
 from dpmanifold.inference.shrunk import ShrunkCovariance
 from dpmanifold.linalg import from_vecd, symmetrize
@@ -30,7 +30,7 @@ _LARGEST_SHARE = 3.0
 
 def is_joint(release: Release) -> bool:
     """Return whether a release is of joint moments about the ball's centre."""
-    return isinstance(getattr(release.definition, "features", None), JointMoments)
+    return isinstance(features_of(release), JointMoments)
 
 
 class CentralMean(ReleasedMean):

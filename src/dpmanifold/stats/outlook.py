@@ -28,7 +28,7 @@ from dpmanifold.statistic import (
 )
 from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.draws import checked_arithmetic
-from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
+from dpmanifold.stats.interval import interval_plan
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
 from dpmanifold.stats.region import region_plan
@@ -50,7 +50,7 @@ class Conclusion(NamedTuple):
 
 CONCLUSIONS: dict[str, Conclusion] = {
     "region": Conclusion(region_plan, draws=joint_draws),
-    "interval": Conclusion(FOURTH_MOMENT.prepared),
+    "interval": Conclusion(interval_plan),
     "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
 }
 """What can be planned besides statistics, by name."""
