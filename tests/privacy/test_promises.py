@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, promise_from_dict
-from dpmanifold.privacy.promises import as_promise, float_down, float_up, sqrt_down, sqrt_up
+from dpmanifold.privacy.exact import float_down, float_up, sqrt_down, sqrt_up
+from dpmanifold.privacy.promises import as_promise
 
 positive = st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False)
 probabilities = st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True)
@@ -31,7 +32,7 @@ ordinary_promises = st.one_of(
     st.builds(GDP, ordinary),
 )
 
-BAD_POSITIVE = [0, 0.0, -1.0, math.nan, math.inf, -math.inf, True, "1", None, [1.0], 1j, np.array([1.0]), 10**400]
+BAD_POSITIVE = [0, 0.0, -1.0, math.nan, math.inf, -math.inf, True, "one", None, [1.0], 1j, np.array([1.0]), 10**400]
 BUILDERS = {
     "epsilon": [PureDP, lambda x: ApproxDP(x, 1e-5)],
     "rho": [ZCDP],

@@ -125,14 +125,15 @@ def audit_mean(
 def _bounded(privacy: Promise) -> tuple[str, Measure, float]:
     """Return the parameter of a promise that events bound from below, how, and its value."""
     match privacy:
-        case PureDP(epsilon):
-            return "epsilon", epsilon_of(), epsilon
-        case ApproxDP(epsilon, delta):
+        case PureDP():
+            return "epsilon", epsilon_of(), privacy.above[0]
+        case ApproxDP():
+            epsilon, delta = privacy.above
             return "epsilon", epsilon_of(delta), epsilon
-        case GDP(mu):
-            return "mu", mu_of, mu
-        case ZCDP(rho):
-            return "rho", rho_of, rho
+        case GDP():
+            return "mu", mu_of, privacy.above[0]
+        case ZCDP():
+            return "rho", rho_of, privacy.above[0]
     raise AssertionError("a promise is one of the four kinds")
 
 

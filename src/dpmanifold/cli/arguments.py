@@ -126,8 +126,8 @@ def _sizes(text: str | None) -> tuple[int, ...] | None:
     return tuple(int(part) for part in parts)
 
 
-def promise_of(epsilon: float | None, delta: float | None, mu: float | None, rho: float | None) -> Promise:
-    """Return the promise that was asked for: exactly one kind."""
+def promise_of(epsilon: str | None, delta: str | None, mu: str | None, rho: str | None) -> Promise:
+    """Return the promise that was asked for: exactly one kind, and the numbers that were typed."""
     kinds = [name for name, value in (("--epsilon", epsilon), ("--mu", mu), ("--rho", rho)) if value is not None]
     if delta is not None and epsilon is None:
         raise InvalidArgumentError("--delta needs --epsilon: together they are an approximate promise.")
@@ -136,9 +136,18 @@ def promise_of(epsilon: float | None, delta: float | None, mu: float | None, rho
             "give one promise: --epsilon E (pure), --epsilon E --delta D (approximate), --mu M (Gaussian) or --rho R "
             f"(zero-concentrated); got {', '.join(kinds) if kinds else 'none'}."
         )
-    if epsilon is not None:
-        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-    return GDP(mu) if mu is not None else ZCDP(rho)  # type: ignore[arg-type]
+    try:
+        if epsilon is not None:
+            return PureDP(_decimal(epsilon)) if delta is None else ApproxDP(_decimal(epsilon), _decimal(delta))
+        return GDP(_decimal(mu)) if mu is not None else ZCDP(_decimal(rho or ""))
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(f"--{problem}") from None
+
+
+def _decimal(typed: str) -> str:
+    """Return a typed number as promises take it: without spaces around it, and .5, 2. and 1E-6 as 0.5, 2 and 1e-6."""
+    text = typed.strip().lower().removesuffix(".")
+    return f"0{text}" if text.startswith(".") else text
 
 
 def ball_of(space: Manifold, radius: float | None, center: str | None, source: str, file: str | None) -> Ball:

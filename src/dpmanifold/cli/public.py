@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -222,7 +223,7 @@ def plan(
             say_json(found.to_dict())
             return
         say_table(found.table())
-        told = [text.replace('estimand="tangent"', "--estimand tangent") for text in found.sentences()]
+        told = [re.sub(r'estimand="(\w+)"', r"--estimand \1", text) for text in found.sentences()]
         say("\n".join(told))
         return
     needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy, estimand)
@@ -257,7 +258,7 @@ def _needs(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return how many units, and which promise, an expected error would take: for machines and for people."""
     people = needed_units(error, ball, privacy, estimand=estimand)
-    delta = privacy.delta if isinstance(privacy, ApproxDP) else None
+    delta = privacy.stated["delta"] if isinstance(privacy, ApproxDP) else None
     promise = needed_promise(error, units, ball, type(privacy), delta=delta, estimand=estimand)
     return {"needed_units": people, "needed_promise": promise.to_dict()}, [
         f"An expected error of {error:g} takes {people:,} units under {privacy}.",

@@ -17,7 +17,7 @@ from dpmanifold.data.formats import loader_of
 from dpmanifold.privacy import Promise
 from dpmanifold.sources import Source
 
-PromiseWords = tuple[float | None, float | None, float | None, float | None]
+PromiseWords = tuple[str | None, str | None, str | None, str | None]
 
 
 @dataclass(frozen=True)

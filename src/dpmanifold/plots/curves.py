@@ -55,7 +55,7 @@ def profile(result: Release | Calibration, ball: Ball | None = None) -> Figure:
     figure = canvas.new_figure("What the promise means at every epsilon", words, mark, footer, 4.3)
     axes = figure.subplots()
     furthest = max(_last_epsilon(calibration.privacy), _last_epsilon(total))
-    corners = [p.epsilon for p in (total, calibration.privacy) if isinstance(p, (PureDP, ApproxDP))]
+    corners = [p.above[0] for p in (total, calibration.privacy) if isinstance(p, (PureDP, ApproxDP))]
     corners += [exact.largest_loss] if exact is not None else []
     # Curves turn sharply at these: just before, and at them.
     sharp = [x for corner in corners if corner < furthest for x in (corner * (1 - 1e-3), corner * (1 - 1e-6), corner)]
@@ -110,11 +110,11 @@ def promised_delta(promise: Promise, epsilon: FloatArray) -> FloatArray:
     array([0.4621, 0.    , 0.    ])
     """
     if isinstance(promise, GDP):
-        return np.asarray(gdp_delta(promise.mu, epsilon))
+        return np.asarray(gdp_delta(promise.above[0], epsilon))
     if isinstance(promise, ZCDP):
         # The bound is for epsilon above 0; delta falls with epsilon, and is at most 1 where nothing is known.
-        return np.array([math.exp(zcdp_log_delta(promise.rho, e)) if e > 0 else 1.0 for e in epsilon.tolist()])
-    own, extra = (promise.epsilon, promise.delta) if isinstance(promise, ApproxDP) else (_pure(promise), 0.0)
+        return np.array([math.exp(zcdp_log_delta(promise.above[0], e)) if e > 0 else 1.0 for e in epsilon.tolist()])
+    own, extra = promise.above if isinstance(promise, ApproxDP) else (_pure(promise), 0.0)
     # (e^own - e^epsilon)/(1 + e^own), written so that nothing overflows.
     short = -np.expm1(np.minimum(epsilon - own, 0.0)) / (1 + math.exp(-own))
     return np.asarray(extra + (1 - extra) * short)
@@ -122,7 +122,7 @@ def promised_delta(promise: Promise, epsilon: FloatArray) -> FloatArray:
 
 def _pure(promise: Promise) -> float:
     if isinstance(promise, PureDP):
-        return promise.epsilon
+        return promise.above[0]
     raise InvalidArgumentError(
         f"profile knows PureDP, ApproxDP, ZCDP and GDP, got {shown(promise)}. State one of them."
     )
@@ -131,8 +131,8 @@ def _pure(promise: Promise) -> float:
 def _last_epsilon(promise: Promise) -> float:
     """Return where the picture may end: a little past the last epsilon at which something happens."""
     if isinstance(promise, (PureDP, ApproxDP)):
-        return 1.3 * promise.epsilon
-    return float(to_approx(promise, _SMALLEST).epsilon)
+        return 1.3 * promise.above[0]
+    return to_approx(promise, _SMALLEST).above[0]
 
 
 def _positive(delta: FloatArray) -> FloatArray:

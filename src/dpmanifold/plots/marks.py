@@ -113,8 +113,8 @@ def promise_text(promise: Promise) -> str:
     >>> promise_text(GDP(1.0)), promise_text(GDP(0.23975221317824555))
     ('GDP(mu=1.0)', 'GDP(mu=0.2398)')
     """
-    said = promise.to_dict()
-    return f"{said.pop('kind')}({', '.join(f'{name}={_rounded_up(float(value))}' for name, value in said.items())})"
+    said = (f"{name}={_rounded_up(value)}" for name, value in zip(promise.stated, promise.above, strict=True))
+    return f"{type(promise).__name__}({', '.join(said)})"
 
 
 def _rounded_up(value: float) -> str:

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from fractions import Fraction
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import rho_of, to_gdp
-from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, float_down, float_up, sqrt_down, sqrt_up
+from dpmanifold.privacy.exact import decimal_text, root_of, sqrt_down, sqrt_up, stated_down, stated_up
+from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP
 
 Amount = tuple[Fraction, ...]
 
@@ -43,20 +43,20 @@ def cost_of(promise: Promise, cap: Promise) -> Amount:
 
     Examples
     --------
-    >>> cost_of(GDP(0.5), GDP(1.0)), cost_of(PureDP(0.5), ApproxDP(1.0, 1e-6))
-    ((Fraction(1, 4),), (Fraction(1, 2), Fraction(0, 1)))
+    >>> cost_of(GDP("0.1"), GDP("1")), cost_of(PureDP(0.5), ApproxDP(1.0, 1e-6))
+    ((Fraction(1, 100),), (Fraction(1, 2), Fraction(0, 1)))
     """
     match cap, promise:
-        case PureDP(), PureDP(epsilon):
-            return (Fraction(epsilon),)
-        case ApproxDP(), PureDP(epsilon):
-            return Fraction(epsilon), Fraction(0)
-        case ApproxDP(), ApproxDP(epsilon, delta):
-            return Fraction(epsilon), Fraction(delta)
+        case PureDP(), PureDP():
+            return (promise.exact["epsilon"],)
+        case ApproxDP(), PureDP():
+            return promise.exact["epsilon"], Fraction(0)
+        case ApproxDP(), ApproxDP():
+            return promise.exact["epsilon"], promise.exact["delta"]
         case ZCDP(), ZCDP() | GDP() | PureDP():
             return (rho_of(promise),)
         case GDP(), GDP() | PureDP():
-            return (Fraction(to_gdp(promise).mu) ** 2,)
+            return (to_gdp(promise).exact["mu"] ** 2,)
     if isinstance(cap, ApproxDP):
         remedy = "State it at a delta of its own, to_approx(promise, delta), and ask for that; or make the budget GDP"
     elif isinstance(cap, GDP) and isinstance(promise, ZCDP):
@@ -187,9 +187,10 @@ def refusal(promise: Promise, cap: Promise, total: Amount, whole: Amount, *, of:
     excess = [used - most for used, most in zip(added(total, cost), whole, strict=True)]
     if all(over <= _LAST_DIGITS * more for over, more in zip(excess, cost, strict=True)):
         remedy = (
-            "Only the last digits do not fit: amounts are added exactly, as the floats they are, and the float "
-            "0.1, for one, is slightly more than a tenth. Ask for a slightly smaller share, or for shares that "
-            "fit: split(promise, 10) gives ten."
+            "Only the last digits do not fit: amounts are added exactly, with no tolerance, and the float 0.1, for "
+            f"one, is slightly more than a tenth. Write amounts as text, which is exact, from the first one on: "
+            f"{as_typed(promise)} of {as_typed(cap)}. Or ask for what is left, or for shares that fit: "
+            "split(promise, 10) gives ten."
         )
     else:
         remedy = f"Ask for less, or plan with a larger {of}."
@@ -198,6 +199,19 @@ def refusal(promise: Promise, cap: Promise, total: Amount, whole: Amount, *, of:
         f"promise {promise} is more than the {of} has left, {readable(left) if left else 'nothing'} of {cap}. "
         f"Nothing was spent. {remedy}"
     )
+
+
+def as_typed(promise: Promise) -> str:
+    """Return how to write the promise that a person meant by floats: with text, which is exact.
+
+    Examples
+    --------
+    >>> print(as_typed(ApproxDP(0.1, 1e-6)))
+    ApproxDP("0.1", "1e-6")
+    """
+    meant = (Fraction(value if isinstance(value, str) else repr(value)) for value in promise.stated.values())
+    texts = (f'"{decimal_text(number)}"' for number in meant)
+    return f"{type(promise).__name__}({', '.join(texts)})"
 
 
 def readable(promise: Promise | None) -> str:
@@ -210,24 +224,36 @@ def readable(promise: Promise | None) -> str:
     """
     if promise is None:
         return "None"
-    exact = {field.name: float(getattr(promise, field.name)) for field in fields(promise)}
+    exact = {name: value for name, value in promise.stated.items() if isinstance(value, float)}
+    if len(exact) < len(promise.stated):
+        return str(promise)
     short = {name: float(f"{value:.12g}") for name, value in exact.items()}
     if short == exact or any(len(repr(value)) > _SHORT for value in short.values()):
         return str(promise)
     below, above = (all(sign * short[name] >= sign * exact[name] for name in exact) for sign in (1, -1))
-    return f"just {'below' if below else 'above'} {replace(promise, **short)}" if below or above else str(promise)
+    return f"just {'below' if below else 'above'} {type(promise)(*short.values())}" if below or above else str(promise)
 
 
 def _promise(kind: Promise, amount: Amount, *, up: bool) -> Promise | None:
-    number, root = (float_up, sqrt_up) if up else (float_down, sqrt_down)
-    first = root(amount[0]) if isinstance(kind, GDP) else number(amount[0])
-    if first == 0:
+    """State an amount without loss where a promise can, rounded where not; within the cap it is never above it."""
+    found: list[float | str] = []
+    for part, most, stated in zip(amount, cost_of(kind, kind), kind.stated.values(), strict=True):
+        if isinstance(kind, GDP):
+            number = _rounded_root(part, up)
+            beyond = Fraction(number) ** 2
+        else:
+            number = stated_up(part) if up else stated_down(part)
+            beyond = Fraction(number)
+        found.append(stated if part <= most < beyond else number)
+    if not Fraction(found[0]):
         return None
-    match kind:
-        case GDP():
-            return GDP(first)
-        case ZCDP():
-            return ZCDP(first)
-        case ApproxDP() if (delta := number(amount[1])) > 0:
-            return ApproxDP(first, delta)
-    return PureDP(first)
+    if isinstance(kind, ApproxDP) and not Fraction(found[1]):
+        return PureDP(found[0])
+    return type(kind)(*found)
+
+
+def _rounded_root(part: Fraction, up: bool) -> float | str:
+    root = root_of(part)
+    if root is None:
+        return sqrt_up(part) if up else sqrt_down(part)
+    return stated_up(root) if up else stated_down(root)

@@ -14,17 +14,9 @@ from typing import TypeVar, overload
 from dpmanifold._check import positive_float, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import gdp_sufficient_for, to_approx
+from dpmanifold.privacy.exact import float_up, sqrt_up
 from dpmanifold.privacy.laplace_profile import largest_shift
-from dpmanifold.privacy.promises import (
-    GDP,
-    ZCDP,
-    ApproxDP,
-    Promise,
-    PureDP,
-    as_promise,
-    float_up,
-    sqrt_up,
-)
+from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, as_promise
 
 # A logarithm, a root and three products, each within eps of its exact value.
 _ROUND_UP = 1 + 8 * sys.float_info.epsilon

@@ -13,18 +13,8 @@ from typing import TypeVar, cast
 from dpmanifold._check import positive_float, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy.convert import rho_of, to_approx, to_gdp
-from dpmanifold.privacy.promises import (
-    GDP,
-    ZCDP,
-    ApproxDP,
-    Promise,
-    PureDP,
-    as_promise,
-    float_down,
-    float_up,
-    sqrt_down,
-    sqrt_up,
-)
+from dpmanifold.privacy.exact import float_down, float_up, root_of, sqrt_down, sqrt_up, stated_up
+from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, as_promise
 
 P = TypeVar("P", bound=Promise)
 
@@ -88,10 +78,12 @@ def split(promise: P, parts: int | Sequence[float]) -> list[P]:
 def _compose_without_delta(parts: Sequence[Promise]) -> Promise:
     kinds = {type(part) for part in parts}
     if kinds == {PureDP}:
-        return PureDP(float_up(_total_epsilon(parts)))
+        return PureDP(stated_up(_total_epsilon(parts)))
     if ZCDP in kinds:
-        return ZCDP(float_up(sum((rho_of(part) for part in parts), Fraction(0))))
-    return GDP(sqrt_up(sum((Fraction(to_gdp(part).mu) ** 2 for part in parts), Fraction(0))))
+        return ZCDP(stated_up(sum((rho_of(part) for part in parts), Fraction(0))))
+    square = sum((to_gdp(part).exact["mu"] ** 2 for part in parts), Fraction(0))
+    root = root_of(square)
+    return GDP(sqrt_up(square) if root is None else stated_up(root))
 
 
 def _compose_approx(parts: Sequence[Promise], delta: float | None) -> ApproxDP:
@@ -108,18 +100,18 @@ def _compose_approx(parts: Sequence[Promise], delta: float | None) -> ApproxDP:
         pure = [part for part in parts if isinstance(part, PureDP)]
         apart = to_approx(_compose_without_delta(curved), delta)
         joined = to_approx(_compose_without_delta([*curved, *pure]), delta)
-        if joined.epsilon < apart.epsilon + _total_epsilon(pure):
+        if _total_epsilon([joined]) < _total_epsilon([apart, *pure]):
             linear = [joined, *(part for part in linear if isinstance(part, ApproxDP))]
         else:
             linear.append(apart)
-    total_delta = float_up(sum((Fraction(part.delta) for part in linear if isinstance(part, ApproxDP)), Fraction(0)))
-    if total_delta >= 1:
-        raise PromiseError(f"promises have deltas that add up to {total_delta:.4g}: nothing is promised any more.")
-    return ApproxDP(float_up(_total_epsilon(linear)), total_delta)
+    total = sum((part.exact["delta"] for part in linear if isinstance(part, ApproxDP)), Fraction(0))
+    if float_up(total) >= 1:
+        raise PromiseError(f"promises have deltas that add up to {float_up(total):.4g}: nothing is promised any more.")
+    return ApproxDP(stated_up(_total_epsilon(linear)), stated_up(total))
 
 
 def _total_epsilon(parts: Iterable[Promise]) -> Fraction:
-    return sum((Fraction(part.epsilon) for part in parts if isinstance(part, PureDP | ApproxDP)), Fraction(0))
+    return sum((part.exact["epsilon"] for part in parts if isinstance(part, PureDP | ApproxDP)), Fraction(0))
 
 
 def _weights(parts: object) -> list[Fraction]:
@@ -136,6 +128,7 @@ def _weights(parts: object) -> list[Fraction]:
 
 
 def _share(promise: Promise, weight: Fraction) -> Promise:
+    # Of the floats below a typed promise: what such shares add up to, rounded up, is not above them.
     match promise:
         case PureDP(epsilon):
             return PureDP(float_down(weight * Fraction(epsilon)))

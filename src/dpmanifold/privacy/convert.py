@@ -20,16 +20,8 @@ from scipy import special
 
 from dpmanifold._check import FloatArray, numeric_array, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, PromiseError
-from dpmanifold.privacy.promises import (
-    GDP,
-    ZCDP,
-    ApproxDP,
-    Promise,
-    PureDP,
-    as_delta,
-    as_promise,
-    float_up,
-)
+from dpmanifold.privacy.exact import stated_up
+from dpmanifold.privacy.promises import GDP, ZCDP, ApproxDP, Promise, PureDP, as_delta, as_promise
 
 _EPS = sys.float_info.epsilon
 _LOG_SQRT_TWO_PI = math.log(2 * math.pi) / 2
@@ -66,7 +58,7 @@ def to_pure(promise: Promise) -> PureDP:
     )
 
 
-def to_approx(promise: Promise, delta: float) -> ApproxDP:
+def to_approx(promise: Promise, delta: float | str) -> ApproxDP:
     """Return the approximate promise with this delta that `promise` implies (theory section 5).
 
     PureDP keeps its epsilon. GDP goes by its exact curve and ZCDP by the best order of Canonne, Kamath and Steinke
@@ -75,23 +67,25 @@ def to_approx(promise: Promise, delta: float) -> ApproxDP:
     Parameters
     ----------
     promise : of any kind
-    delta : above 0 and below 1
+    delta : above 0 and below 1; a number, or text as in a promise
 
     Examples
     --------
     >>> round(to_approx(GDP(1.0), 1e-5).epsilon, 4), round(to_approx(ZCDP(0.5), 1e-5).epsilon, 4)
     (4.3772, 4.7284)
     """
-    promise, delta = as_promise(promise, "promise"), as_delta(delta)
+    promise, allowed = as_promise(promise, "promise"), as_delta(delta)
     match promise:
-        case PureDP(epsilon):
-            return ApproxDP(epsilon, delta)
-        case GDP(mu):
-            return ApproxDP(max(gdp_epsilon(mu, delta), SMALLEST_EPSILON), delta)
-        case ZCDP(rho):
-            return ApproxDP(max(zcdp_epsilon(rho, delta), SMALLEST_EPSILON), delta)
-        case ApproxDP(epsilon, own) if own <= delta:
-            return ApproxDP(epsilon, delta)
+        case PureDP():
+            return ApproxDP(promise.stated["epsilon"], delta)
+        case GDP():
+            return ApproxDP(max(gdp_epsilon(promise.above[0], allowed), SMALLEST_EPSILON), delta)
+        case ZCDP():
+            return ApproxDP(max(zcdp_epsilon(promise.above[0], allowed), SMALLEST_EPSILON), delta)
+        case ApproxDP():
+            found = ApproxDP(promise.stated["epsilon"], delta)
+            if promise.exact["delta"] <= found.exact["delta"]:
+                return found
     raise PromiseError(
         f"delta must be at least that of {promise}, got {delta!r}: an approximate promise at one delta says nothing "
         "about smaller ones. State the result as GDP or ZCDP, which hold at every delta."
@@ -110,7 +104,7 @@ def to_zcdp(promise: Promise) -> ZCDP:
     (ZCDP(rho=0.5), ZCDP(rho=0.5), ZCDP(rho=8.0))
     """
     promise = as_promise(promise, "promise")
-    return promise if isinstance(promise, ZCDP) else ZCDP(float_up(rho_of(promise)))
+    return promise if isinstance(promise, ZCDP) else ZCDP(stated_up(rho_of(promise)))
 
 
 def to_gdp(promise: Promise) -> GDP:
@@ -127,8 +121,8 @@ def to_gdp(promise: Promise) -> GDP:
     match promise:
         case GDP():
             return promise
-        case PureDP(epsilon):
-            return GDP(_mu_of_pure(epsilon))
+        case PureDP():
+            return GDP(_mu_of_pure(promise.above[0]))
         case ZCDP():
             reason = "its bound on Rényi divergences allows trade-offs that no Gaussian one does. Stay with ZCDP"
         case _:
@@ -176,25 +170,25 @@ def implies(first: Promise, second: Promise) -> bool:
     >>> implies(PureDP(1.0), ZCDP(0.5)), implies(ZCDP(0.5), PureDP(1.0))
     (True, False)
     """
+    # What follows from the first is rounded up, and what the second asks for is rounded down, or neither is.
     match as_promise(first, "first"), as_promise(second, "second"):
-        case (PureDP(epsilon), PureDP(wanted)):
-            return epsilon <= wanted
-        case (PureDP(epsilon), ApproxDP(wanted, delta)):
+        case (PureDP(), PureDP()) | (GDP(), GDP()) | (ApproxDP(), ApproxDP()):
+            return all(number <= second.exact[name] for name, number in first.exact.items())
+        case (PureDP(), ApproxDP(wanted, delta)):
+            if first.exact["epsilon"] <= second.exact["epsilon"]:
+                return True
             # The whole curve of the worst pure mechanism, randomised response, so that the order is transitive.
+            epsilon = first.above[0]
             loss = -math.expm1(min(wanted - epsilon, 0.0)) / (1 + math.exp(-epsilon))
             return loss * _ROUND_UP <= delta
-        case (PureDP(epsilon), GDP(mu)):
-            return _mu_of_pure(epsilon) <= mu
-        case (PureDP() | GDP() | ZCDP(), ZCDP(rho)):
-            return rho_of(first) <= rho
-        case (GDP(mu), GDP(wanted)):
-            return mu <= wanted
-        case (GDP(mu), ApproxDP(epsilon, delta)):
-            return gdp_keeps(mu, epsilon, delta)
-        case (ZCDP(rho), ApproxDP(epsilon, delta)):
-            return zcdp_log_delta(rho, epsilon) <= math.log(delta)
-        case (ApproxDP(epsilon, delta), ApproxDP(wanted, allowed)):
-            return epsilon <= wanted and delta <= allowed
+        case (PureDP(), GDP(mu)):
+            return _mu_of_pure(first.above[0]) <= mu
+        case (PureDP() | GDP() | ZCDP(), ZCDP()):
+            return rho_of(first) <= second.exact["rho"]
+        case (GDP(), ApproxDP(epsilon, delta)):
+            return gdp_keeps(first.above[0], epsilon, delta)
+        case (ZCDP(), ApproxDP(epsilon, delta)):
+            return zcdp_log_delta(first.above[0], epsilon) <= math.log(delta)
     return False
 
 
@@ -207,12 +201,13 @@ def rho_of(promise: Promise) -> Fraction:
     Fraction(1, 2)
     """
     match promise:
-        case ZCDP(rho):
-            return Fraction(rho)
-        case GDP(mu):
-            return Fraction(mu) ** 2 / 2
-        case PureDP(epsilon):
-            return min(Fraction(epsilon), Fraction(epsilon) ** 2 / 2)
+        case ZCDP():
+            return promise.exact["rho"]
+        case GDP():
+            return promise.exact["mu"] ** 2 / 2
+        case PureDP():
+            epsilon = promise.exact["epsilon"]
+            return min(epsilon, epsilon**2 / 2)
     raise PromiseError(f"promise {promise} cannot become ZCDP: {_ONE_POINT}. Ask for ZCDP or GDP from the start.")
 
 

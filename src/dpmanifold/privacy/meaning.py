@@ -34,14 +34,15 @@ def best_guess(promise: Promise) -> float:
     (0.731, 0.691, 0.75)
     """
     match as_promise(promise):
-        case PureDP(epsilon):
-            return float(special.expit(epsilon))
-        case ApproxDP(epsilon, delta):
+        case PureDP():
+            return float(special.expit(promise.above[0]))
+        case ApproxDP():
+            epsilon, delta = promise.above
             return min(1.0, float(special.expit(epsilon)) + delta * float(special.expit(-epsilon)))
-        case GDP(mu):
-            return float(special.ndtr(mu / 2))
-        case ZCDP(rho):
-            return min(1.0, (1 + math.sqrt(rho / 2)) / 2)
+        case GDP():
+            return float(special.ndtr(promise.above[0] / 2))
+        case ZCDP():
+            return min(1.0, (1 + math.sqrt(promise.above[0] / 2)) / 2)
     raise AssertionError("a promise is one of the four kinds")
 
 
@@ -86,7 +87,7 @@ def cautions(privacy: Promise, n: int) -> tuple[str, ...]:
     everybody else's, can be right practically always after seeing a result that keeps it. 1 is a usual epsilon.
     """
     privacy, n = as_promise(privacy), positive_int(n, "n")
-    found = [_caution_about_delta(privacy.delta, n)] if isinstance(privacy, ApproxDP) else []
+    found = [_caution_about_delta(privacy.above[1], n)] if isinstance(privacy, ApproxDP) else []
     found.append(_caution_about_guesses(privacy))
     return tuple(filter(None, found))
 
@@ -129,12 +130,13 @@ def _smallest_chance_to_be_wrong(privacy: Promise) -> float:
     that is a release there is, mu^2/2 = rho, whereas `best_guess` has an upper bound.
     """
     match privacy:
-        case PureDP(epsilon):
-            return float(special.expit(-epsilon))
-        case ApproxDP(epsilon, delta):
+        case PureDP():
+            return float(special.expit(-privacy.above[0]))
+        case ApproxDP():
+            epsilon, delta = privacy.above
             return (1 - delta) * float(special.expit(-epsilon))
-        case GDP(mu):
-            return float(special.ndtr(-mu / 2))
-        case ZCDP(rho):
-            return float(special.ndtr(-math.sqrt(rho / 2)))
+        case GDP():
+            return float(special.ndtr(-privacy.above[0] / 2))
+        case ZCDP():
+            return float(special.ndtr(-math.sqrt(privacy.above[0] / 2)))
     raise AssertionError("a promise is one of the four kinds")

@@ -3,36 +3,84 @@
 A promise is a frozen, validated value: it says what is promised, not how it is kept. Whichever the kind, the
 neighbouring relation is the same: one unit (a person, or a record where every record is its own unit) is replaced
 by another, and the number of units is public (theory section 1).
+
+A parameter is a number or text. Text is the number it says, and a float the number it is: PureDP("0.1") promises a
+tenth, and PureDP(0.1) slightly more. The attribute is the float itself, or the float below what the text says, so
+that whatever is calibrated to it keeps the promise; `exact` has the numbers that were promised.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
-from typing import Any, final
+from types import MappingProxyType
+from typing import Any, ClassVar, final
 
 from dpmanifold._check import positive_float, shown
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.privacy.exact import decimal_fraction, decimal_text, float_down, float_up
 
+_EPSILON = "1 is usual; smaller is more private, and 0 would be no release at all."
+_DELTA = "Choose one well below 1 / number of units, such as 1e-6; for delta = 0 the promise is PureDP(epsilon)."
 # The largest exponent whose exponential a sentence still spells out: e^20 is half a billion, and says nothing.
 _LARGEST_SPELT_EPSILON = 20.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Promise(ABC):
     """A guarantee about how little one unit can change the law of a release.
 
     Promises are ordered as sets are: `a <= b` means that keeping a keeps b, as does `a.implies(b)`. The order is
     partial: of two promises that cannot be compared neither `a <= b` nor `b <= a` is true.
+
+    Equality, order and hash go by the exact numbers.
     """
+
+    # What was typed and is no float: canonical text by name. Not a field, as it is another writing of the same.
+    _typed: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @abstractmethod
     def describe(self) -> str:
         """Say in one sentence, for people, what is promised."""
+
+    @final
+    @property
+    def exact(self) -> dict[str, Fraction]:
+        """The parameters as the numbers that are promised: of a float that float, of text what it says.
+
+        Examples
+        --------
+        >>> PureDP("0.1").exact, PureDP("0.1").epsilon < Fraction(1, 10)
+        ({'epsilon': Fraction(1, 10)}, True)
+        """
+        return {name: Fraction(value) for name, value in self.stated.items()}
+
+    @final
+    @property
+    def stated(self) -> dict[str, float | str]:
+        """The parameters without loss, as this kind of promise takes them: floats, and text where no float will do.
+
+        Examples
+        --------
+        >>> ApproxDP("0.50", "1e-6").stated
+        {'epsilon': 0.5, 'delta': '1e-6'}
+        """
+        return {field.name: self._typed.get(field.name, getattr(self, field.name)) for field in fields(self)}
+
+    @final
+    @property
+    def above(self) -> tuple[float, ...]:
+        """The parameters in order, each rounded up to a float: for whatever follows from a promise that was made.
+
+        Examples
+        --------
+        >>> PureDP(0.5).above, PureDP("0.1").above
+        ((0.5,), (0.1,))
+        """
+        return tuple(float_up(value) for value in self.exact.values())
 
     @final
     def implies(self, other: Promise) -> bool:
@@ -56,15 +104,46 @@ class Promise(ABC):
         return implies(self, other)
 
     @final
-    def to_dict(self) -> dict[str, str | float]:
-        """Return the kind and the parameters, ready for JSON; `promise_from_dict` is the way back, bit for bit.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the kind and the parameters, ready for JSON; `promise_from_dict` is the way back, without loss.
+
+        Text that is no float comes in addition, under "exact", in its shortest form.
 
         Examples
         --------
         >>> ApproxDP(epsilon=0.5, delta=1e-5).to_dict()
         {'kind': 'ApproxDP', 'epsilon': 0.5, 'delta': 1e-05}
+        >>> GDP("0.30").to_dict()
+        {'kind': 'GDP', 'mu': 0.3, 'exact': {'mu': '0.3'}}
         """
-        return {"kind": type(self).__name__, **asdict(self)}
+        record = {"kind": type(self).__name__, **asdict(self)}
+        return {**record, "exact": dict(self._typed)} if self._typed else record
+
+    @final
+    def _state(self, name: str, value: object, remedy: str) -> None:
+        """Set a parameter to a number, or to the float below a typed decimal, which is then kept beside it."""
+        if not isinstance(value, str):
+            object.__setattr__(self, name, _number(value, name, remedy))
+            return
+        exact, below = _decimal(value, name, remedy)
+        object.__setattr__(self, name, below)
+        text = decimal_text(exact)
+        if below != exact and text is not None:  # text of at most 50 digits has one
+            object.__setattr__(self, "_typed", {**self._typed, name: text})
+
+    @final
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.stated.items())})"
+
+    @final
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Promise):
+            return NotImplemented
+        return type(self) is type(other) and self.exact == other.exact
+
+    @final
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *self.exact.values()))
 
     @final
     def __le__(self, other: object) -> bool:
@@ -84,13 +163,13 @@ class Promise(ABC):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class PureDP(Promise):
     """Pure differential privacy: no event becomes more than e^epsilon times as likely.
 
     Parameters
     ----------
-    epsilon : above 0 and finite; 0.1 is strong, 1 usual, above 10 hardly a promise
+    epsilon : above 0 and finite; 0.1 is strong, 1 usual, above 10 hardly a promise. Text is exact: "0.1" is a tenth
 
     Examples
     --------
@@ -102,8 +181,8 @@ class PureDP(Promise):
 
     epsilon: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
+    def __init__(self, epsilon: float | str) -> None:
+        self._state("epsilon", epsilon, _EPSILON)
 
     def describe(self) -> str:
         """Say in one sentence, for people, what is promised."""
@@ -111,13 +190,13 @@ class PureDP(Promise):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class ApproxDP(Promise):
     """Approximate differential privacy: pure up to an additional probability delta.
 
     Parameters
     ----------
-    epsilon : above 0 and finite
+    epsilon : above 0 and finite. Text is exact, here and for `delta`: "0.1" is a tenth
     delta : above 0 and below 1; well below 1 / number of units, or the promise may be kept by publishing somebody
 
     Examples
@@ -130,9 +209,10 @@ class ApproxDP(Promise):
     epsilon: float
     delta: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", as_delta(self.delta))
+    def __init__(self, epsilon: float | str, delta: float | str) -> None:
+        self._state("epsilon", epsilon, _EPSILON)
+        as_delta(delta)
+        self._state("delta", delta, _DELTA)
 
     def describe(self) -> str:
         """Say in one sentence, for people, what is promised."""
@@ -143,13 +223,14 @@ class ApproxDP(Promise):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class ZCDP(Promise):
     """Zero-concentrated differential privacy (Bun and Steinke 2016).
 
     Parameters
     ----------
-    rho : above 0 and finite; the Rényi divergence of order alpha is at most rho alpha, for every alpha above 1
+    rho : above 0 and finite; the Rényi divergence of order alpha is at most rho alpha, for every alpha above 1. Text
+        is exact: "0.1" is a tenth
 
     Examples
     --------
@@ -160,9 +241,9 @@ class ZCDP(Promise):
 
     rho: float
 
-    def __post_init__(self) -> None:
+    def __init__(self, rho: float | str) -> None:
         remedy = "0.5 is what Gaussian noise as large as the sensitivity keeps; smaller is more private."
-        object.__setattr__(self, "rho", _parameter(self.rho, "rho", remedy))
+        self._state("rho", rho, remedy)
 
     def describe(self) -> str:
         """Say in one sentence, for people, what is promised."""
@@ -173,13 +254,13 @@ class ZCDP(Promise):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class GDP(Promise):
     """Gaussian differential privacy (Dong, Roth and Su 2022).
 
     Parameters
     ----------
-    mu : above 0 and finite; 0.5 is strong, 1 usual, above 6 hardly a promise
+    mu : above 0 and finite; 0.5 is strong, 1 usual, above 6 hardly a promise. Text is exact: "0.1" is a tenth
 
     Examples
     --------
@@ -190,9 +271,9 @@ class GDP(Promise):
 
     mu: float
 
-    def __post_init__(self) -> None:
+    def __init__(self, mu: float | str) -> None:
         remedy = "1 is what Gaussian noise as large as the sensitivity keeps; smaller is more private."
-        object.__setattr__(self, "mu", _parameter(self.mu, "mu", remedy))
+        self._state("mu", mu, remedy)
 
     def describe(self) -> str:
         """Say in one sentence, for people, what is promised."""
@@ -210,7 +291,8 @@ def promise_from_dict(record: Mapping[str, Any]) -> Promise:
 
     Parameters
     ----------
-    record : a mapping with "kind" and the parameters of that kind, no more and no less
+    record : a mapping with "kind" and the parameters of that kind as numbers, perhaps "exact" with the same as text,
+        and nothing else
 
     Examples
     --------
@@ -226,13 +308,33 @@ def promise_from_dict(record: Mapping[str, Any]) -> Promise:
         raise InvalidArgumentError(f"record['kind'] must be one of {', '.join(_KINDS)}, got {shown(kind)}.")
     found = _KINDS[kind]
     wanted = {field.name for field in fields(found)}
-    given = {str(key) for key in record} - {"kind"}
+    given = {str(key) for key in record} - {"kind", "exact"}
     if given != wanted:
         raise InvalidArgumentError(
             f"record of kind {kind} must hold {', '.join(sorted(wanted))} and nothing else, "
             f"got {', '.join(sorted(given)) or 'nothing'}."
         )
-    return found(**{name: record[name] for name in wanted})
+    numbers = {name: positive_float(record[name], name) for name in wanted}
+    promise = found(**{**numbers, **_texts(record.get("exact", {}), wanted)})
+    for name, number in numbers.items():
+        if getattr(promise, name) != number:
+            raise InvalidArgumentError(
+                f"record['{name}'] must be the float below record['exact']['{name}'], got {number!r} for "
+                f"{promise.stated[name]!r}: one of them was changed."
+            )
+    return promise
+
+
+def _texts(texts: object, wanted: set[str]) -> dict[str, str]:
+    if (
+        isinstance(texts, Mapping)
+        and wanted.issuperset(texts)
+        and all(isinstance(text, str) for text in texts.values())
+    ):
+        return dict(texts)
+    raise InvalidArgumentError(
+        f"record['exact'] must hold text for {', '.join(sorted(wanted))} and nothing else, got {shown(texts)}."
+    )
 
 
 def as_promise(value: object, name: str = "privacy") -> Promise:
@@ -251,33 +353,25 @@ def as_promise(value: object, name: str = "privacy") -> Promise:
     )
 
 
-def as_epsilon(value: object) -> float:
-    """Return `value` as an epsilon, a finite float above 0, or say what is wrong with it.
-
-    Examples
-    --------
-    >>> as_epsilon(1)
-    1.0
-    """
-    return _parameter(value, "epsilon", "1 is usual; smaller is more private, and 0 would be no release at all.")
-
-
 def as_delta(value: object) -> float:
-    """Return `value` as a delta, a float strictly between 0 and 1, or say what is wrong with it.
+    """Return `value`, a number or text, as a delta between 0 and 1, rounded down, or say what is wrong with it.
 
     Examples
     --------
-    >>> as_delta(1e-300)
-    1e-300
+    >>> as_delta(1e-300), as_delta("0.25")
+    (1e-300, 0.25)
     """
-    remedy = "Choose one well below 1 / number of units, such as 1e-6; for delta = 0 the promise is PureDP(epsilon)."
-    delta = _parameter(value, "delta", remedy)
-    if delta >= 1:
-        raise InvalidArgumentError(f"delta must be below 1, got {delta!r}. {remedy}")
-    return delta
+    if isinstance(value, str):
+        exact, below = _decimal(value, "delta", _DELTA)
+    else:
+        below = _number(value, "delta", _DELTA)
+        exact = Fraction(below)
+    if float_up(exact) >= 1:
+        raise InvalidArgumentError(f"delta must be below 1, got {shown(value)}. {_DELTA}")
+    return below
 
 
-def _parameter(value: object, name: str, remedy: str) -> float:
+def _number(value: object, name: str, remedy: str) -> float:
     """Check a parameter of a promise and add what to do to what is wrong."""
     try:
         return positive_float(value, name)
@@ -287,66 +381,18 @@ def _parameter(value: object, name: str, remedy: str) -> float:
         raise InvalidArgumentError(f"{name} must be finite and above 0, got one beyond 1e308. {remedy}") from None
 
 
+def _decimal(text: str, name: str, remedy: str) -> tuple[Fraction, float]:
+    """Return what a text says and the float below it, which must be above 0."""
+    try:
+        exact = decimal_fraction(text, name)
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(f"{problem} {remedy}") from None
+    below = float_down(exact)
+    if below == 0 or math.isinf(float_up(exact)):
+        raise InvalidArgumentError(f"{name} must be above 0 and within the range of floats, got {text!r}. {remedy}")
+    return exact, below
+
+
 def _factor(epsilon: float) -> str:
     power = f"e^{epsilon:.4g}"
     return power if epsilon > _LARGEST_SPELT_EPSILON else f"{power} = {math.exp(epsilon):.4g}"
-
-
-# -------------------------------------------------------------------- rounding to the safe side
-
-
-def float_up(value: Fraction) -> float:
-    """Return the smallest float of at least `value`, which is 0 or more; infinity beyond the range of floats.
-
-    Examples
-    --------
-    >>> float_up(Fraction(1, 4)), float_up(Fraction(1, 10)) >= Fraction(1, 10)
-    (0.25, True)
-    """
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return math.inf
-    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
-
-
-def float_down(value: Fraction) -> float:
-    """Return the largest float of at most `value`, which is 0 or more.
-
-    Examples
-    --------
-    >>> float_down(Fraction(1, 4)), float_down(Fraction(1, 10)) <= Fraction(1, 10)
-    (0.25, True)
-    """
-    above = min(float_up(value), sys.float_info.max)
-    return above if above <= value else math.nextafter(above, 0.0)
-
-
-def sqrt_up(value: Fraction) -> float:
-    """Return the smallest float whose square is at least `value`, which is 0 or more.
-
-    Examples
-    --------
-    >>> sqrt_up(Fraction(1, 4)), Fraction(sqrt_up(Fraction(2))) ** 2 >= 2
-    (0.5, True)
-    """
-    # An integer root with more bits than a float has, of the value times a power of 4 that leaves it enough.
-    shift = max(0, 64 + (value.denominator.bit_length() - value.numerator.bit_length()) // 2)
-    scaled = math.ceil(value * 4**shift)
-    root = math.isqrt(scaled)
-    exact_or_above = root if root * root == scaled else root + 1
-    estimate = float_up(Fraction(exact_or_above, 2**shift))
-    below = math.nextafter(estimate, 0.0)
-    return below if estimate > 0 and Fraction(below) ** 2 >= value else estimate
-
-
-def sqrt_down(value: Fraction) -> float:
-    """Return the largest float whose square is at most `value`, which is 0 or more.
-
-    Examples
-    --------
-    >>> sqrt_down(Fraction(1, 4)), Fraction(sqrt_down(Fraction(2))) ** 2 <= 2
-    (0.5, True)
-    """
-    above = min(sqrt_up(value), sys.float_info.max)
-    return above if Fraction(above) ** 2 <= value else math.nextafter(above, 0.0)

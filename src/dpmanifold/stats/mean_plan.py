@@ -337,7 +337,7 @@ def needed_promise(
     ball: Ball,
     kind: type[Promise],
     *,
-    delta: float | None = None,
+    delta: float | str | None = None,
     estimand: str | None = None,
 ) -> Promise:
     """Return the strongest promise of a kind, to nine digits, for which the expected noise error is at most `error`.
@@ -348,7 +348,7 @@ def needed_promise(
     n : number of units
     ball : the public ball; without one (`Ball.whole`) no error can be stated, and this is refused
     kind : PureDP, ApproxDP (give delta), ZCDP or GDP
-    delta : of ApproxDP
+    delta : of ApproxDP; a number, or text as in a promise
     estimand : as in :func:`plan_mean`
 
     Examples
@@ -383,7 +383,7 @@ def needed_promise(
     return make(high)
 
 
-def _maker(kind: type[Promise], delta: float | None) -> Callable[[float], Promise]:
+def _maker(kind: type[Promise], delta: float | str | None) -> Callable[[float], Promise]:
     if kind is ApproxDP:
         if delta is None:
             raise InvalidArgumentError("delta must be given for ApproxDP.")

@@ -74,7 +74,7 @@ class Recipe:
     def divided(self, promise: Promise) -> list[Promise]:
         """Return the shares of a promise, as whoever follows the recipe divides it."""
         if self.refined == "pure" and isinstance(promise, ApproxDP):
-            promise = PureDP(promise.epsilon)
+            promise = PureDP(promise.stated["epsilon"])
         return [promise] if len(self.shares) == 1 else divide(promise, self.shares)
 
 

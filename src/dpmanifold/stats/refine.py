@@ -136,7 +136,7 @@ class Refinement:
         # What keeps a pure promise keeps an approximate one, and with few units is often the better way to.
         ways = [privacy]
         if isinstance(privacy, ApproxDP):
-            ways.append(PureDP(privacy.epsilon))
+            ways.append(PureDP(privacy.stated["epsilon"]))
             unshared = max(plain, min(_noise(wanted, self.ball, self.n, divide(way, 1)[0]) for way in ways))
         best, reasons = _LEAST_GAIN * plain, []
         for way in ways:
