@@ -12,7 +12,7 @@ from dpmanifold.facts import all_told, told
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers
-from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised
+from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised, receipt_facts
 from dpmanifold.result import Result
 
 C = TypeVar("C", bound="Conclusion")
@@ -152,6 +152,7 @@ class Conclusion(Result):
             *self._facts(),
             ("arithmetic", exact if self.is_exact else FLOAT_TOLD),
             *(("note", text) for text in self.notes()),
+            *receipt_facts(*self.released),
             ("not covered", f"{not_promised(*self.released)}; {CLIPPING_UNSTATED}"),
         ]
 

@@ -16,7 +16,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
@@ -186,6 +186,12 @@ class Account(ABC):
         InvalidArgumentError : the key stands for another request
         ReleaseLostError : the answer is lost; no reason is given, for that would tell about data
         """
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # whoever clones an estimator shares its account
 
 
 def random_key() -> str:

@@ -9,11 +9,13 @@ from dpmanifold.ball import Ball
 from dpmanifold.inference import Interval
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.statistic import Header, Prepared
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
 from dpmanifold.stats.joint_distances import JOINT_DISTANCES
+from dpmanifold.stats.requests import Question
 
 # Joint distances hold a matrix: beyond this dimension it would be larger than an interval is worth.
 LARGEST_DIM = 100
@@ -31,7 +33,8 @@ def private_interval(
     curator: Curator | None = None,
     confirm: bool = False,
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> Interval:
     """Release the Fréchet variance with a confidence interval for the population's (theory section 6).
@@ -41,8 +44,8 @@ def private_interval(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP,
-        ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
+        ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
     refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the interval is then
         about the variance of the population clipped to that ball
@@ -60,8 +63,9 @@ def private_interval(
     True
     """
     level = open_fraction(level, "level")
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
-    return Interval(ask(lambda header: interval_plan(header, refine=refine), X, ball, privacy, terms), level)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    question = Question("interval", interval_plan, {"refine": refine})
+    return Interval(ask(question, X, ball, privacy, terms), level)
 
 
 def interval_plan(header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
