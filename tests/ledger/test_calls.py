@@ -141,6 +141,19 @@ def test_another_request_under_a_key_is_refused(account):
     assert account.spent == dpm.GDP(1.0)
 
 
+def test_a_promise_is_the_number_that_it_states():
+    account = MemoryAccount(dpm.GDP("1"))
+    asked = {"units": EACH, "budget": account, "key": "mean"}
+    first = dpm.private_mean(X, BALL, dpm.GDP("0.3"), **asked)
+    assert written(dpm.private_mean(X, BALL, dpm.GDP("0.30"), **asked)) == written(first)
+    with pytest.raises(InvalidArgumentError, match="another request"):
+        dpm.private_mean(X, BALL, dpm.GDP(0.3), **asked)
+    assert first.receipt.promise == dpm.GDP("0.3")
+    assert first.verify().ok
+    half = dpm.private_mean(X, BALL, dpm.GDP("0.5"), units=EACH, budget=account, key="half")
+    assert written(dpm.private_mean(X, BALL, dpm.GDP(0.5), units=EACH, budget=account, key="half")) == written(half)
+
+
 def test_what_is_no_part_of_a_request_makes_it_no_other(account):
     first = dpm.private_region(X, BALL, dpm.GDP(1.0), units=EACH, budget=account, key="region")
     said = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0, source="an atlas")
