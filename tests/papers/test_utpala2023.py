@@ -115,6 +115,7 @@ def test_quick_runs_write_results(quick, experiment):
     assert experiment.discussion.strip()
 
 
+@pytest.mark.slow
 def test_headlines_are_three_texts(quick):
     for claim, found in HEADLINES:
         assert all(isinstance(text, str) and text for text in (claim, *found(quick[1])))

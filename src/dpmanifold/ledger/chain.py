@@ -1,20 +1,60 @@
 """Reading a ledger's tables, and appending to them: what can be done within one transaction.
 
-Every look-up goes by an index, so that it takes as long among a million entries as among ten.
+Every look-up goes by an index, so that it takes as long among a million entries as among ten. Statements are made
+once: making one takes longer than running it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any, final
 
-from sqlalchemy import Connection, Row, Select, func, insert, literal, select, union_all
+from sqlalchemy import Connection, Executable, Select, bindparam, func, insert, literal_column, select, union_all
 
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger.entries import FIELDS, Entry
 from dpmanifold.ledger.schema import entries, found_by, results
 
 _ROW = tuple(entries.c[name] for name in FIELDS)
+_MANY = 500  # values in one statement; SQLite has a limit
+
+
+def _found(*conditions: Any) -> Select[Any]:
+    return select(*_ROW).where(*conditions)
+
+
+_OF_POPULATION = entries.c.population == bindparam("of")
+_HEAD = _found().order_by(entries.c.seq.desc()).limit(1)
+_ENTRY = _found(entries.c.seq == bindparam("number"))
+_ONCE = _found(entries.c.once == bindparam("text"))
+_AMONG = _found(entries.c.once.in_(bindparam("texts", expanding=True))).order_by(entries.c.seq)
+_STARTING = _found(entries.c.once >= bindparam("text"), entries.c.once < bindparam("end")).order_by(entries.c.seq)
+_PAGE = _found(entries.c.seq > bindparam("after")).order_by(entries.c.seq).limit(bindparam("most"))
+_PAGE_OF_POPULATION = _PAGE.where(_OF_POPULATION)
+_SETTING = _found(_OF_POPULATION, entries.c.sets == bindparam("what"))
+_FIRST = _SETTING.where(entries.c.subject == bindparam("whom")).order_by(entries.c.seq).limit(1)
+_LAST_OF_EACH = (
+    select(func.max(entries.c.seq))
+    .where(_OF_POPULATION, entries.c.sets == bindparam("what"))
+    .group_by(entries.c.subject)
+)
+_SUBJECTS = _found(entries.c.seq.in_(_LAST_OF_EACH)).order_by(entries.c.seq)
+_RESULT = select(results.c.bytes).where(results.c.seq == bindparam("number"))
+_APPEND, _KEEP = insert(entries), insert(results)
+
+
+@functools.cache
+def _latest(about_somebody: tuple[bool, ...]) -> Executable:
+    """Return the statement for the last entries that set each of several things, in one go."""
+    parts = []
+    for number, somebody in enumerate(about_somebody):
+        asked = _found(_OF_POPULATION, entries.c.sets == bindparam(f"what{number}"))
+        if somebody:
+            asked = asked.where(entries.c.subject == bindparam(f"whom{number}"))
+        found = asked.order_by(entries.c.seq.desc()).limit(1).subquery()
+        parts.append(select(literal_column(str(number)).label("part"), *(found.c[name] for name in FIELDS)))
+    return union_all(*parts)
 
 
 class Reader:
@@ -30,69 +70,62 @@ class Reader:
 
     def head(self) -> Entry | None:
         """Return the last entry; None where there is none."""
-        return self._one(select(*_ROW).order_by(entries.c.seq.desc()).limit(1))
+        return self._one(_HEAD)
 
     def entry(self, seq: int) -> Entry | None:
         """Return the entry of this number; None where there is none."""
-        return self._one(select(*_ROW).where(entries.c.seq == seq))
+        return self._one(_ENTRY, number=seq)
 
     def once(self, text: str) -> Entry | None:
         """Return the entry of what may happen once; None where it has not happened."""
-        return self._one(select(*_ROW).where(entries.c.once == text))
+        return self._one(_ONCE, text=text)
 
     def among(self, texts: Iterable[str]) -> list[Entry]:
         """Return the entries of those that have happened, in order."""
-        return self._all(select(*_ROW).where(entries.c.once.in_(list(texts))).order_by(entries.c.seq))
+        wanted = list(texts)
+        parts = [wanted[start : start + _MANY] for start in range(0, len(wanted), _MANY)]
+        return sorted((entry for part in parts for entry in self._all(_AMONG, texts=part)), key=lambda found: found.seq)
 
     def starting(self, text: str) -> list[Entry]:
-        """Return the entries whose `once` starts with a text that ends in a colon, in order."""
-        after = text[:-1] + chr(ord(text[-1]) + 1)
-        return self._all(
-            select(*_ROW).where(entries.c.once >= text, entries.c.once < after).order_by(entries.c.seq)
-        )  # fmt: skip
+        """Return the entries whose `once` starts with a text, in order."""
+        return self._all(_STARTING, text=text, end=text[:-1] + chr(ord(text[-1]) + 1))
 
     def page(self, after: int, limit: int, population: str | None = None) -> list[Entry]:
         """Return the entries behind a number, in order, at most so many."""
-        statement = select(*_ROW).where(entries.c.seq > after).order_by(entries.c.seq).limit(limit)
-        if population is not None:
-            statement = statement.where(entries.c.population == population)
-        return self._all(statement)
+        if population is None:
+            return self._all(_PAGE, after=after, most=limit)
+        return self._all(_PAGE_OF_POPULATION, after=after, most=limit, of=population)
 
     def first(self, population: str, sets: str, subject: str) -> Entry | None:
         """Return the first entry that sets something about a subject; None where there is none."""
-        return self._one(_setting(population, sets, subject).order_by(entries.c.seq).limit(1))
+        return self._one(_FIRST, of=population, what=sets, whom=subject)
 
-    def latest(self, population: str, wanted: Iterable[tuple[str, str | None]]) -> list[Entry | None]:
+    def latest(self, population: str, wanted: Sequence[tuple[str, str | None]]) -> list[Entry | None]:
         """Return, for each of (what is set, about whom or None for anybody), the entry that set it last."""
-        asked = list(wanted)
-        parts = []
-        for number, (sets, subject) in enumerate(asked):
-            found = _setting(population, sets, subject).order_by(entries.c.seq.desc()).limit(1).subquery()
-            parts.append(select(literal(number).label("part"), *(found.c[name] for name in FIELDS)))
-        rows = self._connection.execute(union_all(*parts))
-        by_number = {row[0]: Entry(*row[1:]) for row in rows}
-        return [by_number.get(number) for number in range(len(asked))]
+        values = {"of": population}
+        for number, (sets, subject) in enumerate(wanted):
+            values[f"what{number}"] = sets
+            if subject is not None:
+                values[f"whom{number}"] = subject
+        rows = self._connection.execute(_latest(tuple(subject is not None for _, subject in wanted)), values)
+        found = {row[0]: Entry(*row[1:]) for row in rows}
+        return [found.get(number) for number in range(len(wanted))]
 
     def subjects(self, population: str, sets: str) -> list[Entry]:
         """Return, for each subject, the entry that set it last, in order."""
-        last = (
-            select(func.max(entries.c.seq))
-            .where(entries.c.population == population, entries.c.sets == sets)
-            .group_by(entries.c.subject)
-        )
-        return self._all(select(*_ROW).where(entries.c.seq.in_(last)).order_by(entries.c.seq))
+        return self._all(_SUBJECTS, of=population, what=sets)
 
     def result(self, seq: int) -> bytes | None:
         """Return the bytes that came with an entry; None where there are none."""
-        found = self._connection.execute(select(results.c.bytes).where(results.c.seq == seq)).scalar_one_or_none()
+        found = self._connection.execute(_RESULT, {"number": seq}).scalar_one_or_none()
         return None if found is None else bytes(found)
 
-    def _one(self, statement: Select[Any]) -> Entry | None:
-        row = self._connection.execute(statement).one_or_none()
-        return None if row is None else _entry(row)
+    def _one(self, statement: Executable, **values: Any) -> Entry | None:
+        row = self._connection.execute(statement, values).one_or_none()
+        return None if row is None else Entry(*tuple(row))
 
-    def _all(self, statement: Select[Any]) -> list[Entry]:
-        return [_entry(row) for row in self._connection.execute(statement)]
+    def _all(self, statement: Executable, **values: Any) -> list[Entry]:
+        return [Entry(*tuple(row)) for row in self._connection.execute(statement, values)]
 
 
 @final
@@ -102,7 +135,7 @@ class Writer(Reader):
     Parameters
     ----------
     connection : in a transaction that has the ledger's lock
-    ledger : the ledger's id; for the first entry None, which names it
+    ledger : the ledger's id
     """
 
     def __init__(self, connection: Connection, ledger: str) -> None:
@@ -118,20 +151,11 @@ class Writer(Reader):
             raise LedgerError(f"the ledger has an entry {once!r} already, and may have one only.")
         sets, subject = found_by(entry)
         values = {name: getattr(entry, name) for name in FIELDS}
-        self._connection.execute(insert(entries).values(**values, sets=sets, subject=subject))
+        self._connection.execute(_APPEND, {**values, "sets": sets, "subject": subject})
         self._head = entry
         self.appended.append(entry)
         return entry
 
     def keep(self, seq: int, content: bytes) -> None:
         """Store the bytes that come with the entry that was appended last."""
-        self._connection.execute(insert(results).values(seq=seq, bytes=content))
-
-
-def _setting(population: str, sets: str, subject: str | None) -> Select[Any]:
-    statement = select(*_ROW).where(entries.c.population == population, entries.c.sets == sets)
-    return statement if subject is None else statement.where(entries.c.subject == subject)
-
-
-def _entry(row: Row[Any]) -> Entry:
-    return Entry(*row)
+        self._connection.execute(_KEEP, {"seq": seq, "bytes": content})

@@ -135,15 +135,23 @@ class Entry:
 
     def line(self) -> str:
         """Return the entry as canonical JSON on one line, without the line's end."""
-        return canonical({name: getattr(self, name) for name in FIELDS})
+        return canonical(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields."""
+        return {name: getattr(self, name) for name in FIELDS}
 
     @classmethod
     def from_line(cls, line: str) -> Entry:
         """Return the entry that a line holds; a ValueError where it holds none."""
-        found = read_canonical(line)
-        if not isinstance(found, dict) or set(found) != set(FIELDS):
+        return cls.from_dict(read_canonical(line))
+
+    @classmethod
+    def from_dict(cls, record: object) -> Entry:
+        """Return the entry of these fields; a ValueError where they are not those of one."""
+        if not isinstance(record, dict) or set(record) != set(FIELDS):
             raise ValueError("not an entry")
-        entry = cls(**found)
+        entry = cls(**record)
         texts = (entry.kind, entry.population, entry.body, entry.prev, entry.hash)
         if type(entry.seq) is not int or not all(isinstance(text, str) for text in texts):
             raise ValueError("not an entry")

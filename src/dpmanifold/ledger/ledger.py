@@ -5,16 +5,18 @@ from __future__ import annotations
 import getpass
 import os
 import pathlib
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, final
 
 from dpmanifold._check import positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
+from dpmanifold.ledger.creating import created, facts_of_ledger
 from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
 from dpmanifold.ledger.history import History
+from dpmanifold.ledger.places import Places
 from dpmanifold.ledger.population import Population, cap_of, checked_name
 from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
@@ -25,7 +27,6 @@ from dpmanifold.privacy.promises import as_promise
 
 T = TypeVar("T")
 
-FORMAT = "dpmanifold ledger 1"
 _PAGE = 1000  # entries read at a time where all of them are
 _LONGEST_PAGE = 100_000
 
@@ -68,23 +69,70 @@ class Ledger:
         principal: str | None = None,
     ) -> None:
         self.principal = checked_name(_login() if principal is None else principal, "principal")
-        self._given = (_where(where), _path(witness), _path(secret))
-        self.store = _store(self._given[0])
+        self._places = Places.of(where, witness, secret)
+        self.store = store_of(self._places)
         try:
-            self.store.prepare()
-            created = self.store.read(lambda reader: reader.entry(1)) or self._create()
-            self.id = _id_of(created)
-            self._witness = Witness(self._witness_path(created), self.id)
-            self._witness.check(self._entry)
-            self.witnessed()
+            self._open()
         except BaseException:
             self.store.close()
             raise
 
+    def _open(self) -> None:
+        self.store.prepare()
+        first = self._entry(1) or created(self.store, self._places, self.principal)
+        facts = facts_of_ledger(first)
+        self.id: str = facts["ledger"]
+        self._key_check: str = facts["key"]
+        self._secret = self._places.secret_path(facts["witness"])
+        self.witness = Witness(self._places.witness_path(facts["witness"]), self.id)
+        self.witness.check(self._entry)
+        self.witnessed()
+
+    @classmethod
+    def open(
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        witness: str | os.PathLike[str] | None = None,
+        secret: str | os.PathLike[str] | None = None,
+        principal: str | None = None,
+    ) -> Ledger:
+        """Open a ledger that is there. A mistyped path is an error, and not a fresh budget."""
+        with store_of(Places.of(where, witness, secret)) as store:
+            if not store.exists():
+                raise InvalidArgumentError(
+                    f"there is no ledger {store.name}. Give the path of one, or make it: dpm ledger create, or "
+                    "Ledger.create."
+                )
+        return cls(where, witness=witness, secret=secret, principal=principal)
+
+    @classmethod
+    def create(
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        witness: str | os.PathLike[str] | None = None,
+        secret: str | os.PathLike[str] | None = None,
+        principal: str | None = None,
+        writer: str | None = None,
+    ) -> Ledger:
+        """Make a ledger where there is none, and return it.
+
+        Parameters
+        ----------
+        where, witness, secret, principal : as for the ledger itself
+        writer : on PostgreSQL, the role that will write to it, which is not the one that makes it
+        """
+        with store_of(Places.of(where, witness, secret)) as store:
+            if store.exists():
+                raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
+            store.make(writer)
+        return cls(where, witness=witness, secret=secret, principal=principal)
+
     @property
     def where(self) -> str:
         """The path or the address it was opened with."""
-        return self._given[0]
+        return self._places.where
 
     @property
     def name(self) -> str:
@@ -163,9 +211,22 @@ class Ledger:
 
     def entries(self, first: int = 1) -> Iterator[Entry]:
         """Yield all entries from a number on, in order; no transaction stays open meanwhile."""
-        while page := self.store.read(lambda reader: reader.page(first - 1, _PAGE)):
+        while True:
+            page = self._page(first - 1)
             yield from page
+            if len(page) < _PAGE:
+                return
             first = page[-1].seq + 1
+
+    def fingerprint(self, content: Iterable[bytes]) -> str:
+        """Return the fingerprint of data under the ledger's key, which is read for it."""
+        key = read_key(self._secret)
+        if key_check(key, self.id) != self._key_check:
+            raise LedgerError(
+                f"the key {self._secret} is not the one that this ledger was made with: all data would look changed. "
+                "Put the right file there."
+            )
+        return fingerprint(key, content)
 
     def write(self, action: Callable[[Writer], T]) -> T:
         """Append in one transaction; the caller sees to the witness."""
@@ -179,7 +240,7 @@ class Ledger:
 
     def witnessed(self) -> None:
         """Have the witness catch up with all that is committed."""
-        self._witness.catch_up(self.entries)
+        self.witness.catch_up(self.entries)
 
     def close(self) -> None:
         """Close what is open. A ledger that is used again opens it again."""
@@ -198,7 +259,7 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (*self._given, self.principal)
+        return _reopened, (self._places, self.principal)
 
     def __repr__(self) -> str:
         return f"Ledger({self.name!r}, principal={self.principal!r})"
@@ -206,38 +267,8 @@ class Ledger:
     def _entry(self, seq: int) -> Entry | None:
         return self.store.read(lambda reader: reader.entry(seq))
 
-    def _create(self) -> Entry:
-        """Make the ledger's first entry, and its witness before that."""
-        ledger = str(uuid.uuid4())
-        witness = self._default_witness() if self._given[1] is None else self._given[1]
-
-        def begin(writer: Writer) -> Entry:
-            there = writer.entry(1)
-            if there is not None:  # somebody was faster
-                return there
-            Witness(self._beside(witness), ledger).create()
-            body = {"format": FORMAT, "ledger": ledger, "witness": witness, "principal": self.principal, "time": now()}
-            return writer.append("created", "", "created", body)
-
-        return self.store.write(ledger, begin)
-
-    def _default_witness(self) -> str:
-        """Return the name of the witness beside the file: the two may move together."""
-        return pathlib.Path(self._given[0]).name + ".witness"
-
-    def _witness_path(self, created: Entry) -> pathlib.Path:
-        stored = str(created.facts["witness"])
-        given = self._given[1]
-        if given is not None and given != stored:
-            raise LedgerError(
-                f"the witness of this ledger is {stored}, got {given}. It is chosen when the ledger is made; leave it "
-                "out."
-            )
-        return self._beside(stored)
-
-    def _beside(self, path: str) -> pathlib.Path:
-        """Return a path, taken from the folder of the database where it is a bare name."""
-        return pathlib.Path(self._given[0]).parent / path
+    def _page(self, after: int) -> list[Entry]:
+        return self.store.read(lambda reader: reader.page(after, _PAGE))
 
     @staticmethod
     def _found(reader: Reader, name: str) -> tuple[Promise, str] | None:
@@ -256,31 +287,18 @@ class Ledger:
         return promise_from_body(entry.facts["cap"]), unit
 
 
-def _reopened(where: str, witness: str | None, secret: str | None, principal: str) -> Ledger:
-    return Ledger(where, witness=witness, secret=secret, principal=principal)
+def _reopened(places: Places, principal: str) -> Ledger:
+    return Ledger(places.where, witness=places.witness, secret=places.secret, principal=principal)
 
 
-def _id_of(created: Entry) -> str:
-    facts = created.facts
-    if created.kind != "created" or facts.get("format") != FORMAT:
-        raise LedgerError(f"the first entry is not of a {FORMAT}. Upgrade dpmanifold, or give another database.")
-    return str(facts["ledger"])
-
-
-def _store(where: str) -> Store:
-    return SqliteStore(pathlib.Path(where))
-
-
-def _where(value: str | os.PathLike[str]) -> str:
-    """Return an address as it is, and a path in full, so that it means the same wherever it is opened again."""
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise InvalidArgumentError(f"where must be a path or an address, got {shown(value)}.")
-    text = os.fspath(value)
-    return text if "://" in text else os.path.abspath(text)
-
-
-def _path(value: str | os.PathLike[str] | None) -> str | None:
-    return None if value is None else os.path.abspath(os.fspath(value))
+def store_of(places: Places) -> Store:
+    """Return the store for a path or an address."""
+    if not places.is_address:
+        return SqliteStore(pathlib.Path(places.where))
+    scheme = places.where.split("://", 1)[0]
+    raise InvalidArgumentError(
+        f"where must be a path, or an address that starts with postgresql://, got one that starts with {scheme}://."
+    )
 
 
 def _login() -> str:

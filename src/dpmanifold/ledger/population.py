@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
-from dpmanifold.ledger.chain import Writer
+from dpmanifold.ledger.chain import Reader, Writer
+from dpmanifold.ledger.datasets import DataSet, registered, versions_of
 from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.history import History
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.privacy import Promise
@@ -19,6 +22,32 @@ from dpmanifold.privacy.promises import as_promise
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.ledger import Ledger
+
+
+@final
+@dataclass(frozen=True)
+class Grant:
+    """How much of a population one principal may spend.
+
+    Attributes
+    ----------
+    principal : who
+    granted : how much in all
+    spent : how much of it was spent, rounded up; None at the start
+    remaining : how much can still be spent, of it and of the cap, rounded down; None where nothing can
+    """
+
+    principal: str
+    granted: Promise
+    spent: Promise | None
+    remaining: Promise | None
+
+    @staticmethod
+    def of(principal: str, standing: Standing) -> Grant:
+        """Return the grant of a principal for whom a population stands so."""
+        assert standing.grant is not None
+        spent, left = as_promise_up(standing.cap, standing.mine), as_promise_down(standing.cap, standing.left)
+        return Grant(principal, standing.grant, spent, left)
 
 
 @final
@@ -96,14 +125,24 @@ class Population(Account):
     def status(self, key: str) -> str | None:
         """Return what became of a key of this principal.
 
-        None: nothing was asked under it. "spent": paid for, and begun by whoever asks again. "started": somebody is at
-        work. "drawn": answered, and not yet in the witness. "published": answered. "lost": paid for, without answer.
+        None: nothing was paid for under it. "spent": paid for, and begun by whoever asks again. "started": somebody is
+        at work. "released": answered. "lost": paid for, and never to be answered.
         """
         return self._settling.state(checked_text(key, "key"))
 
     def data_set(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
         """Return the id of the data set with this content and these facts; register it if it is new."""
-        raise NotImplementedError
+        return self._registered(content, facts, None).id
+
+    def datasets(self) -> list[DataSet]:
+        """Return the data sets that were registered, every version, in order."""
+        return self._ledger.store.read(lambda reader: versions_of(reader, self._name))
+
+    def _registered(
+        self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any], name: str | None
+    ) -> DataSet:
+        mark = self._ledger.fingerprint(content())
+        return self._ledger.change(lambda writer: registered(writer, self._name, self._principal, mark, facts, name))
 
     def raise_cap(self, cap: Promise, reason: str) -> None:
         """Raise the cap. The entry says why, and stays.
@@ -166,16 +205,20 @@ class Population(Account):
 
         self._ledger.change(change)
 
-    def grants(self) -> dict[str, Promise]:
-        """Return how much each principal who has a grant may spend in all."""
-        found = self._ledger.store.read(lambda reader: reader.subjects(self._name, "grant"))
-        return {entry.facts["principal"]: promise_from_body(entry.facts["promise"]) for entry in found}
+    def grants(self) -> list[Grant]:
+        """Return the grants, one for each principal who has one."""
+
+        def look(reader: Reader) -> list[Grant]:
+            people = [entry.facts["principal"] for entry in reader.subjects(self._name, "grant")]
+            return [Grant.of(who, standing_of(reader, self._name, who)) for who in people]
+
+        return self._ledger.store.read(look)
 
     def as_principal(self, name: str) -> Population:
         """Return the same population for another principal."""
         return Population(self._ledger, self._name, self._unit, checked_name(name, "principal"))
 
-    def history(self, *, after: int = 0, limit: int = 100) -> Any:
+    def history(self, *, after: int = 0, limit: int = 100) -> History:
         """Return a page of this population's entries; see :meth:`Ledger.history`."""
         return self._ledger.history(self._name, after=after, limit=limit)
 

@@ -11,15 +11,17 @@ import contextlib
 import hashlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar, final
 
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError, ReleaseLostError
 from dpmanifold.ledger.bodies import now, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
 from dpmanifold.ledger.standing import standing_of
 from dpmanifold.ledger.stores import Held, Store
+from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import Order, Receipt
 from dpmanifold.privacy.amounts import amount_from_text, amount_to_text, as_promise_up
 
@@ -63,20 +65,17 @@ class Settling:
     def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
         """Pay for an order and do the work, or return what is known; see :meth:`Account.settle`."""
         self._books.witnessed()  # one that cannot be written to is found out before anything is spent
-        spend = self._books.write(lambda writer: self._paid(writer, order))
-        with self._naming(order.key):
+        spend, cap = self._books.write(lambda writer: self._paid(writer, order))
+        with _naming(order.key):
             self._books.witnessed()
             while True:
+                held = self._begin(spend)
+                if held is not None:
+                    return self._attempt(spend, cap, order.key, work, held)
                 known = self._outcome(spend, order.key)
                 if known is not None:
                     return known
-                started = self._books.store.read(lambda reader: reader.once(_started(spend)))
-                if started is None:
-                    held = self._begin(spend)
-                    if held is not None:
-                        return self._attempt(spend, order.key, work, held)
-                else:
-                    self._await(spend, started)
+                self._await(spend)
 
     def known(self, order: Order) -> bytes | None:
         """Return what is stored for an order, None where nothing is yet."""
@@ -84,25 +83,29 @@ class Settling:
         return None if spend is None else self._outcome(spend, order.key)
 
     def state(self, key: str) -> str | None:
-        """Return what became of a key: None, "spent", "started", "drawn", "published" or "lost"."""
+        """Return what became of a key: None, "spent", "started", "released" or "lost"."""
 
-        def look(reader: Reader) -> tuple[Entry | None, list[Entry]]:
+        def look(reader: Reader) -> tuple[Entry | None, Entry | None, Entry | None]:
             spend = reader.once(self._once(key))
-            return spend, [] if spend is None else reader.among([_started(spend), _outcome(spend)])
+            if spend is None:
+                return None, None, None
+            return spend, reader.once(_started(spend)), reader.once(_outcome(spend))
 
-        spend, steps = self._books.store.read(look)
+        spend, started, outcome = self._books.store.read(look)
         if spend is None:
             return None
-        if spend.kind == "recovered":
-            return "lost"
-        return steps[-1].kind if steps else "spent"
+        if outcome is not None:
+            return RELEASED if outcome.kind == "drawn" else LOST
+        if spend.kind == "recovered" or (started is not None and not self._alive(started)):
+            return LOST
+        return SPENT if started is None else STARTED
 
-    def _paid(self, writer: Writer, order: Order) -> Entry:
-        """Return the entry that paid for an order: one that is there, or a new one."""
+    def _paid(self, writer: Writer, order: Order) -> tuple[Entry, Promise]:
+        """Return the entry that paid for an order, one that is there or a new one, and the cap."""
         found = self._same(writer, order)
-        if found is not None:
-            return found
         standing = standing_of(writer, self._population, self._principal)
+        if found is not None:
+            return found, standing.cap
         cost, total, mine = standing.after(order.privacy, self._population, self._principal)
         body = {
             "principal": self._principal,
@@ -110,7 +113,7 @@ class Settling:
             "request": order.request_hash,
             "label": order.label,
             "statistic": str(order.request.get("statistic", "")),
-            "datasets": list(order.request.get("datasets", [])),
+            "datasets": list(order.request.get("data", [])),
             "promise": promise_to_body(order.privacy),
             "cost": amount_to_text(cost),
             "spent": amount_to_text(total),
@@ -118,7 +121,7 @@ class Settling:
             "token": secrets.token_hex(8),
             "time": now(),
         }
-        return writer.append("spend", self._population, self._once(order.key), body)
+        return writer.append("spend", self._population, self._once(order.key), body), standing.cap
 
     def _same(self, reader: Reader, order: Order) -> Entry | None:
         """Return the entry that paid for this key; refuse if it did for another request."""
@@ -154,7 +157,9 @@ class Settling:
         return content
 
     def _begin(self, spend: Entry) -> Held | None:
-        """Begin the attempt at a spend; None where somebody else was faster."""
+        """Begin the attempt at a spend; None where it was begun, or has an outcome."""
+        if self._books.store.read(lambda reader: _was_begun(reader, spend)):
+            return None
         token = secrets.token_hex(16)
         held = self._books.store.hold(token)
         try:
@@ -169,17 +174,17 @@ class Settling:
         return None
 
     def _start(self, writer: Writer, spend: Entry, token: str) -> bool:
-        if writer.once(_started(spend)) is not None or writer.once(_outcome(spend)) is not None:
+        if _was_begun(writer, spend):
             return False
         body = {"spend": spend.seq, "token": token, "time": now()}
         writer.append("started", self._population, _started(spend), body)
         return True
 
-    def _attempt(self, spend: Entry, key: str, work: Callable[[Receipt], bytes], held: Held) -> bytes:
+    def _attempt(self, spend: Entry, cap: Promise, key: str, work: Callable[[Receipt], bytes], held: Held) -> bytes:
         """Do the work and keep what it returns; whatever it raises, the answer is lost."""
         try:
             try:
-                content = bytes(work(self._receipt(spend)))
+                content = bytes(work(self._receipt(spend, cap)))
             except BaseException as problem:
                 self._lose_quietly(spend)
                 if isinstance(problem, Exception):
@@ -211,20 +216,22 @@ class Settling:
             self._books.write(lambda writer: self._lose(writer, spend))
             self._books.witnessed()
 
-    def _await(self, spend: Entry, started: Entry) -> None:
+    def _await(self, spend: Entry) -> None:
         """Wait until an attempt of somebody else has an outcome, and say that it is lost if its holder is gone."""
         pause, longest = _PAUSES
-        token = str(started.facts["token"])
         store = self._books.store
-        while store.alive(token):
+        started = store.read(lambda reader: reader.once(_started(spend)))
+        while started is not None and self._alive(started):
             time.sleep(pause)
             pause = min(2 * pause, longest)
             if store.read(lambda reader: reader.once(_outcome(spend))) is not None:
                 return
         self._books.write(lambda writer: self._lose(writer, spend))
 
-    def _receipt(self, spend: Entry) -> Receipt:
-        cap = self._books.store.read(lambda reader: standing_of(reader, self._population, self._principal).cap)
+    def _alive(self, started: Entry) -> bool:
+        return self._books.store.alive(str(started.facts["token"]))
+
+    def _receipt(self, spend: Entry, cap: Promise) -> Receipt:
         spent = as_promise_up(cap, amount_from_text(spend.facts["spent"]))
         assert spent is not None  # a promise costs more than nothing
         return Receipt(self._books.id, spend.seq, spend.hash, self._population, spent.to_dict())
@@ -232,16 +239,22 @@ class Settling:
     def _once(self, key: str) -> str:
         return f"key:{self._population}:{self._principal}:{key}"
 
-    @contextlib.contextmanager
-    def _naming(self, key: str):  # type: ignore[no-untyped-def]
-        """Name the key in errors that come after the spend."""
-        try:
-            yield
-        except LedgerError as problem:
-            raise LedgerError(
-                f"{problem} The request is paid for under key {key!r}: once that is mended, ask again with it; this "
-                "spends nothing more."
-            ) from None
+
+@contextlib.contextmanager
+def _naming(key: str) -> Iterator[None]:
+    """Name the key in errors that come after the spend."""
+    try:
+        yield
+    except LedgerError as problem:
+        raise LedgerError(
+            f"{problem} The request is paid for under key {key!r}: once that is mended, ask again with it; this spends "
+            "nothing more."
+        ) from None
+
+
+def _was_begun(reader: Reader, spend: Entry) -> bool:
+    """Return whether a spend was begun, or has an outcome; a recovered one was: nobody knows what came of it."""
+    return spend.kind == "recovered" or bool(reader.among([_started(spend), _outcome(spend)]))
 
 
 def _started(spend: Entry) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pathlib
 import sqlite3
 import sys
@@ -16,8 +15,10 @@ from typing import Any, final
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import OperationalError
 
-from dpmanifold.errors import LedgerError
+from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.attempts import FileAttempts
+from dpmanifold.ledger.chain import Reader
+from dpmanifold.ledger.filesystems import refuse_network
 from dpmanifold.ledger.forks import no_fork, tell_of_forks
 from dpmanifold.ledger.migrations import refuse_newer, revision_of, upgrade
 from dpmanifold.ledger.schema import REVISION
@@ -49,8 +50,22 @@ class SqliteStore(Store):
         tell_of_forks(self._keeper)
         weakref.finalize(self, self._keeper.close)
 
+    def exists(self) -> bool:
+        """Return whether there is a ledger; a database of something else is refused."""
+        if not self.path.exists():
+            return False
+        with self.in_plain_words(), self._reading() as connection:
+            return revision_of(connection) is not None and Reader(connection).entry(1) is not None
+
+    def make(self, writer: str | None) -> None:
+        """Make the tables."""
+        if writer is not None:
+            raise InvalidArgumentError("writer must be left out for a file: SQLite has no roles.")
+        self.prepare()
+
     def prepare(self) -> None:
         """Make the tables where there are none, and bring older ones up to date."""
+        refuse_network(self.path)
         with self.in_plain_words(), self._reading() as connection:
             revision = revision_of(connection)
         if revision is not None:
@@ -187,11 +202,3 @@ def _patiently(action: Any) -> Any:
                     "tool that has the file open?), and try again."
                 ) from None
         time.sleep(_PAUSE)
-
-
-def is_new(path: pathlib.Path) -> bool:
-    """Return whether there is nothing at a path yet: no file, or an empty one."""
-    try:
-        return os.stat(path).st_size == 0
-    except FileNotFoundError:
-        return True

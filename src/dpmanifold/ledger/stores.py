@@ -9,7 +9,7 @@ import contextlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TypeVar, final
+from typing import Self, TypeVar, final
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -57,6 +57,14 @@ class Store(ABC):
         """Open a transaction that has the ledger to itself; the caller commits it."""
 
     @abstractmethod
+    def exists(self) -> bool:
+        """Return whether there is anything where the ledger would be."""
+
+    @abstractmethod
+    def make(self, writer: str | None) -> None:
+        """Make the tables of a new ledger, for a role that will write to them where there are roles."""
+
+    @abstractmethod
     def prepare(self) -> None:
         """Make the tables where there are none, and bring older ones up to date where that is allowed."""
 
@@ -71,6 +79,12 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back what is open. It is opened again when it is needed."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
 
     @property
     def engine(self) -> Engine:

@@ -1,0 +1,330 @@
+"""An audit: every entry of a ledger looked at once, its hashes, its sums and what it was allowed to do.
+
+Nothing is taken on trust but the rules. Amounts are added anew, exactly; caps and grants are those that the entries
+before set; what may happen once is seen to have happened once. An entry that was edited is named by its hash. A chain
+that was written anew as a whole is right in itself: only the witness, or a receipt, tells it from the true one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+from dpmanifold.errors import DPManifoldError
+from dpmanifold.facts import facts_text
+from dpmanifold.ledger.beside import Beside, Lines, lost_entry
+from dpmanifold.ledger.bodies import promise_from_body
+from dpmanifold.ledger.entries import Entry, entry_faults, hash_of
+from dpmanifold.privacy import Promise
+from dpmanifold.privacy.amounts import Amount, added, amount_from_text, as_promise_up, cost_of, fits, nothing, readable
+
+MOST = 100
+"""Faults that are listed; how many there are is counted beyond that."""
+
+Content = Callable[[int], bytes | None]
+"""Gives the stored bytes of a drawn entry, None where there are none."""
+
+
+@final
+@dataclass
+class Account:
+    """What entries say about one population, added up anew.
+
+    Attributes
+    ----------
+    cap, unit : the cap in force, and what a unit is
+    total : what was spent, in the cap's currency
+    stated : the same as the last entry states it
+    spends, recovered : how many spends there are, and how many of them the witness alone had remembered
+    """
+
+    cap: Promise
+    unit: str
+    total: Amount
+    stated: Amount
+    spends: int = 0
+    recovered: int = 0
+    mine: dict[str, Amount] = field(default_factory=dict)
+    grants: dict[str, Promise] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Whether more was spent than the cap allows: only what was recovered can do that."""
+        return not fits(self.total, cost_of(self.cap, self.cap))
+
+    @property
+    def spent(self) -> Promise | None:
+        """What was spent, rounded up; None for nothing."""
+        return as_promise_up(self.cap, self.total)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        spent = self.spent
+        return {
+            "cap": self.cap.to_dict(),
+            "unit": self.unit,
+            "spent": None if spent is None else spent.to_dict(),
+            "amount": [str(part) for part in self.total],
+            "over": self.over,
+            "spends": self.spends,
+            "recovered": self.recovered,
+        }
+
+
+@final
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found.
+
+    Attributes
+    ----------
+    ledger : the ledger's id
+    entries : how many there are
+    head : the hash of the last one: who notes it can tell later whether anything before it was changed
+    populations : what each has spent, added up anew
+    faults : sentences that name the entry, the first 100; none if all is well
+    more : how many faults there are beyond these
+    notes : what an auditor should know and is no fault
+    """
+
+    ledger: str
+    entries: int
+    head: str
+    populations: Mapping[str, Account]
+    faults: tuple[str, ...]
+    more: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether no fault was found."""
+        return not self.faults
+
+    def with_faults(self, faults: Iterable[str]) -> Audit:
+        """Return the same audit with faults that were found around the entries."""
+        return replace(self, faults=(*self.faults, *faults))
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and texts to show."""
+        found = [("ledger", self.ledger), ("entries", f"{self.entries:,}"), ("last hash", self.head)]
+        for name, account in self.populations.items():
+            spent = readable(account.spent) if account.spent is not None else "nothing"
+            over = ", MORE THAN THE CAP" if account.over else ""
+            recovered = f", {account.recovered:,} of them recovered" if account.recovered else ""
+            found.append((name, f"{spent} of {account.cap} spent{over}, {account.spends:,} spends{recovered}"))
+        found += [("fault", fault) for fault in self.faults]
+        if self.more:
+            found.append(("fault", f"and {self.more:,} more"))
+        found += [("note", note) for note in self.notes]
+        found.append(("verdict", "no fault found" if self.ok else f"{len(self.faults) + self.more:,} FAULTS"))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {
+            "ledger": self.ledger,
+            "entries": self.entries,
+            "head": self.head,
+            "populations": {name: account.to_dict() for name, account in self.populations.items()},
+            "ok": self.ok,
+            "faults": list(self.faults),
+            "more": self.more,
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        return facts_text("Audit of a ledger", True, self.facts())
+
+
+def audited(
+    ledger: str,
+    entries: Iterable[Entry],
+    content: Content | None = None,
+    witness: Lines | None = None,
+) -> Audit:
+    """Audit all entries of a ledger in one pass.
+
+    Parameters
+    ----------
+    ledger : its id
+    entries : all of them, in order
+    content : gives the bytes of what was drawn, to be compared with their sha256; None where they are not at hand
+    witness : the numbered lines of the witness, read before the entries were; None where it is not at hand
+
+    Examples
+    --------
+    >>> first = Entry.chained("a-ledger", None, "created", "", None, {"ledger": "a-ledger"})
+    >>> audited("a-ledger", [first]).ok
+    True
+    """
+    auditor, beside = Auditor(ledger, content), Beside(witness)
+    for entry in entries:
+        auditor.take(entry)
+        beside.take(entry)
+    return auditor.verdict(beside)
+
+
+@final
+class Auditor:
+    """Follows a ledger entry by entry.
+
+    Parameters
+    ----------
+    ledger : its id
+    content : as for :func:`audited`
+    """
+
+    def __init__(self, ledger: str, content: Content | None = None) -> None:
+        self.populations: dict[str, Account] = {}
+        self._ledger, self._content = ledger, content
+        self._before: Entry | None = None
+        self._count = 0
+        self._faults: list[str] = []
+        self._found = 0
+        self._once: set[int] = set()  # hashes of texts: a million of them take some 60 MB
+        self._open: dict[int, tuple[str, bool]] = {}  # spends without an outcome: whose, and whether begun
+
+    def take(self, entry: Entry) -> None:
+        """Look at the next entry."""
+        self._count += 1
+        for fault in entry_faults(self._ledger, entry, self._before):
+            self._say(fault)
+        self._before = entry
+        if entry.once is not None:
+            if hash(entry.once) in self._once:
+                self._say(f"{_name(entry)} is the second of what may happen once: {entry.once!r}.")
+            self._once.add(hash(entry.once))
+        try:
+            for fault in self._rules(entry):
+                self._say(f"{_name(entry)} {fault}")
+        except (KeyError, TypeError, ValueError, AttributeError, DPManifoldError):
+            self._say(f"{_name(entry)} cannot be read: its body is not that of such an entry.")
+
+    def verdict(self, beside: Beside) -> Audit:
+        """Return what was found."""
+        beside.finish()
+        for fault in beside.faults:
+            self._say(fault)
+        notes = []
+        if beside.ahead:
+            notes.append(
+                f"the last {beside.ahead:,} entries are not in the witness yet: they are told to it when the ledger is "
+                "next opened."
+            )
+        head = "" if self._before is None else self._before.hash
+        more = self._found - len(self._faults)
+        return Audit(self._ledger, self._count, head, self.populations, tuple(self._faults), more, tuple(notes))
+
+    def _say(self, fault: str) -> None:
+        self._found += 1
+        if len(self._faults) < MOST:
+            self._faults.append(fault)
+
+    def _rules(self, entry: Entry) -> Iterator[str]:
+        """Yield what an entry did that it was not allowed to do, and take it into the accounts."""
+        facts = entry.facts
+        kind = entry.kind
+        if kind == "recovered":
+            lost = lost_entry(entry)
+            if lost.hash != hash_of(self._ledger, lost) or lost.population != entry.population:
+                yield "stands for an entry that was never in this ledger."
+            kind = facts["kind"]
+        match kind:
+            case "created":
+                if entry.seq != 1 or facts["ledger"] != self._ledger:
+                    yield f"does not begin ledger {self._ledger}."
+            case "population":
+                yield from self._new_population(entry, facts)
+            case "cap":
+                yield from self._new_cap(entry, facts)
+            case "grant":
+                self.populations[entry.population].grants[facts["principal"]] = promise_from_body(facts["promise"])
+            case "dataset":
+                if entry.population not in self.populations:
+                    yield "is of a population that is not there."
+            case "spend":
+                yield from self._spend(entry, facts)
+            case "started" | "drawn" | "lost":
+                yield from self._step(entry, kind, facts)
+            case "note" if entry.kind == "recovered":
+                pass
+            case _:
+                yield "is of a kind that is not known."
+
+    def _new_population(self, entry: Entry, facts: dict[str, Any]) -> Iterator[str]:
+        if entry.population in self.populations:
+            yield "makes a population that is there already."
+            return
+        cap = promise_from_body(facts["cap"])
+        self.populations[entry.population] = Account(cap, facts["unit"], nothing(cap), nothing(cap))
+
+    def _new_cap(self, entry: Entry, facts: dict[str, Any]) -> Iterator[str]:
+        account = self.populations[entry.population]
+        cap = promise_from_body(facts["cap"])
+        old, new = cost_of(account.cap, account.cap), cost_of(cap, account.cap)
+        if type(cap) is not type(account.cap) or not fits(old, new):
+            yield f"lowers the cap, or changes its kind: {account.cap} was in force."
+        if entry.kind == "cap" and promise_from_body(facts["was"]) != account.cap:
+            yield f"says that another cap was in force before than {account.cap}."
+        if not facts["reason"]:
+            yield "gives no reason."
+        account.cap = cap
+
+    def _spend(self, entry: Entry, facts: dict[str, Any]) -> Iterator[str]:
+        account = self.populations[entry.population]
+        who, recovered = facts["principal"], entry.kind == "recovered"
+        cost = amount_from_text(facts["cost"])
+        if not (recovered and facts.get("uncounted")) and cost != cost_of(
+            promise_from_body(facts["promise"]), account.cap
+        ):
+            yield "does not cost what its promise costs."
+        mine = added(account.mine.get(who, nothing(account.cap)), cost)
+        stated = added(account.stated, cost)
+        account.total = added(account.total, cost)
+        account.spends += 1
+        if amount_from_text(facts["spent"]) != stated:
+            yield "states a total that is not the one before and its cost."
+        if amount_from_text(facts["of grant"]) != mine:
+            yield f"states a total of {who} that is not the one before and its cost."
+        account.stated, account.mine[who] = amount_from_text(facts["spent"]), amount_from_text(facts["of grant"])
+        if recovered:
+            account.recovered += 1
+            return  # paid for elsewhere and lost: it may exceed what it likes, and has no outcome
+        self._open[entry.seq] = entry.population, False
+        if account.over:
+            yield f"goes beyond the cap {account.cap}."
+        if account.grants:
+            grant = account.grants.get(who)
+            if grant is None:
+                yield f"is by {who}, who had no grant."
+            elif not fits(mine, cost_of(grant, account.cap)):
+                yield f"goes beyond the grant {grant} of {who}."
+
+    def _step(self, entry: Entry, kind: str, facts: dict[str, Any]) -> Iterator[str]:
+        spend = facts["spend"]
+        population, begun = self._open.get(spend, (None, False))
+        if population != entry.population:
+            yield f"belongs to entry {spend}, which is no spend of its population, or has an outcome already."
+            return
+        if kind == "started":
+            if begun:
+                yield f"begins the work of entry {spend} a second time."
+            self._open[spend] = population, True
+            return
+        del self._open[spend]
+        if kind == "drawn":
+            if not begun:
+                yield f"was drawn for entry {spend} before its work was begun."
+            if self._content is not None:
+                found = self._content(entry.seq)
+                if found is None or hashlib.sha256(found).hexdigest() != facts["sha256"]:
+                    yield "has not the bytes that were drawn: its result was changed or removed."
+
+
+def _name(entry: Entry) -> str:
+    return f"entry {entry.seq} ({entry.kind})"
+
+
+__all__ = ["Account", "Audit", "audited"]

@@ -1,0 +1,94 @@
+"""Data sets of a population: versions of data by their fingerprints, with what is public about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from dpmanifold.ledger.bodies import now
+from dpmanifold.ledger.chain import Reader, Writer
+from dpmanifold.ledger.entries import Entry, sha256_of
+
+_UNNAMED = "data-"  # and the beginning of the digest
+
+
+@final
+@dataclass(frozen=True)
+class DataSet:
+    """One version of data that a population's people are in.
+
+    Attributes
+    ----------
+    id : NAME@VERSION, as requests and entries have it
+    name, version : the version is counted from 1
+    fingerprint : of the content, under the ledger's key
+    facts : what is public about it
+    """
+
+    id: str
+    name: str
+    version: int
+    fingerprint: str
+    facts: Mapping[str, Any]
+
+    @staticmethod
+    def of(entry: Entry) -> DataSet:
+        """Return the data set that an entry registers."""
+        facts = entry.facts
+        return DataSet(facts["id"], facts["name"], facts["version"], facts["fingerprint"], facts["facts"])
+
+    @property
+    def n(self) -> int:
+        """How many units there are."""
+        return int(self.facts["n"])
+
+    @property
+    def unit(self) -> str:
+        """What a unit is."""
+        return str(self.facts["unit"])
+
+    @property
+    def space(self) -> str:
+        """The space of its points, in text."""
+        return str(self.facts.get("space", ""))
+
+
+def registered(
+    writer: Writer, population: str, principal: str, fingerprint: str, facts: Mapping[str, Any], name: str | None
+) -> DataSet:
+    """Return the data set with this fingerprint and these facts; append it where there is none.
+
+    Without a name it is the first version that was ever registered with them, so that a request stays the same
+    request whatever is registered later. With a name it is that name's; new content makes a new version.
+    """
+    digest = sha256_of([fingerprint, dict(facts)])
+    if name is None:
+        first = writer.first(population, "dataset", digest)
+        if first is not None:
+            return DataSet.of(first)
+        name = _UNNAMED + digest[:12]
+    versions = versions_of(writer, population, name)
+    for known in versions:
+        if known.fingerprint == fingerprint and dict(known.facts) == dict(facts):
+            return known
+    version = 1 + max((known.version for known in versions), default=0)
+    body = {
+        "id": f"{name}@{version}",
+        "name": name,
+        "version": version,
+        "fingerprint": fingerprint,
+        "digest": digest,
+        "facts": dict(facts),
+        "n": facts["n"],
+        "unit": facts["unit"],
+        "principal": principal,
+        "time": now(),
+    }
+    return DataSet.of(writer.append("dataset", population, f"dataset:{population}:{name}:{version}", body))
+
+
+def versions_of(reader: Reader, population: str, name: str | None = None) -> list[DataSet]:
+    """Return all versions of a name, or of all names, in the order in which they were registered."""
+    start = f"dataset:{population}:" if name is None else f"dataset:{population}:{name}:"
+    return [DataSet.of(entry) for entry in reader.starting(start)]

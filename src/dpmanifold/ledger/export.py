@@ -1,0 +1,133 @@
+"""A ledger as one file of JSON lines, which anybody can check without the database, and with nothing but Python.
+
+The first line says what it is; each further line is an entry, as in the witness. There is nothing in it that is not
+public within the institution: no records, no hash of them without the key, no results.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from dpmanifold._version import __version__
+from dpmanifold.errors import InvalidDataError
+from dpmanifold.files import whole_file
+from dpmanifold.ledger.auditing import Audit, audited
+from dpmanifold.ledger.beside import Lines
+from dpmanifold.ledger.bodies import now
+from dpmanifold.ledger.entries import BEFORE_ALL, Entry, canonical, read_canonical
+
+FORMAT = "dpmanifold ledger export 1"
+
+
+def write_export(path: str | os.PathLike[str], ledger: str, head: Entry, entries: Iterable[Entry]) -> int:
+    """Write all entries up to `head` as JSON lines, whole or not at all, and return how many there are.
+
+    Parameters
+    ----------
+    path : of the new file
+    ledger : the ledger's id
+    head : the last entry that goes in: what is committed meanwhile stays out
+    entries : in order, from the first on
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> first = Entry.chained("a-ledger", None, "created", "", None, {"ledger": "a-ledger"})
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "study.jsonl"
+    >>> write_export(path, "a-ledger", first, [first])
+    1
+    >>> verify_export(path).ok
+    True
+    """
+    header = {
+        "format": FORMAT,
+        "ledger": ledger,
+        "entries": head.seq,
+        "head": head.hash,
+        "version": __version__,
+        "time": now(),
+    }
+    with whole_file(path) as file:
+        file.write(canonical(header) + "\n")
+        for entry in entries:
+            if entry.seq > head.seq:
+                break
+            file.write(entry.line() + "\n")
+    return head.seq
+
+
+def read_export(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Iterator[Entry]]:
+    """Return what an export says of itself, and its entries, read as they are asked for.
+
+    Raises
+    ------
+    InvalidDataError : it is no export, or a line of it is no entry
+    """
+    target = pathlib.Path(path)
+    lines = _lines(target)
+    try:
+        header = read_canonical(next(lines, ""))
+        known = isinstance(header, dict) and header.get("format") == FORMAT
+    except ValueError:
+        known = False
+    if not known or not isinstance(header.get("ledger"), str):
+        raise InvalidDataError(f"{target} is not an export of a ledger. Write one: dpm ledger export, Ledger.export.")
+    return header, _entries(target, lines)
+
+
+def verify_export(path: str | os.PathLike[str], witness: Lines | None = None) -> Audit:
+    """Audit an export: no database is needed. What was drawn is not in it, so that results are not compared.
+
+    Whether it is the whole ledger the file cannot know: compare `Audit.head` with what the ledger says, or give the
+    lines of its witness.
+
+    Parameters
+    ----------
+    path : of the file
+    witness : `Witness(path, ledger).lines()`, where it is at hand
+    """
+    header, entries = read_export(path)
+    found = audited(header["ledger"], entries, witness=witness)
+    wrong = []
+    if header.get("entries") != found.entries:
+        wrong.append(f"the export says that it has {header.get('entries')} entries, and has {found.entries:,}.")
+    if header.get("head") != (found.head or BEFORE_ALL):
+        wrong.append("the last entry of the export is not the one that its first line names.")
+    return found.with_faults(wrong)
+
+
+def entry_in_export(
+    path: str | os.PathLike[str],
+) -> tuple[str, Callable[[int], Entry | None], Callable[[], list[Entry]]]:
+    """Return the ledger's id of an export, what finds an entry of it by number, and what lists the recovered ones."""
+    header, _ = read_export(path)
+
+    def entry_at(seq: int) -> Entry | None:
+        return next((entry for entry in read_export(path)[1] if entry.seq == seq), None)
+
+    return header["ledger"], entry_at, lambda: [entry for entry in read_export(path)[1] if entry.kind == "recovered"]
+
+
+def _lines(path: pathlib.Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="ascii", newline="\n") as file:
+            for line in file:
+                yield line.removesuffix("\n")
+    except UnicodeDecodeError:
+        raise InvalidDataError(f"{path} is not an export of a ledger: it is not text.") from None
+
+
+def _entries(path: pathlib.Path, lines: Iterator[str]) -> Iterator[Entry]:
+    for number, line in enumerate(lines, 2):
+        try:
+            yield Entry.from_line(line)
+        except ValueError:
+            raise InvalidDataError(
+                f"{path}: line {number} is no entry of a ledger. The file was cut or edited."
+            ) from None
+
+
+__all__ = ["FORMAT", "entry_in_export", "read_export", "verify_export", "write_export"]

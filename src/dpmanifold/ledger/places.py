@@ -1,0 +1,81 @@
+"""Where the parts of a ledger lie: its database, its witness and its key, from what was given and what was stored."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from dataclasses import dataclass
+from typing import final
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError, LedgerError
+
+
+@final
+@dataclass(frozen=True)
+class Places:
+    """What was given when a ledger was opened: paths in full, so that they mean the same wherever it is opened again.
+
+    Attributes
+    ----------
+    where : a path, or an address with "://"
+    witness, secret : paths; None where they were not given
+
+    Examples
+    --------
+    >>> Places.of("/study/ledger.db").secret_path("ledger.db.witness").name
+    'ledger.db.key'
+    """
+
+    where: str
+    witness: str | None
+    secret: str | None
+
+    @staticmethod
+    def of(
+        where: str | os.PathLike[str],
+        witness: str | os.PathLike[str] | None = None,
+        secret: str | os.PathLike[str] | None = None,
+    ) -> Places:
+        """Read what was given."""
+        if not isinstance(where, (str, os.PathLike)) or not os.fspath(where):
+            raise InvalidArgumentError(f"where must be a path, or an address with ://, got {shown(where)}.")
+        text = os.fspath(where)
+        return Places(text if "://" in text else os.path.abspath(text), _full(witness), _full(secret))
+
+    @property
+    def is_address(self) -> bool:
+        """Whether it is an address, not a path."""
+        return "://" in self.where
+
+    def new_witness(self) -> str:
+        """Return what to store as the witness of a new ledger: a bare name lies beside the database, wherever it is."""
+        if self.witness is not None:
+            return self.witness
+        if self.is_address:
+            raise InvalidArgumentError(
+                "witness must be given for a ledger on a server: the path of a file that all who write can reach, on "
+                "another volume than the database."
+            )
+        return pathlib.Path(self.where).name + ".witness"
+
+    def witness_path(self, stored: str) -> pathlib.Path:
+        """Return where the witness is, given what was stored; refuse if another one was given."""
+        path = pathlib.Path(stored) if self.is_address else pathlib.Path(self.where).parent / stored
+        if self.witness is not None and os.path.realpath(self.witness) != os.path.realpath(path):
+            raise LedgerError(
+                f"the witness of this ledger is {path}, got {self.witness}. It was chosen when the ledger was made: "
+                "leave it out."
+            )
+        return path
+
+    def secret_path(self, stored: str) -> pathlib.Path:
+        """Return where the key of fingerprints is: as given, or beside the database, or else beside the witness."""
+        if self.secret is not None:
+            return pathlib.Path(self.secret)
+        beside = self.witness_path(stored) if self.is_address else pathlib.Path(self.where)
+        return beside.with_name(beside.name.removesuffix(".witness") + ".key")
+
+
+def _full(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.path.abspath(os.fspath(path))
