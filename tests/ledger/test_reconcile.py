@@ -108,6 +108,9 @@ def test_yesterdays_file_is_refused_and_reconciled(study: Study) -> None:
     with pytest.raises(LedgerError, match=r"has entry 11 \(drawn\), and the database does not.*reconcile="):
         study.open()
     with study.open(reconcile="Tuesday's backup") as ledger:
+        assert ledger.reconciled is not None
+        assert (ledger.reconciled.common, ledger.reconciled.own, ledger.reconciled.over) == (5, 0, ())
+        assert "6 entries that only the witness had were recovered, 2 of them spends" in repr(ledger.reconciled)
         cohort = study.cohort(ledger)
         assert total(ledger) == Fraction(3, 100)
         assert kinds(ledger)[5:] == ["spend", "note", "note"] * 2
@@ -132,6 +135,7 @@ def test_reconciling_again_changes_nothing(study: Study) -> None:
     study.release("a", "b")
     with study.open() as ledger:
         before = list(ledger.entries())
+        assert ledger.reconciled is None
         assert ledger.reconcile("nothing is wrong").recovered == ()
         assert "nothing was to be recovered" in repr(ledger.reconcile("again"))
         assert list(ledger.entries()) == before
@@ -196,6 +200,8 @@ def test_what_is_recovered_may_exceed_the_cap_and_then_nothing_is_left(study: St
         cohort = study.cohort(ledger)
         assert cohort.remaining is None
         assert total(ledger) == Fraction(64 + 63, 100)
+        assert ledger.reconciled is not None
+        assert "More than the cap of 'cohort' is spent now" in repr(ledger.reconciled)
         assert ledger.audit().populations["cohort"].over
         with pytest.raises(BudgetError, match="has left, nothing"):
             cohort.settle(order("one more", "0.001"), never)

@@ -50,7 +50,7 @@ class Ledger(Keeping):
         where it is not given
     principal : who spends; the login name where it is not given
     reconcile : the reason for which the database and its witness are to be reconciled first (:meth:`reconcile`): one
-        that was put back from a backup is refused without
+        that was put back from a backup is refused without. What was done is in the attribute `reconciled`
 
     Examples
     --------
@@ -89,8 +89,7 @@ class Ledger(Keeping):
         self._key_check: str = facts["key"]
         self._secret = self._places.secret_path(facts["witness"])
         self.witness = Witness(self._places.witness_path(facts["witness"]), self.id)
-        if reason is not None:
-            self.reconcile(reason)
+        self.reconciled = None if reason is None else self.reconcile(reason)
         self.witness.check(self._entry)
         self.witnessed()
 
