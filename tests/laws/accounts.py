@@ -137,11 +137,10 @@ class RecordedPopulation(Account):
             begun.append(receipt)
             here = {(entry.kind, entry.seq): entry for entry in self._book.entries()}
             paid = here["spend", receipt.sequence]
-            started = [entry for entry in here.values() if entry.kind == "started"]
+            (started,) = (one for one in here.values() if one.kind == "started" and one.facts["spend"] == paid.seq)
             assert paid.hash == receipt.hash
-            assert paid.seq in {entry.facts["spend"] for entry in started}
             seen = {entry.hash for _, entry in self._book.witness.lines() if entry is not None}
-            assert {paid.hash, started[-1].hash} <= seen
+            assert {paid.hash, started.hash} <= seen
             self.orders.append(order)
             self.events += ["spent", "started"]
             return work(receipt)
