@@ -90,27 +90,27 @@ def shells(monkeypatch):
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("units", [EACH, IDS])
-def test_the_same_request_is_drawn_once_and_answered_in_the_same_bits(either, call, units):
-    first = call(X, BALL, dpm.GDP(1.0), units=units, budget=either, key="once")
-    again = call(X.tolist(), BALL, dpm.GDP(1.0), units=units, budget=either, key="once")
+def test_the_same_request_is_drawn_once_and_answered_in_the_same_bits(account, call, units):
+    first = call(X, BALL, dpm.GDP(1.0), units=units, budget=account, key="once")
+    again = call(X.tolist(), BALL, dpm.GDP(1.0), units=units, budget=account, key="once")
     assert written(first) == written(again)
-    assert either.events == ["registered", "spent", "started", "drawn", "registered"]
-    assert either.spent == dpm.GDP(1.0)
-    other = call(X, BALL, dpm.GDP(1.0), units=units, budget=either, key="twice")
+    assert account.events == ["registered", "spent", "started", "drawn", "registered"]
+    assert account.spent == dpm.GDP(1.0)
+    other = call(X, BALL, dpm.GDP(1.0), units=units, budget=account, key="twice")
     assert written(first) != written(other)
     for release in releases_of(first):
         assert release.receipt == Receipt(
-            either.ledger, release.receipt.sequence, release.receipt.hash, "cohort", dpm.GDP(1.0).to_dict()
+            account.ledger, release.receipt.sequence, release.receipt.hash, "cohort", dpm.GDP(1.0).to_dict()
         )
         assert release.verify().ok
         assert release.private
 
 
-def test_a_ball_a_test_and_a_statistic_of_others_are_paid_by_accounts_unchanged(either, shells):
+def test_a_ball_a_test_and_a_statistic_of_others_are_paid_by_accounts_unchanged(account, shells):
     wide = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 90.0)
     many = np.concatenate([X] * 40)
     paired = (IDS, [f"q{i}" for i in IDS])
-    given = {"privacy": dpm.GDP(3.0), "budget": either}
+    given = {"privacy": dpm.GDP(3.0), "budget": account}
     asked = [
         partial(dpm.private_ball, many, wide, units=EACH, **given),
         partial(dpm.private_test, X, Y, BALL, units=EACH, **given),
@@ -126,7 +126,7 @@ def test_a_ball_a_test_and_a_statistic_of_others_are_paid_by_accounts_unchanged(
         assert first.verify().ok
     assert all(len(found) == 1 for found in sequences)
     assert [max(found) for found in sequences] == sorted({max(found) for found in sequences})
-    assert either.orders[3].request == either.orders[4].request  # by name, or by the object of that name
+    assert account.orders[3].request == account.orders[4].request  # by name, or by the object of that name
 
 
 def test_a_statistic_that_is_not_registered_is_refused_before_the_spend(account):
@@ -135,8 +135,8 @@ def test_a_statistic_that_is_not_registered_is_refused_before_the_spend(account)
     assert account.spent is None
 
 
-def test_another_request_under_a_key_is_refused(either):
-    asked = {"units": EACH, "budget": either, "key": "mean"}
+def test_another_request_under_a_key_is_refused(account):
+    asked = {"units": EACH, "budget": account, "key": "mean"}
     dpm.private_mean(X, BALL, dpm.GDP(1.0), **asked)
     nearly = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], np.nextafter(3.0, 4.0))
     moved = X.copy()
@@ -156,7 +156,7 @@ def test_another_request_under_a_key_is_refused(either):
     for other in others:
         with pytest.raises(InvalidArgumentError, match="another request"):
             other()
-    assert either.spent == dpm.GDP(1.0)
+    assert account.spent == dpm.GDP(1.0)
 
 
 def test_a_promise_is_the_number_that_it_states():
@@ -272,44 +272,49 @@ def test_too_much_is_refused_and_the_key_stays_free():
 
 @pytest.mark.parametrize("units", [EACH, IDS])
 @pytest.mark.parametrize("call", CALLS)
-def test_registered_data_are_opened_once_and_after_the_spend(either, call, units):
+def test_registered_data_are_opened_once_and_after_the_spend(account, call, units):
     by_class = {"labels": LABELS, "classes": CLASSES} if call is private_means else {}
-    data = either.register("study", X, BALL, units, **by_class)
+    data = account.register("study", X, BALL, units, **by_class)
     rest = {"labels": None} if by_class else {}
-    first = call(data, BALL, dpm.GDP(1.0), units=None, budget=either, key="once", **rest)
-    again = call(data, BALL, dpm.GDP(1.0), units=None, budget=either, key="once", **rest)
-    assert either.events == ["registered", "spent", "started", "opened", "drawn"]
+    first = call(data, BALL, dpm.GDP(1.0), units=None, budget=account, key="once", **rest)
+    again = call(data, BALL, dpm.GDP(1.0), units=None, budget=account, key="once", **rest)
+    assert account.events == ["registered", "spent", "started", "opened", "drawn"]
     assert written(first) == written(again)
     # The same records as an array are the same data set, and the same request.
-    raw = call(X, BALL, dpm.GDP(1.0), units=units, budget=either, key="once")
+    raw = call(X, BALL, dpm.GDP(1.0), units=units, budget=account, key="once")
     assert written(raw) == written(first)
-    assert len(either.orders) == 1
-    assert either.orders[0].request["data"] == [data.id]
+    assert len(account.orders) == 1
+    assert account.orders[0].request["data"] == [data.id]
 
 
 def test_every_engine_has_the_spend_before_records_are_opened(ledger_url):
     with Ledger(ledger_url, principal="ada") as ledger:
         account = RecordedPopulation(ledger, CAP)
-        data = account.register("study", X, BALL, IDS)
-        first, again = (
-            dpm.private_mean(data, BALL, dpm.GDP("0.3"), units=None, budget=account, key="mean") for _ in range(2)
-        )
-        assert written(first) == written(again)
-        assert account.events == ["registered", "spent", "started", "opened", "drawn"]
-        assert ledger.verify(first) == []
-        assert account.spent == dpm.GDP("0.3")
+        data = account.register("study", X, BALL, IDS, labels=LABELS, classes=CLASSES)
+        for call in CALLS:
+            account.events.clear()
+            asked = {"units": None, "budget": account, "key": f"{call.__module__} {call.__name__}"}
+            rest = {"labels": None} if call is private_means else {}
+            first, again = (call(data, BALL, dpm.GDP("0.3"), **asked, **rest) for _ in range(2))
+            assert account.events == ["spent", "started", "opened", "drawn"]
+            assert written(first) == written(again)
+            assert all(ledger.verify(release) == [] for release in releases_of(first))
+        raw = dpm.private_mean(X, BALL, dpm.GDP("0.3"), units=IDS, budget=account, key="raw")
+        assert account.events == ["spent", "started", "opened", "drawn", "registered", "spent", "started", "drawn"]
+        assert ledger.verify(raw) == []
+        assert ledger.audit().ok
 
 
-def test_the_plan_comes_first_and_the_records_after_the_spend(either, monkeypatch):
-    data, planned = either.register("study", X, BALL, EACH), type(MEAN).prepared
+def test_the_plan_comes_first_and_the_records_after_the_spend(account, monkeypatch):
+    data, planned = account.register("study", X, BALL, EACH), type(MEAN).prepared
 
     def recording(*given, **options):
-        either.events.append("planned")
+        account.events.append("planned")
         return planned(*given, **options)
 
     monkeypatch.setattr(type(MEAN), "prepared", recording)
-    dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=either)
-    assert either.events[1:] == ["planned", "spent", "started", "opened", "drawn"]
+    dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=account)
+    assert account.events[1:] == ["planned", "spent", "started", "opened", "drawn"]
 
 
 def test_two_registered_groups_are_tested(either):
@@ -452,11 +457,11 @@ def test_one_person_in_both_registered_groups_is_lost_and_nothing_says_why(eithe
     assert str(found.value) == str(ReleaseLostError.of("test"))
 
 
-def test_classes_that_changed_since_are_lost(either):
-    data = either.register("study", X, BALL, IDS, labels=LABELS, classes=CLASSES)
+def test_classes_that_changed_since_are_lost(account):
+    data = account.register("study", X, BALL, IDS, labels=LABELS, classes=CLASSES)
     data.replace(labels=LABELS[::-1])
     with pytest.raises(ReleaseLostError):
-        dpm.private_means(data, None, BALL, dpm.GDP(1.0), units=None, classes=CLASSES, budget=either)
+        dpm.private_means(data, None, BALL, dpm.GDP(1.0), units=None, classes=CLASSES, budget=account)
 
 
 def test_a_source_that_changes_behind_the_spend_loses_the_release(account, monkeypatch):
@@ -555,7 +560,7 @@ def test_a_receipt_is_written_shown_and_checked(account, tmp_path):
     loaded = dpm.load(tmp_path / "mean.json")
     assert loaded.receipt == release.receipt
     assert loaded.receipt.promise == dpm.GDP(0.5)
-    said = f"entry 1 of ledger ledger-1, population cohort, hash {release.receipt.hash}"
+    said = "entry 1 of ledger ledger-1, population cohort; spent with it: GDP(mu=0.5)"
     assert said in repr(release)
     assert said in release.report()
     assert "GDP(mu=0.5)" in repr(release)
