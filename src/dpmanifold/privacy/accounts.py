@@ -87,7 +87,8 @@ class Receipt:
         return Receipt(*(record[name] for name in names))
 
     def __str__(self) -> str:
-        return f"entry {self.sequence:,} of ledger {self.ledger}, population {self.population}, hash {self.hash}"
+        # For people, who find the rest in JSON: ids and hashes of full length fill a terminal.
+        return f"entry {self.sequence:,} of ledger {self.ledger[:8]}, population {self.population}"
 
 
 @final
