@@ -3,6 +3,7 @@
 import json
 import traceback
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +16,7 @@ from dpmanifold.mechanisms import MECHANISMS, get
 from dpmanifold.privacy import Receipt
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats.content import content_of
+from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.registering import survey
 from extension.toy_statistic import Shells
 from laws.accounts import MemoryAccount
@@ -141,6 +143,19 @@ def test_another_request_under_a_key_is_refused(account):
     assert account.spent == dpm.GDP(1.0)
 
 
+def test_a_promise_is_the_number_that_it_states():
+    account = MemoryAccount(dpm.GDP("1"))
+    asked = {"units": EACH, "budget": account, "key": "mean"}
+    first = dpm.private_mean(X, BALL, dpm.GDP("0.3"), **asked)
+    assert written(dpm.private_mean(X, BALL, dpm.GDP("0.30"), **asked)) == written(first)
+    with pytest.raises(InvalidArgumentError, match="another request"):
+        dpm.private_mean(X, BALL, dpm.GDP(0.3), **asked)
+    assert first.receipt.promise == dpm.GDP("0.3")
+    assert first.verify().ok
+    half = dpm.private_mean(X, BALL, dpm.GDP("0.5"), units=EACH, budget=account, key="half")
+    assert written(dpm.private_mean(X, BALL, dpm.GDP(0.5), units=EACH, budget=account, key="half")) == written(half)
+
+
 def test_what_is_no_part_of_a_request_makes_it_no_other(account):
     first = dpm.private_region(X, BALL, dpm.GDP(1.0), units=EACH, budget=account, key="region")
     said = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0, source="an atlas")
@@ -256,6 +271,18 @@ def test_registered_data_are_opened_once_and_after_the_spend(account, call, unit
     assert account.orders[0].request["data"] == [data.id]
 
 
+def test_the_plan_comes_first_and_the_records_after_the_spend(account, monkeypatch):
+    data, planned = account.register("study", X, BALL, EACH), type(MEAN).prepared
+
+    def recording(*given, **options):
+        account.events.append("planned")
+        return planned(*given, **options)
+
+    monkeypatch.setattr(type(MEAN), "prepared", recording)
+    dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=account)
+    assert account.events[1:] == ["planned", "spent", "started", "opened", "drawn"]
+
+
 def test_two_registered_groups_are_tested(account):
     one, two = (account.register(name, Z, BALL, EACH) for name, Z in (("one", X), ("two", Y)))
     first = dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=account, key="test")
@@ -269,12 +296,15 @@ def test_registered_data_are_refused_before_the_spend_where_public_facts_say_so(
     data = account.register("study", X, BALL, IDS, labels=LABELS, classes=CLASSES)
     each = account.register("each", X, BALL, EACH)
     line = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    sphere, whole = dpm.Ball(dpm.Sphere(2), [1.0, 0.0, 0.0], 0.5), dpm.Ball.whole(dpm.Sphere(2))
+    shapes = account.register("shapes", np.tile([1.0, 0.0, 0.0], (60, 1)), sphere, IDS)
     refused = [
         ("only its account may pay", lambda: dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None)),
         ("only its account", lambda: dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=dpm.Budget(CAP))),
         ("only its account", lambda: ask(data, BALL, budget=MemoryAccount(CAP, name="other"))),
         ("only its account", lambda: ask(data, BALL, budget=MemoryAccount(CAP, ledger="ledger-2"))),
         ("ball must be on Euclidean", lambda: ask(data, line)),
+        ("needs a ball", lambda: ask(shapes, whole)),
         ("units are registered with X", lambda: ask(data, BALL, units=IDS)),
         ("units are registered with X", lambda: ask(data, BALL, units=EACH)),
         ("labels are registered", lambda: private_means(data, BALL, dpm.GDP(1.0), None, budget=account)),
@@ -299,7 +329,7 @@ def test_registered_data_are_refused_before_the_spend_where_public_facts_say_so(
             attempt()
     with pytest.raises(PromiseError):
         dpm.private_region(data, BALL, dpm.PureDP(1.0), units=None, budget=account)
-    assert account.events == ["registered", "registered"]
+    assert account.events == ["registered"] * 3
     assert ask(each, BALL, units=EACH).receipt is not None  # said once more, and true
 
 
@@ -358,6 +388,16 @@ def test_a_release_that_fails_behind_the_spend_is_lost_without_a_word(account, d
     with pytest.raises(ReleaseLostError):
         dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=account, key="mean")
     assert account.spent == dpm.GDP(1.0)
+
+
+def test_threads_draw_quietly_and_leave_warnings_as_they_were(account):
+    data = account.register("study", X, BALL, EACH)
+    data.opening = lambda: warnings.warn(SECRET, stacklevel=1)
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(dpm.private_mean, data, BALL, dpm.GDP(1.0), units=None, budget=account) for _ in range(20)]
+        assert len({found.result().receipt.sequence for found in asked}) == 20
+    assert warnings.filters == before
 
 
 def test_the_reason_is_for_the_curator_whose_own_errors_do_not_show_either(account):

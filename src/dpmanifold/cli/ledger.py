@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -12,19 +12,24 @@ from rich.table import Table
 from rich.text import Text
 
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import promise_of
-from dpmanifold.cli.command import question_of, shared_options
+from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
+from dpmanifold.cli.command import how_of, shared_options
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.payer import opened, population_of
-from dpmanifold.cli.records import in_words_of_options
+from dpmanifold.cli.records import in_words_of_options, read
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import readable
 from dpmanifold.progress import quietly
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger import Population
+    from dpmanifold.ledger.datasets import DataSet
+    from dpmanifold.ledger.population import Grant
 
 app = typer.Typer(
     help="Keep account of what is spent, for years: populations with caps, who may spend, and what was spent on what."
@@ -74,7 +79,7 @@ def create(
         facts = {
             "ledger": ledger.id,
             "where": ledger.where,
-            "witness": str(ledger.witness),
+            "witness": str(ledger.witness.path),
             "secret": str(ledger.secret),
         }
     if as_json:
@@ -119,23 +124,17 @@ def populations(ledger: _Ledger = None, as_json: options.Json = False) -> None:
         _say_populations(book.populations(), as_json)
 
 
-def _say_populations(found: list[Any], as_json: bool) -> None:
+def _say_populations(found: Sequence[Population], as_json: bool) -> None:
     if as_json:
-        say_json(
-            [
-                {
-                    "name": one.name,
-                    "unit": one.unit,
-                    "cap": one.cap.to_dict(),
-                    "spent": _record(one.spent),
-                    "remaining": _record(one.remaining),
-                }
-                for one in found
-            ]
-        )
+        say_json([{"name": one.name, "unit": one.unit, "cap": one.cap.to_dict(), **_standing(one)} for one in found])
         return
     rows = [(one.name, one.unit, str(one.cap), _amount(one.spent), _amount(one.remaining)) for one in found]
     _say_rows(("population", "unit", "cap", "spent", "left"), rows, "There is no population: dpm ledger population.")
+
+
+def _standing(one: Population | Grant) -> dict[str, Any]:
+    """Return what was spent and what is left, ready for JSON."""
+    return {"spent": _record(one.spent), "remaining": _record(one.remaining)}
 
 
 @guarded
@@ -189,22 +188,19 @@ def grants(ledger: _Ledger = None, population: _Population = None, as_json: opti
         _say_grants(population_of(book, population), as_json)
 
 
-def _say_grants(whose: Any, as_json: bool) -> None:
-    found = [(who, granted, whose.as_principal(who).remaining) for who, granted in whose.grants().items()]
+def _say_grants(whose: Population, as_json: bool) -> None:
+    found = whose.grants()
     if as_json:
-        names = ("principal", "granted", "remaining")
-        say_json(
-            [dict(zip(names, (who, granted.to_dict(), _record(left)), strict=True)) for who, granted, left in found]
-        )
+        say_json([{"principal": one.principal, "granted": one.granted.to_dict(), **_standing(one)} for one in found])
         return
-    rows = [(who, str(granted), _amount(left)) for who, granted, left in found]
-    _say_rows(("who", "granted", "left"), rows, f"There are no grants: anybody may spend the cap of {whose.name}.")
+    rows = [(one.principal, str(one.granted), _amount(one.spent), _amount(one.remaining)) for one in found]
+    nothing = f"There are no grants: anybody may spend the cap of {whose.name}."
+    _say_rows(("who", "granted", "spent", "left"), rows, nothing)
 
 
 # What only a release needs.
 _OF_RELEASES = (
     "out", "epsilon", "delta", "mu", "rho", "arithmetic", "seed", "npy", "picture", "links", "html", "force", "key",
-    "ledger", "population", "principal",
 )  # fmt: skip
 
 
@@ -212,10 +208,8 @@ _OF_RELEASES = (
 def register(
     words: dict[str, Any],
     name: Annotated[str, typer.Argument(help="Its name in the ledger. A changed file becomes its next version.")],
-    labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes.")] = None,
-    ledger: _Ledger = None,
-    population: _Population = None,
-    principal: _Principal = None,
+    labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes, to ask by class.")] = None,
+    classes: Annotated[str | None, typer.Option(help="As in dpm means: the public list of classes.")] = None,
 ) -> None:
     """Register data of a population: read, check and count them, before anything is spent. Costs nothing.
 
@@ -223,15 +217,18 @@ def register(
     without the ledger's key file. What is wrong with the data is said here, for whoever holds them.
     """
     curator = teller(words["notice"], words["quiet"])
-    with opened(ledger, principal) as book, at_work(words):
-        whose = population_of(book, population)
-        question = question_of({**words, "labels": labels, **_NO_PROMISE}, curator)
+    with opened(words["ledger"], words["principal"], words["secret"]) as book, at_work(words):
+        whose = population_of(book, words["population"])
+        given = read(words["path"], words["space"], words["size"], how_of(words), (words["units"], labels), curator)
+        ball = ball_of(given.space, words["radius"], words["center"], words["source"], words["ball"])
+        which = None if labels is None else given.column(labels, "--labels")
+        names = None if classes is None else classes_of(class_words(classes), given.is_whole(which))
         with in_words_of_options(), quietly(words["quiet"]):
             found = whose.register(
-                name, question.records, question.ball, units=question.units, labels=question.labels,
+                name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,
                 invalid=words["invalid"], curator=curator, confirm=words["confirm"],
             )  # fmt: skip
-        _say_datasets([found], words["as_json"])
+        _say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
 
 
 @guarded
@@ -241,13 +238,14 @@ def datasets(ledger: _Ledger = None, population: _Population = None, as_json: op
         _say_datasets(population_of(book, population).datasets(), as_json)
 
 
-def _say_datasets(found: list[Any], as_json: bool) -> None:
-    facts = [{"id": one.id, "name": one.name, "n": one.n, "unit": one.unit, "ball": repr(one.ball)} for one in found]
+def _say_datasets(found: Sequence[DataSet], as_json: bool) -> None:
+    names = ("id", "name", "version", "n", "unit", "space")
+    facts = [{name: getattr(one, name) for name in names} for one in found]
     if as_json:
         say_json(facts)
         return
-    rows = [(one["id"], f"{one['n']:,} {one['unit']}s", one["ball"]) for one in facts]
-    _say_rows(("data set", "units", "ball"), rows, "There is no data set: dpm ledger register.")
+    rows = [(one.id, f"{one.n:,} {one.unit}s", one.space) for one in found]
+    _say_rows(("data set", "units", "space"), rows, "There is no data set: dpm ledger register.")
 
 
 @guarded
@@ -392,7 +390,6 @@ def _record(promise: Promise | None) -> dict[str, Any] | None:
     return None if promise is None else promise.to_dict()
 
 
-_NO_PROMISE = {"epsilon": None, "delta": None, "mu": None, "rho": None}
 _STEWARD, _LOOK, _TRUST = "The steward's", "Looking", "Trust"
 for _name, _command, _panel in (
     ("create", create, _STEWARD),

@@ -101,6 +101,12 @@ class Order:
     key : under which the request is answered once; a random one if the user gave none
     request : everything that makes it this request and no other: text, whole numbers, truth values, None, and lists
         and dicts of them; no floats
+
+    Examples
+    --------
+    >>> from dpmanifold.privacy import GDP
+    >>> Order(GDP("0.3"), "mean", "mean-v1", {"statistic": "mean", "data": ["dti@1"]}).request_hash[:8]
+    'c78f523d'
     """
 
     privacy: Promise

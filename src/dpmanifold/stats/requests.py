@@ -13,7 +13,6 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -108,10 +107,10 @@ def written_promise(promise: Promise) -> dict[str, str]:
     Examples
     --------
     >>> from dpmanifold.privacy import GDP
-    >>> written_promise(GDP(0.5))
-    {'kind': 'GDP', 'mu': '1/2'}
+    >>> written_promise(GDP(0.5)), written_promise(GDP("0.3"))
+    ({'kind': 'GDP', 'mu': '1/2'}, {'kind': 'GDP', 'mu': '3/10'})
     """
-    return {"kind": type(promise).__name__, **{name: str(Fraction(amount)) for name, amount in vars(promise).items()}}
+    return {"kind": type(promise).__name__, **{name: str(amount) for name, amount in promise.exact.items()}}
 
 
 def written(value: Any, name: str) -> Any:

@@ -12,6 +12,7 @@ happened. Whoever holds the data may give `curator=` and is told.
 from __future__ import annotations
 
 import json
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -100,6 +101,30 @@ class Payment:
         return releases_in(stored)
 
 
+class _Silence:
+    """No warnings, from the first thread that comes until the last one has gone: the filters are one for all."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = warnings.catch_warnings()
+                self._before.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *problem: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._before.__exit__(None, None, None)
+
+
+_SILENCE = _Silence()
+
+
 class _Work:
     """The work of an order, as bytes; of a failure nothing comes out but that it was one."""
 
@@ -114,8 +139,7 @@ class _Work:
 
     def _attempted(self, receipt: Receipt) -> bytes | None:
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with np.errstate(all="ignore"), _SILENCE:
                 return outcome_of([replace(release, receipt=receipt) for release in self._draw()])
         except Exception as problem:  # whatever it is, it must not be seen
             self._tell(problem)
