@@ -12,7 +12,10 @@ import shutil
 import signal
 import tempfile
 import warnings
+from dataclasses import replace
+from fractions import Fraction
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -26,13 +29,15 @@ from hypothesis.stateful import (
 import dpmanifold.ledger.witness as witness_file
 from dpmanifold import GDP, LedgerError, PureDP
 from dpmanifold.errors import DPManifoldError
-from dpmanifold.ledger import Ledger
+from dpmanifold.ledger import Ledger, reconciling, settling, standing
 from dpmanifold.ledger.entries import check_chain
+from dpmanifold.privacy import amounts
 from dpmanifold.privacy.accounts import Order
 from dpmanifold.privacy.amounts import as_promise_down, as_promise_up
 from ledger.model import Fact, Model, cost
 
 NAMES = st.sampled_from(["ada", "bob"])
+TINY = Fraction(1, 10**12)
 KEYS = st.sampled_from(["k1", "k2", "k3", "k4"])
 AMOUNTS = st.sampled_from(["0.1", "0.3", "0.5", "0.6", 0.1, 0.3])
 POINTS = st.none() | st.integers(0, 20)
@@ -49,12 +54,18 @@ class Files:
         self.witness = self.folder / "study.db.witness"
 
     def backup(self):
-        return self.where.read_bytes()
+        """Copy the file and what is written ahead of it: nobody writes meanwhile."""
+        return [(path, path.read_bytes()) for path in self._files("", "-wal")]
 
     def restore(self, content):
-        for name in ("study.db-wal", "study.db-shm"):
-            (self.folder / name).unlink(missing_ok=True)
-        self.where.write_bytes(content)
+        for path in self._files("", "-wal", "-shm"):
+            path.unlink()
+        for path, found in content:
+            path.write_bytes(found)
+
+    def _files(self, *endings):
+        paths = (self.folder / f"study.db{ending}" for ending in endings)
+        return [path for path in paths if path.exists()]
 
     def remove(self):
         shutil.rmtree(self.folder)
@@ -126,7 +137,6 @@ class Programs(RuleBasedStateMachine):
         self.backups = []
         self.worked = set()
         self.asked, self.drawn = [], {}
-        self.restored = 0
         self.count = 0
 
     @initialize(kind=st.sampled_from([GDP, PureDP]))
@@ -136,6 +146,7 @@ class Programs(RuleBasedStateMachine):
         self.ledger = Ledger(self.site.where, principal="ada")
         self.ledger.population("cohort", cap=kind("1"), unit="participant")
         self.before = self._length() - len(self.model.database)
+        self._backup()
 
     # ------------------------------------------------------------------------------- what may happen
 
@@ -171,19 +182,12 @@ class Programs(RuleBasedStateMachine):
         expected = ([Fact("cap", promise=promise)], None) if more else ([], "InvalidArgumentError")
         self._do(lift, *expected, crash)
 
-    @rule()
-    def backup(self):
+    @rule(back=st.integers(1, 6))
+    def restore(self, back):
         self._close()
-        self.backups.append((self.site.backup(), list(self.model.database), self.before))
-
-    @precondition(lambda self: self.backups)
-    @rule(data=st.data())
-    def restore(self, data):
-        self._close()
-        content, lines, self.before = data.draw(st.sampled_from(self.backups))
+        content, lines, self.before = self.backups[-min(back, len(self.backups))]
         self.site.restore(content)
         self.model.database = list(lines)
-        self.restored += 1
 
     # ------------------------------------------------------------------------------- what must hold
 
@@ -238,6 +242,7 @@ class Programs(RuleBasedStateMachine):
         if answer != "ReleaseLostError":  # that somebody else's attempt is dead may be written down later
             assert self.model.remembered[-1] is self.model.database[-1]
         self._compare()
+        self._backup()
         return found
 
     def _ask(self, who, key, request, amount, fails, crash):
@@ -319,6 +324,9 @@ class Programs(RuleBasedStateMachine):
             self.ledger.close()
             self.ledger = None
 
+    def _backup(self):
+        self.backups.append((self.site.backup(), list(self.model.database), self.before))
+
     def _length(self):
         return sum(1 for _ in self.ledger.entries())
 
@@ -354,3 +362,81 @@ def run(machine=Programs, programs=12, steps=14):
 
 def test_random_programs_do_what_the_model_does():
     run()
+
+
+@pytest.mark.slow
+def test_more_and_longer_programs():
+    run(programs=60, steps=30)
+
+
+# ------------------------------------------------------------------------------- ledgers that are wrong
+
+
+def begun_before_the_witness_knows(monkeypatch):
+    begin = settling.Settling._begin
+
+    def hasty(self, spend):
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(Ledger, "witnessed", lambda ledger: None)
+            return begin(self, spend)
+
+    monkeypatch.setattr(settling.Settling, "_begin", hasty)
+
+
+def opened_whatever_the_witness_has(monkeypatch):
+    monkeypatch.setattr(witness_file.Witness, "_compare", lambda self, last, entry_at: None)
+
+
+def drawn_again_after_a_crash(monkeypatch):
+    """A waiter that finds the attempt dead does the work itself."""
+
+    def await_and_forget(self, spend):
+        self._books.write(lambda writer: writer.append("started", self._population, None, {"spend": spend.seq}))
+        monkeypatch.setattr(settling, "_was_begun", lambda reader, spend: False)
+        monkeypatch.setattr(settling.Settling, "_start", lambda self, writer, spend, token: True)
+
+    monkeypatch.setattr(settling.Settling, "_await", await_and_forget)
+
+
+def a_tolerance_in_the_last_digits(monkeypatch):
+    monkeypatch.setattr(
+        standing, "fits", lambda total, cap: all(a <= b + TINY for a, b in zip(total, cap, strict=True))
+    )
+
+
+def recovered_for_free(monkeypatch):
+    counted = reconciling._Recovery._counted
+
+    def free(self, population, facts):
+        found = counted(self, population, facts)
+        before = amounts.amount_from_text(found["spent"])[0] - amounts.amount_from_text(found["cost"])[0]
+        return {**found, "spent": [str(before)]}
+
+    monkeypatch.setattr(reconciling._Recovery, "_counted", free)
+
+
+def grants_without_a_limit(monkeypatch):
+    after = standing.Standing.after
+
+    def generous(self, promise, population, principal):
+        return after(replace(self, granted=False, grant=None), promise, population, principal)
+
+    monkeypatch.setattr(standing.Standing, "after", generous)
+
+
+@pytest.mark.parametrize(
+    "defect",
+    [
+        begun_before_the_witness_knows,
+        opened_whatever_the_witness_has,
+        pytest.param(drawn_again_after_a_crash, marks=pytest.mark.slow),
+        pytest.param(a_tolerance_in_the_last_digits, marks=pytest.mark.slow),
+        pytest.param(recovered_for_free, marks=pytest.mark.slow),
+        pytest.param(grants_without_a_limit, marks=pytest.mark.slow),
+    ],
+    ids=lambda defect: defect.__name__,
+)
+def test_a_ledger_that_is_wrong_is_found_out(defect, monkeypatch):
+    defect(monkeypatch)
+    with pytest.raises(AssertionError):
+        run(programs=200, steps=20)
