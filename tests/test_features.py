@@ -114,7 +114,7 @@ def test_roots_are_rounded_up():
 
 
 def test_products_beyond_a_half_are_refused_because_opposite_vectors_are_then_not_the_farthest():
-    with pytest.raises(dpm.InvalidArgumentError, match="products must be at most 0.5"):
+    with pytest.raises(dpm.InvalidArgumentError, match=r"products must be at most 0\.5"):
         Distances(products=0.6)
     wrong = Distances(square=0.1, products=0.5, third=0.01, fourth=0.1)
     wrong.products = 2.0

@@ -24,9 +24,7 @@ from dpmanifold.features.maps import (
 )
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 
-FEATURES: dict[str, FeatureMap] = {
-    found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())
-}
+FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
 """The library's feature maps by name, with their usual weights: free ones, but for the last."""
 
 OWN_MAPS = tuple(type(found) for found in FEATURES.values())

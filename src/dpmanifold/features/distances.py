@@ -18,7 +18,7 @@ THIRD_WEIGHT = "weight of the third power"
 """What releases state the weight of v |v|^2 in :class:`Distances` as."""
 
 DISTANCE_WEIGHTS = (3.5, 0.25, 0.5, 1.25)
-"""Of |v|^2, v v', v |v|^2 and |v|^4: short intervals, be the mean at the centre or a third of the radius off (theory 6)."""
+"""Of |v|^2, v v', v |v|^2 and |v|^4: for short intervals, the mean at the centre or 0.3 radii off it (theory 6)."""
 # Beyond, two vectors that are not opposite may be the farthest apart.
 _MOST_PRODUCTS = 0.5
 
@@ -90,8 +90,8 @@ class Distances(FeatureMap):
         powers = [
             np.full(dim, radius),
             np.full(dim * (dim + 1) // 2, radius**2 / math.sqrt(self.products)),
-            [radius**2 / math.sqrt(self.square)],
+            np.full(1, radius**2 / math.sqrt(self.square)),
             np.full(dim, radius**3 / math.sqrt(self.third)),
-            [radius**4 / math.sqrt(self.fourth)],
+            np.full(1, radius**4 / math.sqrt(self.fourth)),
         ]
         return np.concatenate(powers)

@@ -1,4 +1,4 @@
-"""What an interval for a variance rests on: squared distances from a mean, by one draw or by three (theory section 6)."""
+"""What an interval for a variance rests on: squared distances from a mean, by one draw or three (theory section 6)."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _about_the_center(release: Release) -> SquaredDistances:
     ball, d = release.ball, release.ball.frame.dim
     if not ball.space.is_flat:
         raise InvalidArgumentError(
-            f"release must be on a flat space: on {ball.space!r} distances from the mean do not follow from coordinates "
-            "at the centre. private_interval asks for what is needed there."
+            f"release must be on a flat space: on {ball.space!r} distances from the mean do not follow from "
+            "coordinates at the centre. private_interval asks for what is needed there."
         )
     stated = release.details
     weights = Distances(stated[SQUARE_WEIGHT], stated[WEIGHT], stated[THIRD_WEIGHT], stated[FOURTH_WEIGHT])
@@ -105,7 +105,7 @@ def _about_the_center(release: Release) -> SquaredDistances:
     )
     known = s_moment**2 + 4 * drift * s_mean**2 + 2 * d * s_mean**4
     reach = ball.effective_radius + math.sqrt(drift)
-    # Where the mean is seen a away from the centre and is a + z s away, its square is larger by 2 a z s, and by (z s)^2.
+    # Where the mean is seen a off the centre and is a + z s off it, its square is larger by 2 a z s, and by (z s)^2.
     bend = 4 * drift * s_mean**4
     return SquaredDistances(max(variance, 0.0), 0.0, known, powers - variance**2, noise, reach, bend)
 
