@@ -434,6 +434,34 @@ def test_threads_draw_quietly_and_leave_warnings_as_they_were(either):
     assert warnings.filters == before
 
 
+def test_an_account_that_breaks_down_leaves_its_key(account, monkeypatch):
+    def broken(order, work):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(account, "settle", broken)
+    with pytest.raises(OSError, match="no space") as found:
+        dpm.private_mean(X, BALL, dpm.GDP(1.0), units=EACH, budget=account, key="mean")
+    assert found.value.__notes__ == ["The request has the key 'mean': ask again under it to learn what became of it."]
+
+
+def test_spaces_of_every_kind_are_registered_and_opened(account):
+    product = dpm.Product([dpm.SPD(2), dpm.Sphere(2)])
+    rng = np.random.default_rng(1)
+    parts = (dpm.SPD(2).random_point(30, rng=1) * 0.5, np.tile([1.0, 0.0, 0.0], (30, 1)))
+    landmarks, shapes = dpm.KendallShapes(5), rng.normal(size=(30, 5, 2))
+    cases = [
+        (parts, dpm.Ball(product, product.origin, 0.7)),
+        (shapes, dpm.Ball(landmarks, landmarks.random_point(1, rng=0)[0], 0.35)),
+        (parts[0].tolist(), dpm.Ball(dpm.SPD(2), np.eye(2), 2.0)),
+    ]
+    for number, (records, ball) in enumerate(cases):
+        data = account.register(str(number), records, ball, EACH, confirm=True)
+        asked = {"budget": account, "key": str(number), "estimand": "tangent", "confirm": True}
+        first = dpm.private_mean(data, ball, dpm.GDP(1.0), units=None, **asked)
+        again = dpm.private_mean(records, ball, dpm.GDP(1.0), units=EACH, **asked)
+        assert written(first) == written(again)
+
+
 def test_the_reason_is_for_the_curator_whose_own_errors_do_not_show_either(account):
     data, told = account.register("study", X, BALL, EACH), []
     fail(data)
