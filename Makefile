@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# One BLAS thread per test process: two processes on two cores otherwise fight over them.
-THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# One BLAS thread per test process: two processes on two cores otherwise fight over them. And bytecode is kept, whatever
+# the environment says: tests start some fifty Pythons, and each would compile the package anew.
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo docs kernels sanitize test test-all test-lowest test-numpy test-reference wheels lint format bench clean
 

@@ -1,6 +1,9 @@
 """Settings shared by all tests."""
 
+import functools
+
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from dpmanifold.linalg import backend
@@ -29,4 +32,12 @@ def _backend(request):
         yield
         return
     with backend(name):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _commands_made_once():
+    """Have typer's runner make an application's commands once, not for every call: it takes longer than most calls."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", functools.cache(typer.testing._get_command))
         yield

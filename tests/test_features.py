@@ -8,13 +8,14 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import features, frechet
-from dpmanifold.features import JointMoments, Lengths, Tangent
+from dpmanifold.features import Distances, JointMoments, Lengths, Tangent
 from dpmanifold.features.polynomials import largest_on_unit_interval, root_up
 from laws.feature_laws import broken_laws, widest_pair
 
 DIMENSIONS = [1, 2, 3, 6]
 OTHERS = [JointMoments(0.1), JointMoments(1.0), JointMoments(5.0), Lengths(2.7725), Lengths(4.0), Lengths(1.0, 1.345),
-          Lengths(1.5, 1.025), Lengths(2.0, 0.657), Lengths(3.0, 3.0)]  # fmt: skip
+          Lengths(1.5, 1.025), Lengths(2.0, 0.657), Lengths(3.0, 3.0), Distances(1.0, 0.5, 0.1, 0.1),
+          Distances(9.0, 0.01, 4.0, 1.0)]  # fmt: skip
 FREE_PAIRS = [(2.0, 0.657), (1.5, 1.025), (1.0, 1.345)]
 EPS = 2.0**-52
 
@@ -110,6 +111,14 @@ def test_roots_are_rounded_up():
     for number in (2, 3, 5, Fraction(1, 3), Fraction(10**30 + 1, 7)):
         root = root_up(Fraction(number))
         assert Fraction(root) ** 2 >= number > Fraction(math.nextafter(math.nextafter(root, 0), 0)) ** 2
+
+
+def test_products_beyond_a_half_are_refused_because_opposite_vectors_are_then_not_the_farthest():
+    with pytest.raises(dpm.InvalidArgumentError, match=r"products must be at most 0\.5"):
+        Distances(products=0.6)
+    wrong = Distances(square=0.1, products=0.5, third=0.01, fourth=0.1)
+    wrong.products = 2.0
+    assert any("apart" in text for text in broken_laws(wrong, 2, np.random.default_rng(0)))
 
 
 # -------------------------------------------------------------------- what the program computes

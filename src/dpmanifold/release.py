@@ -21,7 +21,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import array_text, told
 from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast
-from dpmanifold.privacy import Promise, cautions, promise_from_dict
+from dpmanifold.privacy import Promise, Receipt, cautions, promise_from_dict
 from dpmanifold.records import (
     LONGEST_NAME,
     ball_to_dict,
@@ -88,7 +88,7 @@ _PLAIN: dict[str, Callable[[Any, str], Any]] = {
     "version": words,
 }  # fmt: skip
 _OBJECTS = ("format", "value", "privacy", "share", "sensitivity", "ball", "steps", "details")
-_OPTIONAL = ("answers", "shrinkage", "raw", "grid", "drawn", "shape")
+_OPTIONAL = ("answers", "shrinkage", "raw", "grid", "drawn", "shape", "receipt")
 
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
@@ -125,6 +125,7 @@ class Release(Result, format=FORMAT):
     drawn : of an exact release, the multiples that were drawn, one axis, from which the value follows; else None
     shape : of noise that is shaped like public data, their second moments in coordinates at the ball's centre, (d, d);
         else None
+    receipt : of a release that an account paid for, where it stands in the ledger; else None
     """
 
     statistic: str
@@ -152,6 +153,7 @@ class Release(Result, format=FORMAT):
     grid: int | None = None
     drawn: FloatArray | None = None
     shape: FloatArray | None = None
+    receipt: Receipt | None = None
     # The statistic where no registry has it by its name, for this object alone: nothing of it is written.
     _unregistered: ClassVar[Statistic | None] = None
 
@@ -300,6 +302,7 @@ class Release(Result, format=FORMAT):
             facts += self._error_facts()
         facts += [(name, f"{self.details[name]:.4g}") for name in sorted(REVEALED) if name in self.details]
         facts += [("note", text) for text in self.notes()]
+        facts += receipt_facts(self)
         facts.append(("not covered", self._not_covered))
         return facts
 
@@ -431,6 +434,7 @@ class Release(Result, format=FORMAT):
             ),
             **({} if self.drawn is None else {"grid": self.grid, "drawn": self.drawn.tolist()}),
             **({} if self.shape is None else {"shape": self.shape.tolist()}),
+            **({} if self.receipt is None else {"receipt": self.receipt.to_dict()}),
         }
         return {**record, "answers": self.answers()} if answers else record
 
@@ -441,6 +445,12 @@ class Release(Result, format=FORMAT):
             raise InvalidDataError(f"not a release: expected format {FORMAT!r}. Give a file written by Release.save.")
         with reading("the release", "Release.save"):
             return _release_from(record, depth=0)
+
+
+def receipt_facts(*releases: Release) -> list[tuple[str, str]]:
+    """Return what to show of the receipt that releases of one call have, if they have one."""
+    found = {receipt.hash: receipt for receipt in (release.receipt for release in releases) if receipt is not None}
+    return [("receipt", f"{receipt}; spent with it: {receipt.promise}") for receipt in found.values()]
 
 
 def not_promised(*releases: Release) -> str:
@@ -493,6 +503,8 @@ def _release_from(record: Any, depth: int) -> Release:
     if known["format"] != FORMAT or depth > _DEEPEST:
         raise InvalidDataError(f"a step is not of format {FORMAT!r}, or steps are nested too deep")
     plain = {name: read(known[name], name) for name, read in _PLAIN.items()}
+    if depth > 0 and "receipt" in known:
+        raise InvalidDataError("a step has a receipt: it is paid for with what it is a step of")
     definition = STATISTICS.find(plain["statistic"])
     if definition is None:
         raise InvalidDataError(UNKNOWN_STATISTIC.format(plain["statistic"][:LONGEST_NAME]).rstrip("."))
@@ -513,6 +525,7 @@ def _release_from(record: Any, depth: int) -> Release:
         **_shrunken(known, ball),
         **_exact(known, plain["arithmetic"]),
         shape=matrix_from_json(known["shape"], "shape", ball.space.dim) if "shape" in known else None,
+        receipt=Receipt.from_dict(known["receipt"]) if "receipt" in known else None,
     )
     answers = known.get("answers")
     if isinstance(answers, dict) and "estimand" in answers and release.mechanism not in MECHANISMS:

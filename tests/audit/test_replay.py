@@ -89,6 +89,8 @@ GAUSSIAN = {
     "joint lengths": (dpm.private_statistic, PLANE, {"statistic": "joint lengths"}),
     "region": (dpm.private_region, TENSORS, {}),
     "interval": (dpm.private_interval, PLANE, {}),
+    "refined interval": (dpm.private_interval, TENSORS, {"refine": True}),
+    "interval about a mean": (dpm.private_statistic, PLANE, {"statistic": "fourth moment"}),
 }
 
 
@@ -99,7 +101,7 @@ def quick_first(calls, quick):
 
 QUICK = {
     "tangent mean", "the same on the sphere", "mean with a public shape", "mean of a product", "joint moments",
-    "joint moments, more weight", "joint lengths", "region",
+    "joint moments, more weight", "joint lengths", "region", "interval",
 }  # fmt: skip
 
 

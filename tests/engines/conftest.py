@@ -1,4 +1,4 @@
-"""One small cluster for all tests of this folder that do not break it."""
+"""One small cluster for all tests of this folder that do not break it; an idle one costs a tenth of a core."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from dpmanifold.engines import DaskEngine, ThreadEngine
 from engines.tasks import PIECES, merged, partial
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster():
     with DaskEngine.local(2) as engine:
         yield engine

@@ -33,7 +33,7 @@ from dpmanifold import (
 )
 from dpmanifold.inference import estimate, hotelling, interval
 from dpmanifold_papers.coverage import in_ball as uniform
-from dpmanifold_papers.coverage import region_about_a_mean
+from dpmanifold_papers.coverage import interval_about_a_mean, region_about_a_mean
 
 N = 1000
 WITHIN = 1.3
@@ -264,7 +264,7 @@ def excess_interval_misses(levels, count, stretch=2.0, seed=0):
     """The same for intervals of a variance: squared distances of uniform data on a line, their means normal."""
     rng, n, reach = np.random.default_rng(seed), N, 0.25
     ball = Ball(Euclidean(1), [0.0], 1.0)
-    like = private_interval(np.zeros((n, 1)), ball, GDP(10.0), units=EACH_RECORD, rng=0).release
+    like = interval_about_a_mean(np.zeros((n, 1)), ball, GDP(10.0), 0).release
     mean = replace(like.steps[0].steps[0], value=np.zeros(1))
     powers = reach ** np.arange(2, 9, 2) / np.arange(3, 10, 2)  # E x^2, x^4, x^6, x^8
     between = np.array([[powers[1], powers[2]], [powers[2], powers[3]]]) - np.outer(powers[:2], powers[:2])

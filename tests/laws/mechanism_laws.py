@@ -117,7 +117,7 @@ class MechanismLaws:
         """Another statistic whose value is a point brings its own bound."""
         for ball, promise, calibration, _ in self.offered():
             own = of_mean(ball, UNITS) if self.mechanism.baseline else calibration.sensitivity
-            other = replace(own, value=2 * own.value, statistic="median")
+            other = replace(own, value=1.25 * own.value, statistic="median")
             found = attempt(self.mechanism, ball, UNITS, promise, other)
             if self.mechanism.needs_points:
                 assert "hides a mean" in found

@@ -1,9 +1,9 @@
-"""A cluster of this machine, started once for everything that needs one."""
+"""A cluster of this machine, started once for this folder and ended with it: an idle one costs a tenth of a core."""
 
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster():
     """Two workers in processes of their own."""
     distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")

@@ -11,8 +11,8 @@ from laws.data import in_ball
 
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="by design")
 X = in_ball(BALL, 3000, np.random.default_rng(0))
-NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint moments", "joint lengths", "radius",
-         "shaped mean"]  # fmt: skip
+NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint moments", "joint lengths",
+         "joint distances", "radius", "shaped mean"]  # fmt: skip
 # One value of each option besides the default; an option that is missing here fails the test that reads it.
 OTHER = {
     "mechanism": "riemannian-gaussian",
@@ -25,11 +25,14 @@ OTHER = {
     "weight": 1.0,
     "square": 1.0,
     "fourth": 2.0,
+    "products": 0.5,
+    "third": 2.0,
     "shape": np.diag([4.0, 1.0]),
 }
 # Where another one than that is what the statistic takes.
 FOR_ITSELF = {("ball", "mechanism"): "auto", ("joint moments", "mechanism"): "gaussian",
-              ("joint lengths", "mechanism"): "gaussian", ("radius", "mechanism"): "gaussian",
+              ("joint lengths", "mechanism"): "gaussian",
+              ("joint distances", "mechanism"): "gaussian", ("radius", "mechanism"): "gaussian",
               ("mean", "shape"): None, ("shaped mean", "mechanism"): "wrapped-gaussian",
               ("shaped mean", "refine"): False}  # fmt: skip
 

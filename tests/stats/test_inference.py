@@ -37,12 +37,13 @@ from dpmanifold import (
     sensitivity,
     verify,
 )
+from dpmanifold.inference.corrected import estimate_of
 from dpmanifold.inference.estimate import Estimate
 from dpmanifold.inference.hotelling import safe_variances
-from dpmanifold.inference.joint import estimate_of
 from dpmanifold.linalg import to_vecd
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.privacy import compose
+from dpmanifold_papers.coverage import interval_about_a_mean
 from laws.data import hostile, in_ball
 
 BALLS = [
@@ -469,9 +470,9 @@ def test_interval_corrects_for_noise_on_the_mean():
     values, excess = [], []
     for seed in range(60):
         X = 0.05 * np.random.default_rng(seed).standard_normal((n, d))
-        interval = private_interval(X, ball, GDP(mu), units=EACH_RECORD, rng=seed)
-        values.append(float(interval.variance.value) - interval._excess[0])
-        excess.append(interval._excess[0])
+        found = interval_about_a_mean(X, ball, GDP(mu), seed)._distances
+        values.append(found.moment - found.excess)
+        excess.append(found.excess)
     truth = d * 0.05**2
     error = np.mean(values) - truth
     assert abs(error) < 0.3 * np.mean(excess)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import dpmanifold as dpm
 from dpmanifold import features, linalg
 from dpmanifold.cli import app
-from dpmanifold.features import WEIGHT, JointMoments, Lengths
+from dpmanifold.features import WEIGHT, Distances, JointMoments, Lengths
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.release import NEIGHBOURS_BY_CLASS
 from laws import replay
@@ -21,7 +21,7 @@ from laws.spaces import BALLS
 
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="by design")
 LINE = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 50.0, source="by design")
-NAMES = ["joint moments", "joint lengths"]
+NAMES = ["joint moments", "joint lengths", "joint distances"]
 EACH = {"units": dpm.EACH_RECORD}
 
 
@@ -48,6 +48,9 @@ def expected(name, X, ball):
     square = (c * c).sum(axis=1)
     if name == "joint moments":
         return np.concatenate([c.mean(axis=0), linalg.to_vecd(np.einsum("ni,nj->ij", c, c) / len(c))])
+    if name == "joint distances":
+        second, third = linalg.to_vecd(np.einsum("ni,nj->ij", c, c) / len(c)), (c * square[:, None]).mean(axis=0)
+        return np.concatenate([c.mean(axis=0), second, [square.mean()], third, [(square**2).mean()]])
     return np.concatenate([c.mean(axis=0), [square.mean(), (square**2).mean()]])
 
 
@@ -71,7 +74,12 @@ def test_a_release_is_the_averages_with_the_stated_noise(name, arithmetic):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("joint moments", {"weight": 9.0}), ("joint lengths", {"square": 9.0, "fourth": 9.0})]
+    ("name", "options"),
+    [
+        ("joint moments", {"weight": 9.0}),
+        ("joint lengths", {"square": 9.0, "fourth": 9.0}),
+        ("joint distances", {"third": 9.0, "fourth": 9.0}),
+    ],
 )
 def test_the_noise_has_the_stated_law_number_by_number(name, options):
     """Kolmogorov-Smirnov over 100 seeded draws of every number, false alarm 1e-6; with weights forgotten, rejected."""
@@ -113,6 +121,8 @@ def test_one_unit_moves_the_average_by_no_more_than_the_bound():
         ("joint moments", {"weight": 1.0}, JointMoments(1.0)),
         ("joint lengths", {}, Lengths(1.5, 1.025)),
         ("joint lengths", {"square": 4.0, "fourth": 0.5}, Lengths(4.0, 0.5)),
+        ("joint distances", {}, Distances()),
+        ("joint distances", {"products": 0.5, "third": 2.0}, Distances(products=0.5, third=2.0)),
     ],
 )
 def test_a_release_tells_what_was_promised_and_no_more(monkeypatch, name, options, found):

@@ -487,6 +487,18 @@ ALTERATIONS = [
     Alteration("shrunken", "another draw", put("raw/point", [9.0, 9.0, 9.0]), "moved towards"),
     Alteration("refined region", "another level", put("level", 0.5), listed="choices"),
     Alteration("refined region", "a ball that cost less", put("release/steps/0/privacy/mu", by(0.5)), "shares come"),
+    Alteration(
+        "refined interval", "another weight", put("release/details/weight of the third power", 0.4), "recomputed"
+    ),
+    Alteration("refined interval", "no weight", drop("release/details/weight of the third power"), "damaged", True),
+    Alteration(
+        "refined interval",
+        "a weight without a proof",
+        put("release/details/weight of the second moment", 0.6),
+        "at most 0.5",
+        True,
+    ),
+    Alteration("refined interval", "other moments", put("release/value/vector", [0.0, 0.1, 0.1, 0.0, 0.1]), "follow"),
     Alteration("refined test", "two balls", put("first/steps/0/details/units inside", by(0.999)), "one ball"),
     Alteration("refined test", "one group copied", copied, "copy"),
     Alteration("ball", "a coverage above 1", put("details/coverage", 1.5), "coverage"),
@@ -716,7 +728,7 @@ def test_a_conclusion_from_an_altered_release_is_refused():
 def test_the_refined_results_above_are_refined():
     # Whether a search pays is decided by public numbers: here it must, or nothing above is about a ball.
     refined, test = honest("refined"), honest("refined test")
-    parts = [honest("refined region").mean, honest("refined interval").release.steps[0].steps[0], *test.means]
+    parts = [honest("refined region").mean, honest("refined interval").release, *test.means]
     assert all(mean.steps and mean.ball.radius < FAR.radius for mean in (refined, honest("seeded refined"), *parts))
 
 

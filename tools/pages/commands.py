@@ -12,18 +12,30 @@ MARK = "<!-- the commands -->"
 
 
 def markdown() -> str:
-    """Return all commands by their panels, each with its help and its options."""
+    """Return all commands by their panels, each with its help and its options, and then groups of commands."""
     lines: list[str] = []
-    panel = None
+    panel, groups = None, []
     for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
         if command.hidden:
+            continue
+        if hasattr(command, "commands"):
+            groups.append((name, command))
             continue
         if command.rich_help_panel != panel:
             panel = command.rich_help_panel
             lines += [f"## {panel}", ""]
-        lines += [f"### `dpm {name}`", "", command.help or "", "", "<details markdown><summary>Options</summary>", ""]
-        lines += ["| option | meaning |", "|---|---|", *map(_row, command.params), "", "</details>", ""]
+        lines += _section(f"dpm {name}", command)
+    for name, group in groups:
+        lines += [f"## `dpm {name}`", "", group.help or "", ""]
+        for inner, command in group.commands.items():
+            lines += _section(f"dpm {name} {inner}", command)
     return "\n".join(lines)
+
+
+def _section(name: str, command: Any) -> list[str]:
+    """Return one command."""
+    lines = [f"### `{name}`", "", command.help or "", "", "<details markdown><summary>Options</summary>", ""]
+    return [*lines, "| option | meaning |", "|---|---|", *map(_row, command.params), "", "</details>", ""]
 
 
 def _row(option: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.inference import Region
+from dpmanifold.inference import Interval, Region
 from dpmanifold.inference.hotelling import exceedance
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Sphere
 from dpmanifold.noise.source import Rng
@@ -107,6 +107,13 @@ def region_about_a_mean(X: Array, ball: Ball, privacy: Promise, rng: Rng, level:
     """Return a region from a mean and a second moment about it, as curved spaces have it, on any space."""
     return Region(
         private_statistic(X, ball, privacy, statistic="second moment", units=EACH_RECORD, confirm=True, rng=rng), level
+    )
+
+
+def interval_about_a_mean(X: Array, ball: Ball, privacy: Promise, rng: Rng, level: float = 0.95) -> Interval:
+    """Return an interval from a mean and two moments about it, as curved spaces have it, on any space."""
+    return Interval(
+        private_statistic(X, ball, privacy, statistic="fourth moment", units=EACH_RECORD, confirm=True, rng=rng), level
     )
 
 

@@ -136,14 +136,17 @@ def promise_of(epsilon: str | None, delta: str | None, mu: str | None, rho: str 
             "give one promise: --epsilon E (pure), --epsilon E --delta D (approximate), --mu M (Gaussian) or --rho R "
             f"(zero-concentrated); got {', '.join(kinds) if kinds else 'none'}."
         )
-    if epsilon is not None:
-        return PureDP(_decimal(epsilon)) if delta is None else ApproxDP(_decimal(epsilon), _decimal(delta))
-    return GDP(_decimal(mu)) if mu is not None else ZCDP(_decimal(rho or ""))
+    try:
+        if epsilon is not None:
+            return PureDP(_decimal(epsilon)) if delta is None else ApproxDP(_decimal(epsilon), _decimal(delta))
+        return GDP(_decimal(mu)) if mu is not None else ZCDP(_decimal(rho or ""))
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(f"--{problem}") from None
 
 
 def _decimal(typed: str) -> str:
-    """Return a typed number as promises take it: without spaces around it, and .5 and 1E-6 as 0.5 and 1e-6."""
-    text = typed.strip().lower()
+    """Return a typed number as promises take it: without spaces around it, and .5, 2. and 1E-6 as 0.5, 2 and 1e-6."""
+    text = typed.strip().lower().removesuffix(".")
     return f"0{text}" if text.startswith(".") else text
 
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
+from dpmanifold.cli import options
 from dpmanifold.cli.arguments import EACH, ball_of, kind_of, space_of
 from dpmanifold.cli.command import how_of, shared_options
 from dpmanifold.cli.engine import at_work
@@ -38,13 +39,14 @@ _MOST_LINES = 30
 # What only a release needs.
 _OF_RELEASES = (
     "out", "epsilon", "delta", "mu", "rho", "arithmetic", "invalid", "confirm", "notice", "seed", "npy", "picture",
-    "links", "html", "force",
+    "links", "html", "force", "ledger", "population", "key", "principal", "secret",
 )  # fmt: skip
 
 
 @shared_options(*_OF_RELEASES)
 def check(
     words: dict[str, Any],
+    array: options.ArrayOrKey = None,
     space: Annotated[str | None, typer.Option(help="As in dpm mean: also check that records are its points.")] = None,
     units: Annotated[str | None, typer.Option(help="As in dpm mean: also check and count the ids.")] = None,
     labels: Annotated[
@@ -56,6 +58,7 @@ def check(
     With --space also which records are no points of it, and with --radius or --ball how many lie outside the ball.
     Releases nothing and spends nothing. Exits with 3 if something is wrong.
     """
+    words = {**words, "array": array}
     about_space = ("size", "radius", "center", "ball", "order", "coordinates", "mask")
     if space is None and (words["normalize"] or any(words[name] is not None for name in about_space)):
         raise InvalidArgumentError(

@@ -19,6 +19,7 @@ from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.notice import Teller, teller
 from dpmanifold.cli.outputs import Outputs
+from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
 from dpmanifold.cli.question import Question
 from dpmanifold.cli.records import How, in_words_of_options
 from dpmanifold.cli.views import Views
@@ -42,7 +43,7 @@ def _shared(
     space: options.Space,
     units: options.Units,
     out: options.Out,
-    key: options.Key = None,
+    array: options.Array = None,
     columns: options.Columns = None,
     order: options.Order = None,
     coordinates: options.Coordinates = None,
@@ -57,6 +58,11 @@ def _shared(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
+    ledger: options.Ledger = None,
+    population: options.Population = None,
+    key: options.Key = None,
+    principal: options.Principal = None,
+    secret: options.Secret = None,
     workers: options.Workers = None,
     dask: options.Dask = None,
     arithmetic: options.Arithmetic = "auto",
@@ -82,6 +88,7 @@ class Asked:
     question: Question
     words: dict[str, Any]
     curator: Teller | None
+    payer: Payer = NOBODY
 
     @property
     def about(self) -> tuple[Array | Source, Ball, Promise]:
@@ -90,8 +97,9 @@ class Asked:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """Units, arithmetic, what to do with invalid records, who is told of them, and the seed of a simulation."""
+        """Units, arithmetic, invalid records, who is told of them, the seed of a simulation, and who pays."""
         return {
+            **self.payer.terms,
             "units": self.question.units,
             "arithmetic": self.words["arithmetic"],
             "invalid": self.words["invalid"],
@@ -105,9 +113,9 @@ class Asked:
         """Whether nobody owns two records."""
         return bool(self.words["units"] == EACH)
 
-    def second_group(self, path: str, key: str | None) -> Question:
+    def second_group(self, path: str, array: str | None) -> Question:
         """Read another file in the same way."""
-        return question_of({**self.words, "path": [path], "key": key or self.words["key"]}, self.curator)
+        return question_of({**self.words, "path": [path], "array": array or self.words["array"]}, self.curator)
 
 
 def question_of(words: dict[str, Any], tell: Teller | None = None) -> Question:
@@ -122,7 +130,8 @@ def question_of(words: dict[str, Any], tell: Teller | None = None) -> Question:
 
 def how_of(words: dict[str, Any]) -> How:
     """Return how files become records."""
-    return How(**{field.name: words[field.name] for field in fields(How)})
+    given = {**words, "key": words["array"]}
+    return How(**{field.name: given[field.name] for field in fields(How)})
 
 
 def shared_options(
@@ -177,6 +186,7 @@ def private_command(
 
     def decorate(release: Callable[..., Result]) -> Callable[..., None]:
         def run(words: dict[str, Any], **mine: Any) -> None:
+            words = with_array(words)
             files = (words["out"], words.get("npy"), words.get("picture"), words["html"], words["force"])
             outputs = Outputs(*files, Views(words["coordinates"], words.get("links")))
             marked = words["seed"] is not None or mine.get("reveal", False)
@@ -184,14 +194,15 @@ def private_command(
             refuse_mechanism(mine.get("mechanism", "auto"))
             if refuse is not None:
                 refuse(words | mine)
+            refuse_simulations(words | mine)
             curator = teller(words["notice"], words["quiet"])
-            with at_work(words):
-                asked = Asked(question_of(words, curator), words, curator)
+            with paying(words) as payer, at_work(words):
+                asked = Asked(question_of(words, curator), words, curator, payer)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)
                 with in_words_of_options(), quietly(words["quiet"]):
                     result = release(asked, **mine)
-                outputs.write(result, words["as_json"])
+                outputs.write(result, words["as_json"], payer.remark)
 
         run.__signature__ = inspect.signature(release, eval_str=True)  # type: ignore[attr-defined]
         run.__name__, run.__doc__ = release.__name__, release.__doc__

@@ -1,7 +1,7 @@
 """How a command fails: one paragraph on stderr with the remedy, and an exit code that says whose turn it is.
 
-0 done, 1 a fault of the program or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept or a
-result does not hold, 129, 130 or 143 interrupted.
+0 done, 1 a fault of the program or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept, or a
+result or a ledger does not hold, 129, 130 or 143 interrupted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from dpmanifold.errors import (
     ClusterError,
     DPManifoldError,
     InvalidDataError,
+    LedgerError,
     PromiseError,
+    ReleaseLostError,
     SourceChangedError,
 )
 
@@ -55,7 +57,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail(str(problem), DATA_REFUSED)
         except ClusterError as problem:
             fail(str(problem), FAULT)
-        except (PromiseError, BudgetError) as problem:
+        except ReleaseLostError as problem:
+            fail(str(problem), FAULT)
+        except (PromiseError, BudgetError, LedgerError) as problem:
             fail(str(problem), PROMISE_IMPOSSIBLE)
         except DPManifoldError as problem:
             fail(str(problem), BAD_ARGUMENTS)
@@ -80,7 +84,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextlib.contextmanager
-def kept(write: Callable[[], None], where: str, record: Any) -> Iterator[None]:
+def kept(write: Callable[[], None], where: str, record: Any, remark: str = "") -> Iterator[None]:
     """Write what was released before anything else is done; whatever fails afterwards is told with where it is.
 
     What is told is the same whatever was released, but for the system's own reason (a full disk, a closed pipe).
@@ -90,6 +94,7 @@ def kept(write: Callable[[], None], where: str, record: Any) -> Iterator[None]:
     write : writes the release
     where : says where it is then, such as "the release IS written to mean.json"
     record : the release for machines: printed if it cannot be written, as its promise is spent
+    remark : what else to say then, such as how to get it again
     """
     written = False
     try:
@@ -100,22 +105,25 @@ def kept(write: Callable[[], None], where: str, record: Any) -> Iterator[None]:
     except typer.Exit:
         raise
     except (KeyboardInterrupt, Terminated) as ending:
-        fail(f"interrupted. {_sentence(where) if written else 'Nothing was written.'}", code_of(ending))
+        done = _sentence(where) if written else f"Nothing was written.{_behind(remark)}"
+        fail(f"interrupted. {done}", code_of(ending))
     except Exception as problem:
         if wants_traceback():
             traceback.print_exc()
         if written:
             fail(f"{where}, and the promise is spent; but it could not be printed{_reason(problem)}.", FAULT)
-        _rescue(record, _reason(problem))
+        _rescue(record, _reason(problem), _behind(remark))
 
 
-def _rescue(record: Any, reason: str) -> NoReturn:
+def _rescue(record: Any, reason: str, remark: str) -> NoReturn:
     """Print a release that cannot be written: its noise was drawn, and drawing again would cost as much again."""
     try:
         say_json(record)
     except CannotPrintError:
-        fail(f"the release could be neither written{reason} nor printed: it is lost, and the promise is spent.", FAULT)
-    fail(f"the release could not be written{reason}. It is printed instead, and the promise is spent: keep it.", FAULT)
+        lost = f", and the promise is spent.{remark}" if remark else ": it is lost, and the promise is spent."
+        fail(f"the release could be neither written{reason} nor printed{lost}", FAULT)
+    spent = "It is printed instead, and the promise is spent: keep it."
+    fail(f"the release could not be written{reason}. {spent}{remark}", FAULT)
 
 
 def _reason(problem: Exception) -> str:
@@ -123,6 +131,10 @@ def _reason(problem: Exception) -> str:
     said = problem.strerror if isinstance(problem, OSError) else None
     said = str(problem) if isinstance(problem, CannotPrintError) else said
     return f" ({said})" if said else ""
+
+
+def _behind(remark: str) -> str:
+    return f" {remark}" if remark else ""
 
 
 def _sentence(text: str) -> str:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from dpmanifold import __version__, linalg
-from dpmanifold.cli import attack, checking, demo, private, public, reproduce, results
+from dpmanifold.cli import attack, checking, demo, ledger, private, public, reproduce, results
 from dpmanifold.cli.endings import Terminated, unwinding
 from dpmanifold.cli.failures import FAULT
 from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, say, use_plain_letters
@@ -37,9 +37,10 @@ app = typer.Typer(
     name="dpm",
     cls=_Commands,
     help="Differentially private statistics for data on curved spaces.\n\n"
-    "Start with dpm demo; then dpm plan, dpm check, dpm mean, dpm show. Exit codes: 0 done, 1 a fault of the program "
-    "or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept or a result does not hold, 129, 130 "
-    "or 143 interrupted.",
+    "Start with dpm demo; then dpm plan, dpm check, dpm mean, dpm show; dpm ledger keeps account. "
+    "Exit codes: 0 done, 1 a fault of the program "
+    "or the machine, 2 bad arguments, 3 data refused, 4 the promise cannot be kept, or a result or a ledger does not "
+    "hold, 129, 130 or 143 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     add_completion=False,
@@ -87,3 +88,4 @@ for name, command, panel in (
     ("reproduce", reproduce.reproduce, _PAPERS),
 ):
     app.command(name=name, rich_help_panel=panel)(command)
+app.add_typer(ledger.app, name="ledger", rich_help_panel=_AFTER)

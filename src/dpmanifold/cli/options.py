@@ -12,17 +12,61 @@ from dpmanifold.manifolds import SPACES
 _BALL, _PROMISE, _OUT = "The public ball", "The promise (one kind)", "What to write"
 _NUMBER = "NUMBER"
 _WORK = "Who does the work (the release is the same)"
+_LEDGER = "The ledger that pays"
 
 Data = Annotated[
     list[str],
     typer.Argument(
         metavar="PATH",
-        help="Records: .npy, .npz (with --key), tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, with --columns), a "
+        help="Records: .npy, .npz (with --array), tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, with --columns), a "
         "folder of them or a pattern in quotes ('parts/*.parquet'); landmarks (.tps); tensors (.nii, .nii.gz, with "
         "--mask; a BIDS folder, with --units participant_id).",
     ),
 ]
-Key = Annotated[str | None, typer.Option(help="Array inside an .npz file.")]
+Array = Annotated[str | None, typer.Option("--array", help="Array inside an .npz file.")]
+# Where nothing is spent from a ledger, the older name of --array is understood as well.
+ArrayOrKey = Annotated[str | None, typer.Option("--array", "--key", help="Array inside an .npz file.")]
+Ledger = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        envvar="DPM_LEDGER",
+        metavar="PATH|URL",
+        help="The ledger that pays for it, before anything is drawn: a file, or postgresql://... (dpm ledger create).",
+        rich_help_panel=_LEDGER,
+    ),
+]
+Population = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DPM_POPULATION",
+        metavar="NAME",
+        help="Whose budget; may be left out where the ledger has one population.",
+        rich_help_panel=_LEDGER,
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        help="Your name for this release. The same command with the same key gets the same release again, and pays "
+        "nothing. (Without a ledger: the same as --array.)",
+        rich_help_panel=_LEDGER,
+    ),
+]
+Secret = Annotated[
+    pathlib.Path | None,
+    typer.Option(
+        envvar="DPM_SECRET",
+        metavar="FILE",
+        help="The key file under which data are fingerprinted, where it is not beside the ledger.",
+        rich_help_panel=_LEDGER,
+    ),
+]
+Principal = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who spends; the login name if left out.", rich_help_panel=_LEDGER),
+]
 Columns = Annotated[
     str | None, typer.Option(help="Columns of a table: a,b,c or x*; matrices as xx,xy,xz,yy,yz,zz (upper triangle).")
 ]
@@ -97,7 +141,6 @@ BallFile = Annotated[
         rich_help_panel=_BALL,
     ),
 ]
-# Text, and not floats: a promise is the number that was typed.
 Epsilon = Annotated[
     str | None,
     typer.Option(

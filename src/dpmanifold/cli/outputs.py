@@ -67,11 +67,11 @@ class Outputs:
         if self.npy is not None and marked:
             raise InvalidArgumentError(UNMARKED)
 
-    def write(self, result: Result, as_json: bool) -> None:
-        """Write the release, then every view of it that can be made, and print what was released."""
+    def write(self, result: Result, as_json: bool, remark: str = "") -> None:
+        """Write the release, then every view of it that can be made, and print what was released, with a remark."""
         record = result.to_dict()
         where = f"the release IS written to {self.release}"
-        with kept(lambda: write_record(self.release, record), where, record):
+        with kept(lambda: write_record(self.release, record), where, record, remark):
             written: list[pathlib.Path] = [self.release]
             failed: list[str] = []
             for option, path, make in self._views(result):
@@ -87,6 +87,8 @@ class Outputs:
                 say_json(record)
             else:
                 show_result(result, *written, views=self.views)
+                if remark:
+                    say(remark)
             if failed:
                 fail(
                     f"{where}, and the promise is spent; but {' and '.join(failed)} could not be made. Try again, "

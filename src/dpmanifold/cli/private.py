@@ -30,6 +30,7 @@ from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded, kept
 from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs, check_targets, refuse_own_shape, save_array
+from dpmanifold.cli.payer import paying, refuse_simulations, with_array
 from dpmanifold.cli.question import Question, describe_images, image_question
 from dpmanifold.cli.records import gathered, in_words_of_options, is_pattern, read
 from dpmanifold.cli.speech import say, say_json
@@ -103,6 +104,7 @@ def means(
     no_shrink: options.NoShrink = False,
 ) -> None:
     """Release one private mean per class. Labels, and who is in which class, are public."""
+    words = with_array(words)
     if images == (space is not None):
         raise InvalidArgumentError("give either --space, or --images for descriptors of images.")
     own_ball = [
@@ -118,19 +120,20 @@ def means(
     if not out.parent.is_dir():
         raise InvalidArgumentError(f"--out {out}: the folder {out.parent} does not exist. Make it first.")
     refuse_mechanism(mechanism)
+    refuse_simulations(words)
     listed = class_words(classes)
     targets = {f"--out, class {word}": target_of(out, word) for word in listed} if out.is_dir() else {}
     check_targets(targets, words["force"], inputs_of({**words, "labels": labels}))
     refuse_own_shape(shape, words["path"])
     curator = teller(words["notice"], words["quiet"])
-    with at_work(words):
+    with paying(words) as payer, at_work(words):
         if images:
             promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
-            described = (_one_path(words["path"]), words["key"], eta, words["units"], words["ball"])
+            described = (_one_path(words["path"]), words["array"], eta, words["units"], words["ball"])
             question = image_question(*described, promise, words["quiet"], labels)
         else:
             question = question_of({**words, "space": space, "labels": labels}, curator)
-        asked = Asked(question, words, curator)
+        asked = Asked(question, words, curator, payer)
         records, ball, privacy = asked.about
         with in_words_of_options(), quietly(words["quiet"]):
             names = classes_of(listed, question.given.is_whole(question.labels))
@@ -138,7 +141,7 @@ def means(
                 records, question.labels, ball, privacy, classes=names, estimand=estimand, mechanism=mechanism,
                 refine=refine, shape=shape_of(shape), shrink=shrink_of(shrink, no_shrink), **asked.terms,
             )  # fmt: skip
-        _write_all(releases, out, words["as_json"])
+        _write_all(releases, out, words["as_json"], payer.remark)
 
 
 def _one_path(paths: Sequence[str]) -> str:
@@ -148,15 +151,16 @@ def _one_path(paths: Sequence[str]) -> str:
     return paths[0]
 
 
-def _write_all(releases: dict[Any, Release], out: pathlib.Path, as_json: bool) -> None:
+def _write_all(releases: dict[Any, Release], out: pathlib.Path, as_json: bool, remark: str) -> None:
     """Write and print the releases of all classes."""
     record = {str(name): release.to_dict() for name, release in releases.items()}
     where = f"the {len(releases)} releases ARE written to {out}"
-    with kept(lambda: write_releases(record, out), where, record):
+    with kept(lambda: write_releases(record, out), where, record, remark):
         if as_json:
             say_json(record)
             return
-        say("\n".join([*(in_a_line(*item) for item in releases.items()), f"written {len(releases)} releases to {out}"]))
+        lines = [in_a_line(*item) for item in releases.items()]
+        say("\n".join([*lines, f"written {len(releases)} releases to {out}", *([remark] if remark else [])]))
 
 
 def in_a_line(name: object, release: Release) -> str:
@@ -187,16 +191,16 @@ def write_releases(records: dict[str, Any], out: pathlib.Path) -> None:
 
 @guarded
 def descriptors(
-    path: Annotated[str, typer.Argument(help="Images: idx, .npz (with --key), .npy, or a folder of PNG or JPEG.")],
+    path: Annotated[str, typer.Argument(help="Images: idx, .npz (with --array), .npy, or a folder of PNG or JPEG.")],
     out: Annotated[pathlib.Path, typer.Option(help="The descriptors as .npy, (n, 9, 9) or (n, 11, 11).")],
     ball: Annotated[pathlib.Path | None, typer.Option(help="Write their public ball as JSON, for --ball.")] = None,
-    key: options.Key = None,
+    array: options.ArrayOrKey = None,
     eta: Annotated[float, typer.Option(help="Ridge that is added to every covariance.")] = 1e-6,
     force: options.Force = False,
 ) -> None:
     """Turn images into covariance descriptors, one by one. NOT PRIVATE: the descriptors are data."""
     check_targets({"--out": out} | ({"--ball": ball} if ball is not None else {}), force, {"the data": path})
-    found, public = describe_images(path, key, eta)
+    found, public = describe_images(path, array, eta)
     save_array(found, out)
     if ball is not None:
         write_record(ball, ball_to_dict(public))
@@ -247,10 +251,12 @@ def two_sample(
     level: options.Level = 0.95,
     estimand: options.EstimandOfInference = None,
     refine: options.Refine = False,
-    other_key: Annotated[str | None, typer.Option(help="Array inside the second .npz file.")] = None,
+    other_array: Annotated[
+        str | None, typer.Option("--other-array", "--other-key", help="Array inside the second .npz file.")
+    ] = None,
 ) -> TwoSampleTest:
     """Test whether two groups have the same mean. Nobody may be in both; --units is a column of both files."""
-    second = asked.second_group(other, other_key)
+    second = asked.second_group(other, other_array)
     terms = asked.terms if asked.each_record else {**asked.terms, "units": (asked.question.units, second.units)}
     records, ball, privacy = asked.about
     return private_test(records, second.records, ball, privacy, level=level, estimand=estimand, refine=refine, **terms)
@@ -288,6 +294,7 @@ def ball(
 ) -> None:
     """Release a small ball inside a large public one (its cost comes on top of what is made with it)."""
     out = words["out"]
+    words = with_array(words)
     outputs = Outputs(out, force=words["force"]).check(inputs_of({**words, "units": units}))
     curator = teller(words["notice"], words["quiet"])
     if public:
@@ -305,8 +312,9 @@ def ball(
     if units is None:
         raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")
     words = {**words, "units": units}
-    with at_work(words):
-        asked = Asked(question_of(words, curator), words, curator)
+    refuse_simulations(words)
+    with paying(words) as payer, at_work(words):
+        asked = Asked(question_of(words, curator), words, curator, payer)
         with in_words_of_options(), quietly(words["quiet"]):
             result = private_ball(*asked.about, coverage=coverage, **asked.terms)
-        outputs.write(result, words["as_json"])
+        outputs.write(result, words["as_json"], payer.remark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -222,7 +223,7 @@ def plan(
             say_json(found.to_dict())
             return
         say_table(found.table())
-        told = [text.replace('estimand="tangent"', "--estimand tangent") for text in found.sentences()]
+        told = [re.sub(r'estimand="(\w+)"', r"--estimand \1", text) for text in found.sentences()]
         say("\n".join(told))
         return
     needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy, estimand)

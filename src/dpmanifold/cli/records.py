@@ -31,6 +31,8 @@ from dpmanifold.stats import EACH_RECORD
 
 # Where a message of the library begins with an argument, the command line has an option of that name.
 _OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates|units|labels)[ :])")
+# The array of an .npz file, which the library calls key.
+_ARRAY = re.compile(r"^key(?= is needed:| means nothing | .* is not in )|(?<=with )key=")
 _PRODUCT = re.compile(r"take (Product\(.*\] \* [0-9]+\))")
 _PATHS = re.compile(r"^paths?: ")
 
@@ -146,7 +148,7 @@ def in_words_of_options() -> Iterator[None]:
 
 def as_options(words: str) -> str:
     """Return a message of the library in the words of the command line."""
-    words = words.replace("columns=", "--columns").replace("data.as_records, order=", "--order")
+    words = _ARRAY.sub("--array", words).replace("columns=", "--columns").replace("data.as_records, order=", "--order")
     words = _PRODUCT.sub(r'take --space "\1"', words)
     return _OPTION.sub("--", _PATHS.sub("", words.replace("order=", "--order ")))
 
@@ -185,7 +187,7 @@ def _streamed(paths: Sequence[str], name: str, size: str | None, how: How, along
 
 def _brains(folder: str, name: str, size: str | None, how: How, tell: Callable[[str], object] | None) -> Given:
     """Return the tensors of a folder in the form of BIDS, whose people are those of its participants.tsv."""
-    for option, given in (("--columns", how.columns), ("--key", how.key), ("--coordinates", how.coordinates)):
+    for option, given in (("--columns", how.columns), ("--array", how.key), ("--coordinates", how.coordinates)):
         if given is not None:
             raise InvalidArgumentError(f"{option} means nothing for {folder}, a folder of images. Leave it out.")
     source = data.from_bids(folder, order=how.order, mask=True if how.mask is None else how.mask, curator=tell)

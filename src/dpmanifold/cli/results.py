@@ -19,6 +19,7 @@ from dpmanifold.cli.outputs import (
     save_report,
     show_result,
 )
+from dpmanifold.cli.payer import is_export, opened
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
@@ -30,15 +31,42 @@ _File = Annotated[pathlib.Path, typer.Argument(help="A result that one of the pr
 
 
 @guarded
-def verify_command(path: _File, as_json: options.Json = False) -> None:
+def verify_command(
+    path: _File,
+    ledger: Annotated[
+        str | None,
+        typer.Option(metavar="PATH|URL", help="Also check that this ledger, or an export of it, has paid for it."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Recompute what a release states: bounds, noise, promise, value and answers. Exits with 4 if it does not hold."""
-    found = verify(load(path))
+    result = load(path)
+    found = verify(result)
+    unpaid = None if ledger is None else _unpaid(result, ledger)
     if as_json:
-        say_json({**dataclasses.asdict(found), "statement": repr(found).partition("\n")[0]})
+        record = {**dataclasses.asdict(found), "statement": repr(found).partition("\n")[0]}
+        say_json(record if unpaid is None else {**record, "ledger": {"ok": not unpaid, "wrong": unpaid}})
     else:
         say(repr(found))
-    if not found.ok:
+        if unpaid is not None:
+            say("\n".join(f"THE LEDGER DISAGREES: {fault}" for fault in unpaid) or _PAID)
+    if unpaid or not found.ok:
         raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+_PAID = "The ledger has the entry that paid for it."
+
+
+def _unpaid(result: Result, where: str) -> list[str]:
+    """Return what is wrong with a result's receipts against a ledger, or an export of one."""
+    from dpmanifold.ledger.receipts import verify_receipt
+
+    if any(release.receipt is None for release in result.released):
+        return ["it carries no receipt: no ledger paid for it."]
+    if is_export(where):
+        return verify_receipt(result, where)
+    with opened(where) as book:
+        return list(book.verify(result))
 
 
 @guarded

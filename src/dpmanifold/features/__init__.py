@@ -12,9 +12,9 @@ from dpmanifold.features.averages import (
     sensitivity_of,
 )
 from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.distances import DISTANCE_WEIGHTS, THIRD_WEIGHT, Distances
 from dpmanifold.features.maps import (
     FOURTH_WEIGHT,
-    OWN_MAPS,
     SQUARE_WEIGHT,
     WEIGHT,
     JointMoments,
@@ -24,15 +24,21 @@ from dpmanifold.features.maps import (
 )
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 
-FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths())}
-"""The library's feature maps by name, with weights that cost nothing."""
+FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
+"""The library's feature maps by name, with their usual weights: free ones, but for the last."""
+
+OWN_MAPS = tuple(type(found) for found in FEATURES.values())
+"""The library's own, whose rows are tested not to depend on each other."""
 
 __all__ = [
+    "DISTANCE_WEIGHTS",
     "FEATURES",
     "FOURTH_WEIGHT",
     "OWN_MAPS",
     "SQUARE_WEIGHT",
+    "THIRD_WEIGHT",
     "WEIGHT",
+    "Distances",
     "FeatureMap",
     "JointMoments",
     "Lengths",

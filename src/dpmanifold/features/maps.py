@@ -144,7 +144,7 @@ class Lengths(FeatureMap):
 
     def diameter(self, dim: int) -> float:
         """Return the root of the largest (1 + t)^2 + square (1 - t^2)^2 + fourth (1 - t^4)^2, t in [0, 1]."""
-        return _diameter_of_lengths(self.square, self.fourth)
+        return diameter_of_opposites(self.square, 0.0, self.fourth)
 
     def longest(self, dim: int) -> float:
         """Return the root of 1 + square + fourth."""
@@ -162,15 +162,21 @@ class Lengths(FeatureMap):
         return np.concatenate([np.full(dim, radius), powers])
 
 
-OWN_MAPS = (Tangent, JointMoments, Lengths)
-"""The library's own, whose rows are tested not to depend on each other."""
-
-
 @lru_cache(maxsize=256)
-def _diameter_of_lengths(square: float, fourth: float) -> float:
-    a, b, zero = Fraction(square), Fraction(fourth), Fraction(0)
+def diameter_of_opposites(square: float | Fraction, third: float, fourth: float) -> float:
+    """Return how far apart weighted powers of opposite vectors can be, with v itself among them, rounded up.
+
+    It is the root of the largest (1 + t)^2 + square (1 - t^2)^2 + third (1 + t^3)^2 + fourth (1 - t^4)^2, t in [0, 1].
+
+    Examples
+    --------
+    >>> diameter_of_opposites(1.5, 0.0, 1.025), round(diameter_of_opposites(1.5, 0.5, 1.025), 4)
+    (2.0, 2.4495)
+    """
+    a, k, b, zero = Fraction(square), Fraction(third), Fraction(fourth), Fraction(0)
     # From the constant coefficient to that of t^8.
-    return root_up(largest_on_unit_interval([1 + a + b, Fraction(2), 1 - 2 * a, zero, a - 2 * b, zero, zero, zero, b]))
+    powers = [1 + a + k + b, Fraction(2), 1 - 2 * a, 2 * k, a - 2 * b, zero, k, zero, b]
+    return root_up(largest_on_unit_interval(powers))
 
 
 def checked_weight(weight: object, name: str = "weight") -> float:

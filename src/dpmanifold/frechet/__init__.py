@@ -6,7 +6,7 @@ first, and where they do not end in time, a descent with a proven iteration cap.
 the tolerance, and must show neither the residual nor the number of iterations.
 """
 
-from dpmanifold.frechet.gaps import extrinsic_gap, tangent_gap
+from dpmanifold.frechet.gaps import extrinsic_gap, hessian_range, tangent_gap
 from dpmanifold.frechet.pieces import MadeOf, made_of
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.reading import Reading
@@ -32,6 +32,7 @@ __all__ = [
     "default_tol",
     "extrinsic_gap",
     "gradient_rounding",
+    "hessian_range",
     "lowest_tol",
     "made_by_class",
     "made_from",

@@ -32,18 +32,49 @@ def tangent_gap(ball: Ball, away: float | None = None, spread: float | None = No
     (0.0447, 0.0085, 0.0014)
     """
     require_ball(ball)
-    space, r = ball.space, ball.effective_radius
+    r = ball.effective_radius
     e, s = _distance(away, r, "away"), _distance(spread, r, "spread")
-    bottom, top = space.curvature
-    # 1 less a Hessian bound cancels in small balls: what rounding may have taken is given back.
-    flatter = (1 - space.hessian_bounds(r + e)[0] + _ROUNDING) * (s / (r + e)) ** 2 if top > 0 else 0.0
-    steeper = space.hessian_bounds(s)[1] - 1 + _ROUNDING if bottom < 0 else 0.0
-    gap = e * max(flatter, steeper) * _ROUND_UP
+    bottom = ball.space.curvature[0]
+    gap = e * max(_deviations(ball, e, s)) * _ROUND_UP
     if bottom >= 0:
         return gap
     u = math.sqrt(-bottom) * r
     # Far out the bound says less than that both points lie in the ball.
     return min(gap * math.sinh(min(u, _LARGEST)) / u, (e + r) * _ROUND_UP)
+
+
+def hessian_range(ball: Ball, away: float | None = None, spread: float | None = None) -> tuple[float, float]:
+    """Bound the mean Hessian of half the squared distance between the ball's centre and the Fréchet mean.
+
+    The average logarithm at the centre is an operator times the logarithm of the Fréchet mean, and that operator, an
+    average of Hessians on the way between the two points, lies between these multiples of the identity. 1 and 1 on flat
+    spaces. Rounded outwards.
+
+    Parameters
+    ----------
+    ball, away, spread : as in :func:`tangent_gap`
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> low, high = hessian_range(Ball(Sphere(2), [1.0, 0.0, 0.0], 0.5), 0.1, 0.2)
+    >>> round(low, 4), round(high, 4)
+    (0.9863, 1.0)
+    """
+    require_ball(ball)
+    r = ball.effective_radius
+    flatter, steeper = _deviations(ball, _distance(away, r, "away"), _distance(spread, r, "spread"))
+    return 1 - flatter * _ROUND_UP, 1 + steeper * _ROUND_UP
+
+
+def _deviations(ball: Ball, e: float, s: float) -> tuple[float, float]:
+    """Bound how far below and above the identity that operator can be."""
+    space, r = ball.space, ball.effective_radius
+    bottom, top = space.curvature
+    # 1 less a Hessian bound cancels in small balls: what rounding may have taken is given back.
+    flatter = (1 - space.hessian_bounds(r + e)[0] + _ROUNDING) * (s / (r + e)) ** 2 if top > 0 else 0.0
+    steeper = space.hessian_bounds(s)[1] - 1 + _ROUNDING if bottom < 0 else 0.0
+    return flatter, steeper
 
 
 def _distance(given: float | None, radius: float, name: str) -> float:

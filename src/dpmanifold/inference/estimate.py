@@ -12,6 +12,7 @@ from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features import FeatureMap
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom, spectral_noise
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
@@ -51,6 +52,12 @@ def mean_hessian(space: Manifold, low: FloatArray, high: FloatArray, reach: floa
         return np.eye(space.dim)
     values, vectors = np.linalg.eigh(result)
     return symmetrize((vectors * np.clip(values, worst, most)) @ vectors.T)
+
+
+def features_of(release: Release) -> FeatureMap | None:
+    """Return the feature map that a release is the average of: it holds its mean itself; None of others."""
+    found = getattr(release.definition, "features", None)
+    return found if isinstance(found, FeatureMap) else None
 
 
 def chart_derivative(frame: Manifold, base: Array, at: Array) -> FloatArray:
@@ -172,6 +179,10 @@ class Estimate:
     def safe(self, tail: float) -> FloatArray:
         """Return the covariance to divide by where the truth may be outside with probability `tail`, (d, d)."""
         return self.error.safe(tail)
+
+    def threshold(self, tail: float) -> float:
+        """Return the squared radius of a region, in units of that covariance."""
+        return self.error.threshold(tail)
 
     @cached_property
     def expected_error(self) -> tuple[float, float]:

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import FloatArray, open_fraction
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold._check import open_fraction
 from dpmanifold.facts import all_told
-from dpmanifold.inference.estimate import ReleasedMean, mean_hessian
+from dpmanifold.inference.distances import SquaredDistances, holds_distances, squared_distances
 from dpmanifold.inference.hotelling import degrees_of_freedom, safe_variances, threshold
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
 from dpmanifold.release import Release
-from dpmanifold.statistic import Kind
 
 FORMAT = "dpmanifold interval 1"
 # Noise on the mean whose effect is larger than this share of the squared radius is cut by clipping: it is only bounded.
@@ -31,7 +29,8 @@ class Interval(FromRelease, format=FORMAT):
 
     Parameters
     ----------
-    release : a fourth moment whose step is the variance, whose step is the mean, as :func:`private_interval` makes them
+    release : joint distances, or a fourth moment whose step is the variance, whose step is the mean, as
+        :func:`private_interval` makes them
     level : the confidence, in (0, 1)
 
     Examples
@@ -51,43 +50,26 @@ class Interval(FromRelease, format=FORMAT):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", open_fraction(self.level, "level"))
-        chain = [self.release, *self.release.steps]
-        kinds = [(release.definition.power, release.definition.kind) for release in chain]
-        if kinds != [(4, Kind.NUMBER), (2, Kind.NUMBER)] or len(chain[1].steps) != 1:
-            raise InvalidArgumentError(
-                f"release must be a fourth moment after a variance, got a {self.release.statistic}. "
-                "private_interval makes one."
-            )
-        _ = self._mean  # refuses what is no Gaussian mean
+        _ = self._distances  # refuses what holds no squared distances from a mean
 
     @property
     def variance(self) -> Release:
-        """The release of the mean squared distance from the released mean."""
-        return self.release.steps[0]
-
-    @cached_property
-    def _mean(self) -> ReleasedMean:
-        return ReleasedMean(self.variance.steps[0])
+        """The release that holds the mean squared distance from the released mean: its own, or the joint one."""
+        return self.release if holds_distances(self.release) else self.release.steps[0]
 
     # ---------------------------------------------------------------- the numbers
 
     @cached_property
-    def _excess(self) -> tuple[float, float]:
-        """Mean and standard deviation of what noise on the mean adds to the squared distance (theory section 6)."""
-        frame = self.ball.frame
-        if frame.is_flat:
-            return frame.dim * self._mean.release.scale**2, math.sqrt(2 * frame.dim) * self._mean.release.scale**2
-        isotropic = float(self.variance.value) / frame.dim * np.eye(frame.dim)
-        effect: FloatArray = mean_hessian(frame, isotropic, isotropic, self._mean.reach) @ self._mean.noise
-        return float(np.trace(effect)), math.sqrt(2 * float((effect * effect.T).sum()))
+    def _distances(self) -> SquaredDistances:
+        return squared_distances(self.release)
 
     @cached_property
     def _squared_error(self) -> tuple[float, float, Parts]:
         """Variance of the estimate at the level, its degrees of freedom and what it is made of (theory section 6)."""
-        moment, n, scale = float(self.variance.value), self.n, self.release.scale
-        widest = self._mean.reach**4 / 4  # no squared distance below reach^2 varies more
-        spread = min(max(float(self.release.value) - moment**2, 0.0), widest)
-        known = self.variance.scale**2 + self._excess[1] ** 2
+        found, n = self._distances, self.n
+        moment, scale, known = found.moment, found.spread_noise, found.known
+        widest = found.reach**4 / 4  # no squared distance below reach^2 varies more
+        spread = min(max(found.spread, 0.0), widest)
         # The last term is what the sample mean's own error does, which counts where all distances are alike.
         sampling = (spread + 2 * moment**2 / n) / n
         # A spread that noise has hidden is no known one: for the degrees of freedom it counts as large as the noise.
@@ -98,26 +80,29 @@ class Interval(FromRelease, format=FORMAT):
             total = min(safe, known + (widest + 2 * moment**2 / n) / n)
         else:
             total, free = known + widest / n, math.inf
-        sure = max(spread - scale, 0.0) / n  # what cannot be noise of the fourth moment
+        sure = max(spread - scale, 0.0) / n  # what cannot be noise
         return total, free, Parts.of(known, sure, total)
 
     @cached_property
     def _numbers(self) -> tuple[float, float, float]:
         """Value, lower and upper end."""
         total, free, _ = self._squared_error
-        half = math.sqrt(threshold(1 - self.level, 1, free) * total)
-        moment, excess = float(self.variance.value), self._excess[0]
+        quantile = threshold(1 - self.level, 1, free)
+        half = math.sqrt(quantile * total)
+        bend = quantile * self._distances.bend / total if self._distances.bend else 0.0
+        moment, excess = self._distances.moment, self._distances.excess
         plain, correction = moment - excess, self.n / (self.n - 1)
         small = excess <= _SMALL_NOISE * self.ball.radius**2
         highest = (plain if small else moment) * correction
         # A variance that came out too small goes with a width that is too small: the upper end is stretched for it.
         stretch = math.exp(half / (2 * max(plain, half)))
-        ends = np.clip([plain * correction, plain - half, highest + stretch * half], 0.0, self.ball.effective_radius**2)
+        ends = np.array([plain * correction, plain - half - bend, highest + stretch * half])
+        ends = np.clip(ends, 0.0, self.ball.effective_radius**2)
         return float(ends[0]), float(ends[1]), float(ends[2])
 
     @property
     def value(self) -> float:
-        """The estimate: the released moment less what noise on the mean added, never below 0."""
+        """The estimate: the mean squared distance less what noise on the mean added, never below 0."""
         return self._numbers[0]
 
     @property
@@ -132,7 +117,7 @@ class Interval(FromRelease, format=FORMAT):
 
     @property
     def parts(self) -> Parts:
-        """What its squared width is made of: noise, sampling, and the allowance for the noise on the fourth moment."""
+        """What its squared width is made of: noise, sampling, and the allowance for the noise on the spread."""
         return self._squared_error[2]
 
     def contains(self, variance: float) -> bool:

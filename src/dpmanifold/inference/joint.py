@@ -15,7 +15,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import WEIGHT, JointMoments
-from dpmanifold.inference.estimate import FRECHET, STANDS_OUT, TANGENT, Estimate, ReleasedMean
+from dpmanifold.inference.estimate import FRECHET, STANDS_OUT, TANGENT, ReleasedMean, features_of
 from dpmanifold.inference.hotelling import NoisyCovariance
 from dpmanifold.inference.shrunk import ShrunkCovariance
 from dpmanifold.linalg import from_vecd, symmetrize
@@ -30,7 +30,7 @@ _LARGEST_SHARE = 3.0
 
 def is_joint(release: Release) -> bool:
     """Return whether a release is of joint moments about the ball's centre."""
-    return isinstance(getattr(release.definition, "features", None), JointMoments)
+    return isinstance(features_of(release), JointMoments)
 
 
 class CentralMean(ReleasedMean):
@@ -178,12 +178,19 @@ class JointEstimate:
         """Return the covariance to divide by, in the frame at the released mean, (d, d)."""
         return symmetrize(self._outer @ self.error.safe(tail) @ self._outer.T)
 
+    def threshold(self, tail: float) -> float:
+        """Return the squared radius of a region, in units of that covariance."""
+        return self.error.threshold(tail)
+
+    @cached_property
+    def surely(self) -> FloatArray:
+        """The part of the sampling covariance that cannot be noise, in coordinates at the centre."""
+        return self.error.sampling if isinstance(self.error, ShrunkCovariance) else np.zeros((self.dim, self.dim))
+
     @cached_property
     def sampling_surely(self) -> FloatArray:
-        """The part of the sampling covariance that cannot be noise, in the frame at the released mean."""
-        error = self.error
-        sure = error.sampling if isinstance(error, ShrunkCovariance) else np.zeros((self.dim, self.dim))
-        return symmetrize(self._outer @ sure @ self._outer.T)
+        """The same in the frame at the released mean."""
+        return symmetrize(self._outer @ self.surely @ self._outer.T)
 
     @property
     def hessian(self) -> FloatArray:
@@ -215,8 +222,3 @@ def combined(groups: list[JointEstimate]) -> ShrunkCovariance | NoisyCovariance:
     per_degree = sum(share**2 / (group.release.n - 1) for share, group in zip(shares, groups, strict=True))
     noise = math.hypot(*(group.sampling_noise for group in groups))
     return ShrunkCovariance(total, known, noise, per_degree, most)
-
-
-def estimate_of(release: Release) -> Estimate | JointEstimate:
-    """Return what a release says about a mean and its error: joint moments, or a second moment about a mean."""
-    return JointEstimate(release) if is_joint(release) else Estimate(release)

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.facts import all_told, told
+from dpmanifold.inference.estimate import features_of
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers
-from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised
+from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised, receipt_facts
 from dpmanifold.result import Result
-from dpmanifold.statistic import Kind
 
 C = TypeVar("C", bound="Conclusion")
 
@@ -152,6 +152,7 @@ class Conclusion(Result):
             *self._facts(),
             ("arithmetic", exact if self.is_exact else FLOAT_TOLD),
             *(("note", text) for text in self.notes()),
+            *receipt_facts(*self.released),
             ("not covered", f"{not_promised(*self.released)}; {CLIPPING_UNSTATED}"),
         ]
 
@@ -168,9 +169,8 @@ class FromRelease(Conclusion):
 
     @property
     def _means(self) -> tuple[Release, ...]:
-        # Joint moments hold their mean themselves.
-        joint = self.release.estimand is None and self.release.definition.kind is Kind.VECTOR
-        return (self.release if joint else self.release.mean_below,)
+        # Averages of features hold their mean themselves.
+        return (self.release.mean_below if features_of(self.release) is None else self.release,)
 
     @property
     def ball(self) -> Ball:

@@ -13,9 +13,10 @@ from scipy import special
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, array_text, told
+from dpmanifold.inference.corrected import CorrectedEstimate, estimate_of
 from dpmanifold.inference.estimate import TANGENT, Estimate
 from dpmanifold.inference.hotelling import squared_length
-from dpmanifold.inference.joint import JointEstimate, estimate_of
+from dpmanifold.inference.joint import JointEstimate
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
@@ -36,7 +37,8 @@ class Region(FromRelease, format=FORMAT):
 
     An ellipsoid in coordinates: at the ball's centre on flat and Hadamard spaces, where the noise is exactly Gaussian,
     and at the released mean elsewhere. The population is that of units clipped into the ball. From joint moments the
-    mean is that of coordinates at the ball's centre: on flat spaces the Fréchet mean, elsewhere the tangent mean.
+    mean is that of coordinates at the ball's centre: on flat spaces the Fréchet mean, elsewhere the tangent mean, or
+    the Fréchet mean if the release was made for it, and then the region is grown by how far the two can be apart.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ class Region(FromRelease, format=FORMAT):
         _ = self._estimate  # refuses what is no second moment
 
     @cached_property
-    def _estimate(self) -> Estimate | JointEstimate:
+    def _estimate(self) -> Estimate | JointEstimate | CorrectedEstimate:
         return estimate_of(self.release)
 
     # ---------------------------------------------------------------- what was released
@@ -87,7 +89,7 @@ class Region(FromRelease, format=FORMAT):
     def center(self) -> Array:
         """The released mean, in the ball."""
         estimate = self._estimate
-        if isinstance(estimate, JointEstimate):
+        if not isinstance(estimate, Estimate):
             return np.asarray(self.ball.from_frame(estimate.mean.at[None])[0])
         return np.asarray(self.mean.value)
 
@@ -102,7 +104,7 @@ class Region(FromRelease, format=FORMAT):
     def _ellipsoid(self) -> tuple[FloatArray, float]:
         """Covariance in the frame at the released mean, and the squared radius in its units (theory section 7)."""
         estimate, tail = self._estimate, 1 - self.level
-        return estimate.safe(tail), estimate.error.threshold(tail)
+        return estimate.safe(tail), estimate.threshold(tail)
 
     @cached_property
     def _in_chart(self) -> tuple[FloatArray, FloatArray]:
@@ -133,6 +135,15 @@ class Region(FromRelease, format=FORMAT):
     def effective_radius(self) -> float:
         """Size of the region whatever its shape: the root of its covariance's trace."""
         return float(np.sqrt(np.trace(self.covariance)))
+
+    @property
+    def gap(self) -> float | None:
+        """How far the tangent mean that was drawn can be from the Fréchet mean, which the region allows for.
+
+        None where no other mean stands for the one that it is about.
+        """
+        estimate = self._estimate
+        return estimate.grown(1 - self.level).gap if isinstance(estimate, CorrectedEstimate) else None
 
     @property
     def expected_error(self) -> float:
@@ -224,9 +235,11 @@ class Region(FromRelease, format=FORMAT):
     def _facts(self) -> list[tuple[str, str]]:
         lengths = self.axes()[0]
         axes = f"{lengths[0]:.4g}" + (f" to {lengths[-1]:.4g}" if len(lengths) > 1 else "")
+        gap = "the Fréchet mean, by a tangent mean that may be {:.4g} off after correction: in the region, as allowance"
         return [
             ("center", array_text(self.center)),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
+            *([] if self.gap is None else [("estimand", gap.format(self.gap))]),
             ("error", f"{self.expected_error:.4g} expected, noise and sampling together"),
             ("half axes", f"{axes}; squared size: {self.parts}"),
             ("ball", repr(self.ball)),
@@ -261,6 +274,7 @@ class Region(FromRelease, format=FORMAT):
             "half_axes": told(lambda: self.axes()[0]),
             **all_told(self, "threshold", "volume", "covers_ball"),
             "estimand": self.estimand,
+            **({} if self.gap is None else {"gap": told(lambda: self.gap)}),
         }
 
     def to_dict(self) -> dict[str, Any]:

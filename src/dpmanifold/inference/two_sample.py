@@ -14,9 +14,10 @@ from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told
+from dpmanifold.inference.corrected import CorrectedEstimate, estimate_of
 from dpmanifold.inference.estimate import FRECHET, TANGENT, Estimate, chart_derivative
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom
-from dpmanifold.inference.joint import JointEstimate, combined, estimate_of
+from dpmanifold.inference.joint import JointEstimate, combined
 from dpmanifold.inference.records import Conclusion, Parts, read_conclusion
 from dpmanifold.inference.shrunk import ShrunkCovariance
 from dpmanifold.linalg import symmetrize
@@ -65,7 +66,13 @@ class TwoSampleTest(Conclusion, format=FORMAT):
 
     @cached_property
     def _groups(self) -> tuple[Estimate | JointEstimate, Estimate | JointEstimate]:
-        return estimate_of(self.first), estimate_of(self.second)
+        one, two = (estimate_of(release) for release in (self.first, self.second))
+        if isinstance(one, CorrectedEstimate) or isinstance(two, CorrectedEstimate):
+            raise InvalidArgumentError(
+                "first and second must be releases for a test, got joint moments for a region about a Fréchet mean. "
+                "private_test makes what a test takes."
+            )
+        return one, two
 
     @property
     def ball(self) -> Ball:

@@ -44,7 +44,7 @@ class Beside:
 
     def take(self, entry: Entry) -> None:
         """Look for an entry among the lines."""
-        self._recovered.update(hashes_of(entry))
+        self._recovered.update(lost.hash for lost in stood_for(entry))
         if self._lines is None:
             return
         if not self._found(entry):
@@ -89,14 +89,14 @@ def lost_entry(entry: Entry) -> Entry:
     return Entry.from_dict(entry.facts.get("entry"))
 
 
-def hashes_of(entry: Entry) -> Iterator[str]:
-    """Yield the hashes of what a recovered entry stands for: the lost one, and what that one stood for itself."""
+def stood_for(entry: Entry) -> Iterator[Entry]:
+    """Yield what a recovered entry stands for: the lost one, and what that one stood for itself; nothing of others."""
     while entry.kind == "recovered":
         try:
             entry = lost_entry(entry)
         except ValueError:
             return
-        yield entry.hash
+        yield entry
 
 
-__all__ = ["Beside", "Lines", "hashes_of", "lost_entry"]
+__all__ = ["Beside", "Lines", "lost_entry", "stood_for"]

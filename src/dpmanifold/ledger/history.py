@@ -6,7 +6,7 @@ one line per event, with the state that each release is in, and added up by what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final, overload
@@ -15,8 +15,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from dpmanifold.ledger.bodies import promise_from_body
 from dpmanifold.ledger.entries import Entry
-from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
+from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, amount_from_text, cost_of
 from dpmanifold.result import picture_of
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RELEASED, LOST, STARTED, SPENT = "released", "lost", "started", "spent"
-_KINDS: dict[str, Callable[..., Promise]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GDP)}
 # Steps of a release: its state, and no lines of their own.
 _STATES = {"drawn": RELEASED, "lost": LOST, "started": STARTED}
 
@@ -108,7 +108,7 @@ class History(Sequence[Entry]):
     Examples
     --------
     >>> from dpmanifold import GDP
-    >>> spend = {"principal": "ada", "key": "k", "statistic": "mean", "datasets": ["dti@1"], "time": "2026-11-16T09:00:00Z",
+    >>> spend = {"principal": "ada", "key": "k", "statistic": "mean", "datasets": ["dti@1"], "time": "2026-11-16",
     ...          "promise": {"kind": "GDP", "mu": "0.3"}, "cost": ["9/100"], "spent": ["9/100"]}
     >>> first = Entry.chained("a-ledger", None, "spend", "cohort", None, spend)
     >>> history = History([first], caps={"cohort": GDP(0.6)})
@@ -246,7 +246,7 @@ class History(Sequence[Entry]):
         if entry.kind != "spend" and not (recovered and facts.get("kind") == "spend"):
             return None
         step = self._outcomes.get(entry.seq)
-        state = LOST if recovered else SPENT if step is None else _STATES[step.kind]
+        state = LOST if recovered else SPENT if step is None else _STATES.get(step.kind, LOST)
         return Line(
             entry.seq, facts["time"], entry.population, facts["principal"], facts["key"],
             facts["statistic"] or facts["label"], tuple(facts["datasets"]), promise_words(facts["promise"]),
@@ -266,18 +266,8 @@ def promise_words(record: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {_number(record[name])}" for name in names)
 
 
-def promise_from_body(record: Mapping[str, str]) -> Promise:
-    """Return the promise that an entry holds.
-
-    >>> promise_from_body({"kind": "GDP", "mu": (0.25).hex()})
-    GDP(mu=0.25)
-    """
-    numbers = {name: float.fromhex(text) if text.startswith("0x") else text for name, text in record.items()}
-    return _KINDS[record["kind"]](**{name: number for name, number in numbers.items() if name != "kind"})
-
-
 def _number(text: str) -> str:
-    return repr(float.fromhex(text)) if text.startswith("0x") else text
+    return repr(float.fromhex(text)).removesuffix(".0") if text.startswith("0x") else text
 
 
 def _told(line: Line) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.ledger.beside import hashes_of
+from dpmanifold.ledger.beside import stood_for
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import entry_in_export
 from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
 from dpmanifold.privacy.promises import ApproxDP, PureDP
+from dpmanifold.release import Release
+from dpmanifold.stats.settling import releases_in
 
 EntryAt = Callable[[int], Entry | None]
 
@@ -57,16 +57,14 @@ def receipt_faults(
         return [f"the receipt is of ledger {receipt.ledger}, and this is ledger {ledger}."]
     entry = entry_at(receipt.sequence)
     if entry is None or entry.hash != receipt.hash:
-        found = next((one for one in recovered() if receipt.hash in hashes_of(one)), None)
-        if found is None:
-            there = "has no such entry" if entry is None else "has another entry there"
+        before = (lost for one in recovered() for lost in stood_for(one) if lost.hash == receipt.hash)
+        there = "has no such entry" if entry is None else "has another entry there"
+        entry = next(before, None)
+        if entry is None:
             return [
                 f"the receipt names entry {receipt.sequence} with the hash {receipt.hash}, and the ledger {there}: the "
                 "ledger was written anew or put back to an older state since, or the receipt was edited."
             ]
-        entry = found
-        while entry.hash != receipt.hash:
-            entry = Entry.from_dict(entry.facts["entry"])
     if entry.kind != "spend" and not (entry.kind == "recovered" and entry.facts.get("kind") == "spend"):
         return [f"entry {receipt.sequence}, which the receipt names, paid for nothing: it is of kind {entry.kind}."]
     wrong = []
@@ -90,7 +88,7 @@ def _same_total(receipt: Receipt, entry: Entry) -> bool:
     return len(total) == parts and as_promise_up(stated, total) == stated
 
 
-def content_faults(release: Any, content: bytes | None, drawn: Entry | None) -> list[str]:
+def content_faults(release: Release, content: bytes | None, drawn: Entry | None) -> list[str]:
     """Return what is wrong with a release as the outcome of its payment: it must be among what was drawn.
 
     Parameters
@@ -103,9 +101,12 @@ def content_faults(release: Any, content: bytes | None, drawn: Entry | None) -> 
         return ["nothing was drawn for the entry that the receipt names, or it was lost."]
     if hashlib.sha256(content).hexdigest() != drawn.facts["sha256"]:
         return [f"entry {drawn.seq} (drawn) has not the bytes that were drawn: its result was changed."]
-    kept = json.loads(content)["releases"]
-    same = json.loads(json.dumps(release.to_dict()))
-    return [] if same in kept else [f"the release is not what was drawn in entry {drawn.seq}: it was edited."]
+    kept = [one.to_dict(answers=False) for one in releases_in(content)]
+    return (
+        []
+        if release.to_dict(answers=False) in kept
+        else [f"the release is not what was drawn in entry {drawn.seq}: it was edited."]
+    )
 
 
 def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:

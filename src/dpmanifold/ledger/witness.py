@@ -29,9 +29,15 @@ _PIECE = 2**20  # bytes written, or read, at a time
 _MODE = 0o640
 
 _REMEDY = (
-    "A database that was put back from a backup has forgotten what was spent since. Open it with the reconcile command "
-    "(dpm ledger reconcile, or Ledger.reconcile): what only the witness has is then counted as spent."
+    "A database that was put back from a backup has forgotten what was spent since. Reconcile them (dpm ledger "
+    "reconcile, or Ledger(where, reconcile=reason)): what only the witness has is then counted as spent."
 )
+
+
+_PUT_BACK = "Put the file back from where a copy is kept: the lines of an export behind its first are such a copy."
+
+Read = Callable[[int], Iterable[Entry]]
+"""Gives a database's committed entries from a number on, in order."""
 
 
 @final
@@ -103,7 +109,7 @@ class Witness:
         """
         self._compare(self.last(), entry_at)
 
-    def catch_up(self, read: Callable[[int], Iterable[Entry]]) -> int:
+    def catch_up(self, read: Read) -> int:
         """Append what the database has more, have it on the disk, and return the number of the last entry there.
 
         Refuses as :meth:`check` does. Whatever was committed before the call is on the disk when it returns.
@@ -118,41 +124,101 @@ class Witness:
             entries = iter(read(1 if last is None else last.seq))
             head = list(itertools.islice(entries, 2 if last is None else 1))
             self._compare(last, {entry.seq: entry for entry in head}.get)
-            missing = itertools.chain(head if last is None else [], entries)
-            reached = 0 if last is None else last.seq
-            if size < os.fstat(handle).st_size:
-                self._cut(handle, size)
-            try:
-                for seq, content in self._chained(missing, last):
-                    _write(handle, content)
-                    reached = seq
-                # Also where nothing was missing: whoever wrote it may have ended before it was on the disk.
-                sync_file(handle)
-            except OSError as problem:
-                # What a failed write or sync leaves behind may look whole and be on no disk: it is written again.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(handle, size)
-                self._refuse(f"cannot be written: {problem.strerror}. Make room, or see to its volume.")
-            return reached
+            return self._append(handle, size, itertools.chain(head if last is None else [], entries), last)
+
+    def reconcile(self, read: Read, recover: Callable[[int, list[Entry]], None]) -> None:
+        """Have the database take back what only the witness remembers, and then go on with the database.
+
+        Reads the whole file. Nobody else appends to it meanwhile. Where this is cut short, it can be done again.
+
+        Parameters
+        ----------
+        read : as for :meth:`catch_up`
+        recover : is given the number of the last entry that both have in common, and what the witness has behind it
+            and the database has not; commits what is to be remembered of these. It is not called if there are none
+        """
+        with self._opened(os.O_RDWR | os.O_APPEND) as handle:
+            size = _whole(handle)
+            if self._last(handle, size) is None:
+                self._compare(None, lambda seq: next(iter(read(seq)), None))
+            common, lost = self._lost(size, read)
+            if lost:
+                recover(common.seq, lost)
+            self._append(handle, size, itertools.islice(read(common.seq), 1, None), common)
+
+    def _lost(self, size: int, read: Read) -> tuple[Entry, list[Entry]]:
+        """Return the last entry that is in both, and what follows it in the witness alone.
+
+        A line whose number is not the next one goes back: there the ledger was reconciled before, and what stands
+        between is left behind.
+        """
+        common: Entry | None = None
+        lost: list[Entry] = []
+        there = iter(read(1))
+        for number, line in self._numbered(size):
+            before = lost[-1] if lost else common
+            if line is None or line.hash != hash_of(self.ledger, line):
+                self._refuse(f"has a line {number} that is no entry of this ledger. {_PUT_BACK}")
+            if before is not None and line.seq <= before.seq:
+                first = before.seq - len(lost)  # the last that both have
+                del lost[max(0, line.seq - first - 1) :]
+                if not lost:
+                    common = self._entry_before(line, read)
+                    there = iter(read(line.seq))
+                before = lost[-1] if lost else common
+            if (line.seq, line.prev) != ((1, BEFORE_ALL) if before is None else (before.seq + 1, before.hash)):
+                self._refuse(f"has a line {number} that does not follow the one before it. {_PUT_BACK}")
+            if not lost and next(there, None) == line:
+                common = line
+            else:
+                lost.append(line)
+        if common is None:
+            self._refuse("and the database have nothing in common. Give the database and the witness of one ledger.")
+        return common, lost
+
+    @staticmethod
+    def _entry_before(line: Entry, read: Read) -> Entry | None:
+        return next(iter(read(line.seq - 1)), None) if line.seq > 1 else None
 
     def lines(self) -> Iterator[tuple[int, Entry | None]]:
-        """Yield all whole lines that are there now, with their numbers from 1; None for a line that is no entry.
+        """Return all whole lines that are there now, with their numbers from 1; None for a line that is no entry.
 
         Nothing is locked meanwhile, and memory is bounded by the longest line.
         """
         with self._opened(os.O_RDONLY) as handle:
             size = _whole(handle)
+        return self._numbered(size)
+
+    def _numbered(self, size: int) -> Iterator[tuple[int, Entry | None]]:
         with self.path.open("rb") as file:
             for number in itertools.count(1):
                 if file.tell() >= size:
                     return
                 yield number, _entry(file.readline())
 
+    def _append(self, handle: int, size: int, missing: Iterable[Entry], last: Entry | None) -> int:
+        """Write entries behind `size` bytes of whole lines, have them on the disk; return the number of the last."""
+        reached = 0 if last is None else last.seq
+        if size < os.fstat(handle).st_size:
+            self._cut(handle, size)
+        try:
+            for seq, content in self._chained(missing, last):
+                _write(handle, content)
+                reached = seq
+            # Also where nothing was missing: whoever wrote it may have ended before it was on the disk.
+            sync_file(handle)
+        except OSError as problem:
+            # What a failed write or sync leaves behind may look whole and be on no disk: it is written again.
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, size)
+            self._refuse(f"cannot be written: {problem.strerror}. Make room, or see to its volume.")
+        return reached
+
     def _compare(self, last: Entry | None, entry_at: Callable[[int], Entry | None]) -> None:
         if last is None:
             # Written to before the second entry is: an empty one beside a database that has two was emptied.
             if entry_at(2) is not None:
-                self._refuse("is empty, and the database is not. Put the file back from where it was kept.")
+                self._refuse(f"is empty, and the database is not. {_PUT_BACK}")
             return
         found = entry_at(last.seq)
         if found is None:
@@ -187,7 +253,7 @@ class Witness:
             return None
         entry = _entry(line)
         if entry is None:
-            self._refuse("has a last line that is no entry. Put the file back from where it was kept, or find out why.")
+            self._refuse(f"has a last line that is no entry. {_PUT_BACK}")
         if entry.hash != hash_of(self.ledger, entry):
             self._refuse("belongs to another ledger, or its last line was edited. Give the path of this ledger's.")
         return entry
@@ -207,8 +273,8 @@ class Witness:
             handle = os.open(self.path, flags)
         except FileNotFoundError:
             self._refuse(
-                "is missing. Without it nobody can tell whether the database has forgotten a spend. Mount its volume, "
-                "or put the file back from where it was kept."
+                "is missing. Without it nobody can tell whether the database has forgotten a spend. Mount its volume. "
+                f"{_PUT_BACK}"
             )
         except OSError as problem:
             self._refuse(f"cannot be opened: {problem.strerror}. The ledger's users need to read it and write to it.")

@@ -121,6 +121,21 @@ def _calibrated(
         return str(problem)
 
 
+def forecast_of(mechanism: Mechanism, ball: Ball, n: int, calibration: Calibration) -> Forecast:
+    """Return :meth:`Mechanism.forecast`, made once for all who ask: a record alone states six numbers of it.
+
+    Examples
+    --------
+    >>> from dpmanifold import Ball, PureDP, Sphere
+    >>> ball = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.5)
+    >>> calibration, forecast = attempt(get("riemannian-laplace"), ball, 100, PureDP(1.0))
+    >>> forecast_of(get("riemannian-laplace"), ball, 100, calibration) is forecast
+    True
+    """
+    found = _forecast(mechanism, ball, n, calibration)
+    return mechanism.forecast(ball, n, calibration) if isinstance(found, str) else found  # asked again, it raises
+
+
 def _forecast(mechanism: Mechanism, ball: Ball, n: int, calibration: Calibration) -> Forecast | str:
     # The library's own never change. Another one may, and need not be hashable.
     own = any(mechanism is one for one in _OWN)

@@ -212,7 +212,8 @@ def require_room(ball: Ball, scale: float, tol: float) -> None:
             f"scale = {scale:.3g} is below the tolerance {tol:.3g} of the mean: the law is not known that finely. "
             "Use a larger scale or a smaller ball."
         )
-    share = _worst_acceptance(ball, scale)
+    # The same about every centre: the frame has it at its origin.
+    share = _worst_acceptance(Ball(ball.space, ball.space.origin, ball.radius), scale)
     if share < _LEAST_ACCEPTED:
         raise InvalidArgumentError(
             f"scale = {scale:.3g} is not suited to the K-norm gradient law in a ball of radius {ball.radius:.3g} on "

@@ -33,8 +33,7 @@ _BY_KIND: dict[Kind, Callable[[Release], Figure]] = {
 
 @serves("picture")
 def show(result: object, *, links: object = None) -> Figure:
-    """Draw any result: a release, what `private_means` returned, a region, an interval, a test, a plan, a page
-    of a ledger's history.
+    """Draw any result: a release, what `private_means` returned, a region, an interval, a test, a plan or a history.
 
     Parameters
     ----------

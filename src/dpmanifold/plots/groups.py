@@ -9,7 +9,7 @@ import numpy as np
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region, TwoSampleTest
-from dpmanifold.inference.joint import estimate_of
+from dpmanifold.inference.corrected import estimate_of
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
 from dpmanifold.plots.ranges import parts

@@ -67,7 +67,7 @@ def history(page: History) -> Figure:
     """
     if not isinstance(page, History):
         raise InvalidArgumentError(
-            f"history draws a page of a ledger, got {shown(page)}. ledger.history() and population.history() return one."
+            f"history draws a page of a ledger, got {shown(page)}. Give what ledger.history() returned."
         )
     names = list(dict.fromkeys(line.population for line in page.releases))
     if not names:

@@ -128,9 +128,14 @@ def _weights(parts: object) -> list[Fraction]:
 
 
 def _share(promise: Promise, weight: Fraction) -> Promise:
+    # Of the floats below a typed promise: what such shares add up to, rounded up, is not above them.
     match promise:
-        case PureDP() | ApproxDP() | ZCDP():
-            return type(promise)(*(float_down(weight * number) for number in promise.exact.values()))
-        case GDP():
-            return GDP(sqrt_down(weight * promise.exact["mu"] ** 2))
+        case PureDP(epsilon):
+            return PureDP(float_down(weight * Fraction(epsilon)))
+        case ApproxDP(epsilon, delta):
+            return ApproxDP(float_down(weight * Fraction(epsilon)), float_down(weight * Fraction(delta)))
+        case ZCDP(rho):
+            return ZCDP(float_down(weight * Fraction(rho)))
+        case GDP(mu):
+            return GDP(sqrt_down(weight * Fraction(mu) ** 2))
     raise PromiseError(f"promise {promise} is of a kind that cannot be shared out.")

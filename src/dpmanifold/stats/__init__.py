@@ -9,6 +9,7 @@ from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold.stats.interval import private_interval
+from dpmanifold.stats.joint_distances import JOINT_DISTANCES
 from dpmanifold.stats.joint_lengths import JOINT_LENGTHS
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
@@ -23,6 +24,7 @@ from dpmanifold.stats.variance import private_variance
 
 __all__ = [
     "EACH_RECORD",
+    "JOINT_DISTANCES",
     "JOINT_LENGTHS",
     "JOINT_MOMENTS",
     "AveragedStatistic",

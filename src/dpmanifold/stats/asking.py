@@ -1,21 +1,31 @@
-"""What every private call does, in this order: read, plan, take bits, spend, draw. And the call for any statistic."""
+"""What every private call does, in this order: read, plan, take bits, pay, draw. And the call for any statistic.
+
+Registered data change places: what is public about them is known, so that the call plans, takes bits and pays before it
+reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold.ball import Ball
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.progress import bar
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Prepared, Statistic, refuse_unknown, statistic_named
+from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import fresh_bits
-from dpmanifold.stats.inputs import Told, checked_question, is_each_record, prepare, spend
+from dpmanifold.stats.inputs import Told, checked_question, is_each_record, prepare
 from dpmanifold.stats.records import as_batch, known_number_of_records
+from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
+from dpmanifold.stats.requests import Question
+from dpmanifold.stats.settling import Draw, Payment
 
 
 @dataclass(frozen=True)
@@ -27,7 +37,8 @@ class Terms:
     curator: Curator | None = None
     confirm: bool = False
     arithmetic: str = "auto"
-    budget: Budget | None = None
+    budget: Budget | Account | None = None
+    key: str | None = None
     rng: Rng = None
 
     @property
@@ -35,11 +46,24 @@ class Terms:
         """Whom to tell about records that do not count as they are."""
         return Told(self.curator, self.confirm)
 
+    def check(self, ball: Ball) -> None:
+        """Refuse what can be refused before records are looked at."""
+        Payment(self.budget, self.key).check(ball, self.rng)
+
+    def settle(
+        self, privacy: Promise, label: str, request: Callable[[Account], dict[str, Any]], draw: Draw
+    ) -> Sequence[Release]:
+        """Pay, then draw (:meth:`Payment.settle`)."""
+        return Payment(self.budget, self.key).settle(privacy, label, request, draw, self.curator)
+
 
 @bar("clipping and solving")
-def ask(question: Callable[[Header], Prepared], X: object, ball: Ball, privacy: Promise, terms: Terms) -> Release:
+def ask(question: Question[Prepared], X: object, ball: Ball, privacy: Promise, terms: Terms) -> Release:
     """Release what a question asks of records, or refuse before anything is spent."""
     checked_question(ball, privacy)
+    terms.check(ball)
+    if isinstance(X, Registered):
+        return _ask_registered(question, X, ball, privacy, terms)
     X = as_batch(X, ball)
     n = known_number_of_records(X)
     plan = None
@@ -50,8 +74,26 @@ def ask(question: Callable[[Header], Prepared], X: object, ball: Ball, privacy: 
     if plan is None or n != len(points):
         plan = question(Header(ball, len(points), privacy, points.unit, arithmetic=terms.arithmetic))
     bits = fresh_bits(terms.rng, ball, terms.arithmetic)
-    spend(terms.budget, privacy, plan.label)
-    return plan.release(points, bits)
+    made = plan
+
+    def request(account: Account) -> dict[str, Any]:
+        content = content_of(X, ball, terms.units)
+        return question.request(made.header, [account.data_set(content, facts_of(ball, points))])
+
+    return terms.settle(privacy, made.label, request, lambda: [made.release(points, bits)])[0]
+
+
+def _ask_registered(question: Question[Prepared], X: Registered, ball: Ball, privacy: Promise, terms: Terms) -> Release:
+    """Plan from what is registered, pay, and only then open the records."""
+    refuse_elsewhere(X, ball, terms.units, terms.budget)
+    told = terms.told
+    plan = question(Header(ball, X.n, privacy, X.unit, arithmetic=terms.arithmetic))
+    bits = fresh_bits(terms.rng, ball, terms.arithmetic)
+
+    def draw() -> list[Release]:
+        return [plan.release(opened_points(X, ball, told)[0], bits)]
+
+    return terms.settle(privacy, plan.label, lambda account: question.request(plan.header, [X.id]), draw)[0]
 
 
 def private_statistic(
@@ -66,7 +108,8 @@ def private_statistic(
     curator: Curator | None = None,
     confirm: bool = False,
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
     **options: Any,
 ) -> Release:
@@ -74,9 +117,11 @@ def private_statistic(
 
     Parameters
     ----------
-    X, ball, privacy, units, mechanism, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`
+    X, ball, privacy, units, mechanism, invalid, curator, confirm, arithmetic, budget, key, rng : as in
+        :func:`private_mean`
     statistic : a name, such as "mean" or "variance" (`dpm statistics` lists them), or a Statistic. One that is
-        not registered (`dpm.STATISTICS.register`) can be released and saved; to load or verify it, register it
+        not registered (`dpm.STATISTICS.register`) can be released and saved; to load or verify it, or to have an
+        account pay for it, register it
     options : further keywords of that statistic alone
 
     Examples
@@ -90,5 +135,6 @@ def private_statistic(
     """
     chosen = statistic_named(statistic)
     refuse_unknown(chosen.name, chosen.prepared, options)
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
-    return ask(lambda header: chosen.prepared(header, mechanism=mechanism, **options), X, ball, privacy, terms)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    question = Question(chosen.name, chosen.prepared, {"mechanism": mechanism, **options}, chosen)
+    return ask(question, X, ball, privacy, terms)

@@ -18,6 +18,7 @@ from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, attempt, can
 from dpmanifold.noise.exact import grid_of
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise, PromiseError
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import RELEASED, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.asking import Terms, ask
@@ -27,6 +28,7 @@ from dpmanifold.stats.grids import follows, on_grid
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.ranges import ROUNDING, SURELY, rounding_of, same_number, tail_of, within
 from dpmanifold.stats.recipes import Recipe
+from dpmanifold.stats.requests import Question
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.steps import Alone, mean_step
@@ -58,7 +60,8 @@ def private_ball(
     curator: Curator | None = None,
     confirm: bool = False,
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> Release:
     """Release a ball that holds most of the units, inside a public one that may be far too large.
@@ -70,7 +73,7 @@ def private_ball(
 
     Parameters
     ----------
-    X, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`
+    X, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`
     ball : the public ball, in which a smaller one is looked for
     coverage : share of the units the new ball should hold, in (0, 1]; met on data that spread like a normal law
 
@@ -90,8 +93,8 @@ def private_ball(
     True
     """
     coverage = fraction(coverage, "coverage")
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
-    return ask(lambda header: BALL.prepared(header, coverage=coverage), X, ball, privacy, terms)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    return ask(Question(BALL.name, BALL.prepared, {"coverage": coverage}), X, ball, privacy, terms)
 
 
 @dataclass(frozen=True)

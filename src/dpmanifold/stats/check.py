@@ -156,6 +156,7 @@ def _compared(test: TwoSampleTest) -> Findings:
     first, second, found = test.first, test.second, Findings()
     found.require(first.privacy == second.privacy, "the groups were promised different things")
     found.require(first.unit == second.unit, "the groups have different kinds of units")
+    found.require(first.receipt == second.receipt, "the groups have different receipts: one call pays for both")
     found.require(first.private == second.private, "one group is private and the other is not: they have one source")
     found.require(
         first.neighbours == second.neighbours == NEIGHBOURS_BY_CLASS,

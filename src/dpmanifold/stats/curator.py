@@ -28,6 +28,8 @@ class Notice:
     clipped : how many lie outside the ball (or on its edge) and count as points of its edge
     replaced : how many were no points of the space and count as the centre (`invalid="center"`)
     group : which records, where there are several groups
+    problem : why a release was lost that an account had paid for, the one thing that is told after the spend; else
+        empty
 
     Examples
     --------
@@ -39,6 +41,7 @@ class Notice:
     clipped: int
     replaced: int
     group: str = ""
+    problem: str = ""
 
     @property
     def most(self) -> bool:
@@ -46,6 +49,8 @@ class Notice:
         return 2 * (self.clipped + self.replaced) > self.records
 
     def __str__(self) -> str:
+        if self.problem:
+            return f"The release is lost: {self.problem}"
         parts = []
         if self.clipped or not self.replaced:
             parts.append(f"{self.clipped:,} of {self.records:,} records lie outside the ball and count as points of "

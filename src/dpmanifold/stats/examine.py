@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, field
 
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.mechanisms import Calibration
 from dpmanifold.privacy import Promise
+from dpmanifold.privacy.amounts import cost_of, fits
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, RELEASED, REVEALED, Release
 from dpmanifold.statistic import Kind
 from dpmanifold.stats.ball import attempted
@@ -67,7 +68,24 @@ def examine(release: Release) -> Findings:
         findings.wrong.append(f"{said} does not imply the stated {release.privacy}{_of_classes(release)}")
     if _first_ball(release).source.startswith(RELEASED):
         findings.good.append("the ball was itself released before: what that cost comes on top of this promise")
+    _compare_receipt(release, findings)
     return findings
+
+
+def _compare_receipt(release: Release, findings: Findings) -> None:
+    """Say whether a receipt can be of this release; whether it is true, the ledger knows."""
+    if release.receipt is None:
+        return
+    spent = release.receipt.promise
+    try:
+        paid = fits(cost_of(release.privacy, spent), cost_of(spent, spent))
+    except PromiseError:
+        findings.wrong.append(f"receipt: no such cap as {spent} was spent from pays for {release.privacy}")
+        return
+    findings.require(paid, "receipt: less was spent than this release promises")
+    findings.require(release.private, "receipt: no account pays for what is not private")
+    if paid and release.private:
+        findings.good.append(f"receipt: it may be of this release ({spent} spent with it); the ledger can tell")
 
 
 def _of_classes(release: Release) -> str:

@@ -12,7 +12,7 @@ from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
-from dpmanifold.privacy import ApproxDP, Budget, Promise, gdp_sufficient_for, split
+from dpmanifold.privacy import ApproxDP, Promise, gdp_sufficient_for, split
 from dpmanifold.sources import as_source
 from dpmanifold.stats.curator import Curator, Tally, checked_curator
 from dpmanifold.stats.records import number_of_records as number_of_records
@@ -39,12 +39,18 @@ def is_each_record(units: object) -> bool:
 
 def checked_question(ball: object, privacy: object) -> None:
     """Refuse what is no ball or no promise."""
-    if not isinstance(ball, Ball):
-        raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (X, ball, privacy).")
+    checked_ball(ball)
     if not isinstance(privacy, Promise):
         raise InvalidArgumentError(
             f"privacy must be a promise such as PureDP(1.0) or ApproxDP(0.5, 1e-6), got {shown(privacy)}."
         )
+
+
+def checked_ball(ball: object) -> Ball:
+    """Return a ball, or refuse what is none."""
+    if not isinstance(ball, Ball):
+        raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (X, ball, privacy).")
+    return ball
 
 
 @dataclass(frozen=True)
@@ -61,15 +67,18 @@ class Told:
 def prepare(
     X: object, ball: Ball, privacy: Promise, units: object, invalid: str, told: Told, group: str = ""
 ) -> UnitPoints:
-    """Return one point per unit in the ball's frame, or refuse: the one place where records are looked at."""
-    return prepare_units(X, ball, privacy, units, invalid, told, group)[0]
-
-
-def prepare_units(
-    X: object, ball: Ball, privacy: Promise, units: object, invalid: str, told: Told, group: str = ""
-) -> tuple[UnitPoints, UnitIds | None]:
-    """Return what :func:`prepare` does, and who the units are; None for EACH_RECORD."""
+    """Return one point per unit in the ball's frame, or refuse."""
     checked_question(ball, privacy)
+    return prepare_records(X, ball, units, invalid, told, group)[0]
+
+
+def prepare_records(
+    X: object, ball: Ball, units: object, invalid: str, told: Told, group: str = ""
+) -> tuple[UnitPoints, UnitIds | None]:
+    """Return one point per unit in the ball's frame, and who the units are, None for EACH_RECORD; or refuse.
+
+    The one place where records are looked at; those by class have their own (stats/by_class.py).
+    """
     source = as_source(X)
     if source is not None:
         named = column_or_ids(units)
@@ -132,12 +141,3 @@ def checked_flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidArgumentError(f"{name} must be True or False, got {shown(value)}.")
     return value
-
-
-def spend(budget: Budget | None, privacy: Promise, label: str) -> None:
-    """Spend from a budget if there is one; call it after every check and before anything is drawn."""
-    if budget is None:
-        return
-    if not isinstance(budget, Budget):
-        raise InvalidArgumentError(f"budget must be a Budget, got {shown(budget)}.")
-    budget.spend(privacy, label)

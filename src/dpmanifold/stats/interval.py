@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpmanifold._check import open_fraction
 from dpmanifold.ball import Ball
 from dpmanifold.inference import Interval
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
+from dpmanifold.statistic import Header, Prepared
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
+from dpmanifold.stats.joint_distances import JOINT_DISTANCES
+from dpmanifold.stats.requests import Question
+
+# Joint distances hold a matrix: beyond this dimension it would be larger than an interval is worth.
+LARGEST_DIM = 100
 
 
 def private_interval(
@@ -24,17 +33,19 @@ def private_interval(
     curator: Curator | None = None,
     confirm: bool = False,
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> Interval:
     """Release the Fréchet variance with a confidence interval for the population's (theory section 6).
 
-    A quarter of the promise pays for the mean, 0.55 of it for the variance and a fifth for a fourth moment.
+    On flat spaces of up to 100 dimensions one draw holds all that is needed: moments about the ball's centre. Elsewhere
+    a quarter of the promise pays for the mean, 0.55 of it for the variance and a fifth for a fourth moment.
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP,
-        ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
+        ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
     refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the interval is then
         about the variance of the population clipped to that ball
@@ -52,5 +63,23 @@ def private_interval(
     True
     """
     level = open_fraction(level, "level")
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
-    return Interval(ask(lambda header: FOURTH_MOMENT.prepared(header, refine=refine), X, ball, privacy, terms), level)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    question = Question("interval", interval_plan, {"refine": refine})
+    return Interval(ask(question, X, ball, privacy, terms), level)
+
+
+def interval_plan(header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+    """Return what an interval is made of: joint distances on flat spaces, else a mean and two moments about it.
+
+    Parameters
+    ----------
+    header : what is known before any data are seen
+    refine : as in :func:`private_interval`
+    mechanism : "auto", or the name of the Gaussian noise
+    """
+    ball = header.ball
+    if not ball.space.is_flat or ball.frame.dim > LARGEST_DIM:
+        return FOURTH_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
+    plan = JOINT_DISTANCES.prepared(header, refine=refine, mechanism=mechanism)
+    plan.label = "interval"
+    return plan

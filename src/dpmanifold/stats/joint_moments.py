@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpmanifold.features import WEIGHT, JointMoments
 from dpmanifold.inference import Region
+from dpmanifold.inference.corrected import ABOUT_FRECHET
+from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header, Prepared
 from dpmanifold.stats.featured import FeaturePlan, FeatureStatistic
+from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.refine import SKIPPED
 
 FREE_WEIGHT = 0.5
+_AIMS = frozenset({ABOUT_FRECHET})
 
 
 class JointMomentsAboutCenter(FeatureStatistic):
@@ -23,6 +29,7 @@ class JointMomentsAboutCenter(FeatureStatistic):
     Parameters
     ----------
     weight : how much the products count against the coordinates (theory: features); an option of a release
+    about_frechet : whether the mean stands for the Fréchet mean of a curved space, for a region about that
 
     Examples
     --------
@@ -42,12 +49,12 @@ class JointMomentsAboutCenter(FeatureStatistic):
     """
 
     name, words = "joint moments", "mean and second moment about the ball's centre, in one draw"
-    details = frozenset({WEIGHT}) | SKIPPED
+    details = frozenset({WEIGHT}) | SKIPPED | _AIMS
 
-    def __init__(self, weight: float = FREE_WEIGHT) -> None:
+    def __init__(self, weight: float = FREE_WEIGHT, about_frechet: bool = False) -> None:
         joint = JointMoments(weight)
         super().__init__(joint)
-        self.weight = joint.weight
+        self.weight, self._about_frechet = joint.weight, about_frechet
 
     def prepared(
         self, header: Header, *, refine: bool = False, weight: float = FREE_WEIGHT, mechanism: Any = "auto"
@@ -62,12 +69,25 @@ class JointMomentsAboutCenter(FeatureStatistic):
         return FeaturePlan(self, JointMomentsAboutCenter(weight), header, refine, mechanism)
 
     def stating(self) -> dict[str, float]:
-        """Return the weight."""
-        return {WEIGHT: self.weight}
+        """Return the weight, and whether the mean stands for the Fréchet mean."""
+        return {WEIGHT: self.weight, **(dict.fromkeys(_AIMS, 1.0) if self._about_frechet else {})}
 
     def as_stated(self, release: Release) -> JointMomentsAboutCenter:
         """Return it with the weight that a release states."""
-        return JointMomentsAboutCenter(release.details[WEIGHT])
+        return JointMomentsAboutCenter(release.details[WEIGHT], release.details.keys() >= _AIMS)
+
+    def recipes(self) -> Sequence[Recipe]:
+        """Return: by itself, or in a smaller ball; either way the mean may stand for the Fréchet mean."""
+        return [replace(recipe, optional=(*recipe.optional, _AIMS)) for recipe in super().recipes()]
+
+    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
+        """Return what is wrong with what the mean stands for."""
+        found = super().details_faults(release, recipe, shares)
+        if release.details.get(ABOUT_FRECHET, 1) != 1:
+            found.append(f"{ABOUT_FRECHET}: it is stated as 1, or not at all")
+        if ABOUT_FRECHET in release.details and release.ball.space.is_flat:
+            found.append(f"{ABOUT_FRECHET}: on a flat space there is no other mean")
+        return found
 
     def conclusion(self, release: Release) -> Region:
         """Return the region that can be made of it."""

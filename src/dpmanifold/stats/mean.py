@@ -17,6 +17,7 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast, Mechanism, get
 from dpmanifold.mechanisms.base import FRECHET
+from dpmanifold.mechanisms.registry import forecast_of
 from dpmanifold.privacy import Promise
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, NO_ERROR, REVEALED, TANGENT_GAP, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
@@ -159,7 +160,7 @@ class Mean(Statistic):
         """Return what the mechanism's noise does to a point of the ball."""
         if release.ball.is_whole:
             raise InvalidArgumentError(f"{NO_ERROR}. Release with a ball to have one stated.")
-        return get(release.mechanism).forecast(release.ball, release.n, release.calibration)
+        return forecast_of(get(release.mechanism), release.ball, release.n, release.calibration)
 
     def range(self, ball: Ball) -> float | None:
         """Return the radius."""

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from dpmanifold import frechet
-from dpmanifold._check import Array, shown
-from dpmanifold._ids import UnitIds, unit_ids
+from dpmanifold._check import shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet import Records, UnitPoints
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Mechanism
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.progress import bar
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
-from dpmanifold.sources import Source, as_source
 from dpmanifold.statistic import Header, Prepared
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.curator import Curator, Tally
+from dpmanifold.stats.by_class import points_by_class
+from dpmanifold.stats.content import content_of
+from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import fresh_bits
-from dpmanifold.stats.inputs import (
-    Told,
-    checked_number,
-    checked_question,
-    checked_units,
-    column_or_ids,
-    divide,
-    spend,
-)
+from dpmanifold.stats.inputs import checked_question, divide
 from dpmanifold.stats.mean import MEAN, MeanPlan
 from dpmanifold.stats.public_shapes import refuse_own_records
 from dpmanifold.stats.recipes import TOUCHED
-from dpmanifold.stats.records import as_batch, records_of
+from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.refine import Wanted
+from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registering import (
+    ClassCounts,
+    opened_by_class,
+    refuse_elsewhere,
+    registered_counts,
+)
+from dpmanifold.stats.requests import Question
 from dpmanifold.stats.shaped import plan_shaped
-from dpmanifold.stats.sources import read_source, units_in
 
 
 def private_mean(
@@ -58,7 +54,8 @@ def private_mean(
     shape: Any = None,
     shrink: str | None = "auto",
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> Release:
     """Release a mean of clipped records under a promise: the Fréchet mean, or another by name (theory 1, 3, 5).
@@ -66,11 +63,12 @@ def private_mean(
     Parameters
     ----------
     X : records, shape (n, *space.shape); or a source of them that is read piece by piece, such as a `data.Dataset` of
-        files, a data frame or a Dask collection: the bits of the result are those of the same records in an array
+        files, a data frame or a Dask collection: the bits of the result are those of the same records in an array;
+        or data that are registered with a ledger, which are opened once they are paid for
     ball : public knowledge about where they lie
     privacy : PureDP, ApproxDP, ZCDP or GDP
     units : one id per record, all whole numbers or all text, or EACH_RECORD ("each-record"); or the name of a column,
-        where X has columns; required
+        where X has columns; required, and None where they are registered with X
     estimand : which mean: "frechet" (also if left out); "tangent", the average logarithm at the ball's centre, with
         less noise on spheres and shapes; "extrinsic", the mean direction or the full Procrustes mean, which needs no
         ball (:meth:`Ball.whole`). How far they are apart: theory, estimands
@@ -95,8 +93,12 @@ def private_mean(
     arithmetic : "auto" draws ideal noise and rounds it to a public grid, so that no bit of it tells more than the
         promise allows (theory: exact noise), wherever the mechanism offers that; seeded simulations draw doubles of the
         same law, which is faster. "exact" insists, "float" draws doubles
-    budget : spend from this budget, before anything is drawn
-    rng : None for a release; a seed or generator for simulations, which marks the result not private
+    budget : spend from this budget, before anything is drawn: a Budget, or an account that remembers, such as the
+        population of a ledger, which also registers the data and puts a receipt on the release
+    key : for an account: the name of this request, answered once. The same request under it returns the same release
+        bit for bit and costs nothing, another one is refused. A random one if left out; errors after the spend name it
+    rng : None for a release; a seed or generator for simulations, which marks the result not private, and which no
+        account pays for
 
     Examples
     --------
@@ -111,7 +113,7 @@ def private_mean(
     ('wrapped-gaussian', 0.0128)
     """
     refuse_own_records(shape, X)
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     asked: dict[str, Any] = {
         "mechanism": mechanism,
         "estimand": estimand,
@@ -120,7 +122,7 @@ def private_mean(
         "project": project,
         "shrink": shrink,
     }
-    return ask(lambda header: MEAN.prepared(header, **asked), X, ball, privacy, terms)
+    return ask(Question(MEAN.name, MEAN.prepared, asked), X, ball, privacy, terms)
 
 
 @bar("clipping and solving")
@@ -143,7 +145,8 @@ def private_means(
     shape: Any = None,
     shrink: str | None = "auto",
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> dict[Any, Release]:
     """Release one mean per class under one promise in total (theory section 1).
@@ -155,9 +158,8 @@ def private_means(
     Parameters
     ----------
     X, ball, privacy, units, estimand, mechanism, invalid, curator, confirm, project, refine, shape, shrink,
-        arithmetic,
-        budget, rng : as in :func:`private_mean`
-    labels : one class per record; or the name of a column, where X has columns
+        arithmetic, budget, key, rng : as in :func:`private_mean`
+    labels : one class per record; or the name of a column, where X has columns; None where X is registered with them
     classes : the public list of classes; a label outside it is an error
     labels_public : must be True; private labels need a mechanism of their own
 
@@ -183,110 +185,81 @@ def private_means(
             f"ball must be a Ball, got {shown(ball)}. The arguments are (X, labels, ball, privacy)."
         )
     checked_question(ball, privacy)
-    told = Terms(units, invalid, curator, confirm).told
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    terms.check(ball)
+    told = terms.told
     names = list(classes)
     refuse_own_records(shape, X)
-    X = as_batch(X, ball)
-    source = as_source(X)
-    if source is not None:
-        groups, spans = _read_by_class(source, labels, ball, units, invalid, names, told)
-    else:
-        records = records_of(X, ball, invalid)
-        ids = checked_units(units, len(records))
-        which = _class_numbers(labels, names, len(records))
-        groups = _points_by_class(records, ball, ids, which, names, told)
-        spans = 1 if ids is None else _most_classes(ids, which, len(names))
-    share = privacy if spans == 1 else divide(privacy, spans)[0]
-    details = {"classes": float(len(names)), TOUCHED: float(spans)}
-    wanted = Wanted(mechanism, estimand)
-    headers = [Header(ball, len(points), privacy, points.unit, NEIGHBOURS_BY_CLASS, arithmetic) for points in groups]
-    plans: list[Prepared] = [
-        MeanPlan(header, wanted, refine, project, shrink, share, details)
-        if shape is None
-        else plan_shaped(
-            header, Wanted(mechanism, estimand or "frechet"), shape, refine, project, shrink, share, details
-        )
-        for header in headers
-    ]
+    X = X if isinstance(X, Registered) else as_batch(X, ball)
+    known, found = _counted(X, labels, ball, terms, names)
+    asked: dict[str, Any] = {
+        "classes": names,
+        "counts": known.counts,
+        "touched": known.touched,
+        "mechanism": mechanism,
+        "estimand": estimand,
+        "refine": refine,
+        "shape": shape,
+        "project": project,
+        "shrink": shrink,
+    }
+    question = Question("means by class", plans_by_class, asked)
+    header = Header(ball, known.n, privacy, known.unit, NEIGHBOURS_BY_CLASS, arithmetic)
+    plans = question(header)
     bits = fresh_bits(rng, ball, arithmetic)
-    spend(budget, privacy, "means by class")
-    return {name: plan.release(points, bits) for name, points, plan in zip(names, groups, plans, strict=True)}
+
+    def request(account: Account) -> dict[str, Any]:
+        if isinstance(X, Registered):
+            return question.request(header, [X.id])
+        content = content_of(X, ball, units, labels, names)
+        return question.request(header, [account.data_set(content, known.facts(ball, names))])
+
+    def draw() -> list[Release]:
+        groups = opened_by_class(X, ball, names, told) if isinstance(X, Registered) else found
+        return [plan.release(points, bits) for plan, points in zip(plans, groups, strict=True)]
+
+    return dict(zip(names, terms.settle(privacy, question.name, request, draw), strict=True))
 
 
-def _read_by_class(
-    source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
-) -> tuple[list[UnitPoints], int]:
-    """Return the points of each class of a source, and in how many classes a unit has records, at most."""
-    _refuse_names(names)
-    given = column_or_ids(units)
-    by_id = given is not None
-
-    def enough(counts: Array) -> None:
-        _refuse_few(units_in(counts, by_id), names)
-
-    numbers = functools.partial(_numbers_of_labels, names=names)
-    made = read_source(source, ball, given, invalid, enough, labels, numbers, len(names))
-    Tally(made.records, made.clipped, made.replaced).tell(told.curator, told.confirm)
-    return made.groups, int(np.count_nonzero(made.counts, axis=1).max(initial=1)) if by_id else 1
+def _counted(
+    X: object, labels: object, ball: Ball, terms: Terms, names: list[Any]
+) -> tuple[ClassCounts, list[UnitPoints]]:
+    """Return how many units each class has, and their points; of registered data these are not open yet."""
+    if isinstance(X, Registered):
+        refuse_elsewhere(X, ball, terms.units, terms.budget)
+        return registered_counts(X, labels, names), []
+    groups, touched, n = points_by_class(X, labels, ball, terms.units, terms.invalid, names, terms.told)
+    return ClassCounts([len(points) for points in groups], touched, n, groups[0].unit), groups
 
 
-def _points_by_class(
-    records: Records, ball: Ball, ids: UnitIds | None, which: Array, names: list[Any], told: Told
-) -> list[UnitPoints]:
-    """Return the points of each class, or say which class is too small. Records are looked at once, for all of them."""
-    if ids is None:
-        _refuse_small(which, names)
-        groups, clipped, replaced = frechet.made_by_class(records, ball, which, len(names))
-    else:
-        # A unit counts once in each class that it has records in: who is averaged are pairs of a unit and a class.
-        pairs = unit_ids(ids.group.astype(np.int64) * len(names) + which, len(which))
-        label = np.asarray(pairs.found) % len(names)
-        _refuse_small(label, names)
-        made = frechet.made_from(records, ball, pairs)
-        groups = [made.points.where(label == number) for number in range(len(names))]
-        clipped, replaced = made.clipped, made.replaced
-    Tally(len(records), clipped, replaced).tell(told.curator, told.confirm)
-    return groups
+def plans_by_class(
+    header: Header,
+    *,
+    classes: list[Any],
+    counts: list[int],
+    touched: int,
+    mechanism: str | Mechanism = "auto",
+    estimand: str | None = None,
+    refine: bool = False,
+    shape: Any = None,
+    project: bool = True,
+    shrink: str | None = "auto",
+) -> list[Prepared]:
+    """Return the plan of each class's mean, or refuse: from public numbers.
 
-
-def _most_classes(ids: UnitIds, which: Array, classes: int) -> int:
-    """Return in how many classes a unit has records, at most."""
-    pairs = np.asarray(unit_ids(ids.group.astype(np.int64) * classes + which, len(which)).found)
-    return int(np.bincount(pairs // classes).max(initial=1))
-
-
-def _refuse_small(label: Array, names: list[Any]) -> None:
-    _refuse_few(np.bincount(label, minlength=len(names)), names)
-
-
-def _refuse_few(counts: Array, names: list[Any]) -> None:
-    for found, name in zip(counts.tolist(), names, strict=True):
-        if found == 0:
-            raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
-        try:
-            checked_number(found)
-        except InvalidDataError as problem:
-            raise InvalidDataError(f"class {name!r}: {problem}") from problem
-
-
-def _class_numbers(labels: object, names: list[Any], n: int) -> Array:
-    given = np.asarray(labels)
-    if given.shape != (n,):
-        raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got {given.shape}.")
-    _refuse_names(names)
-    return _numbers_of_labels(given, names)
-
-
-def _refuse_names(names: list[Any]) -> None:
-    if not names or len(set(names)) != len(names):
-        raise InvalidArgumentError(f"classes must be a list of distinct names, got {shown(names)}.")
-
-
-def _numbers_of_labels(given: Array, names: list[Any]) -> Array:
-    number = {name: i for i, name in enumerate(names)}
-    try:
-        return np.array([number[label] for label in given.tolist()], dtype=np.intp)
-    except KeyError as problem:
-        raise InvalidDataError(
-            f"a label is outside the public classes: {problem}. Add it to classes, or drop its records."
-        ) from None
+    Parameters
+    ----------
+    header : what all classes are about
+    classes, mechanism, estimand, refine, shape, project, shrink : as in :func:`private_means`
+    counts : how many units each class has
+    touched : in how many classes a unit has records, at most
+    """
+    privacy = header.privacy
+    share = privacy if touched == 1 else divide(privacy, touched)[0]
+    details = {"classes": float(len(classes)), TOUCHED: float(touched)}
+    headers = [header.about(n) for n in counts]
+    if shape is None:
+        wanted = Wanted(mechanism, estimand)
+        return [MeanPlan(one, wanted, refine, project, shrink, share, details) for one in headers]
+    wanted = Wanted(mechanism, estimand or "frechet")
+    return [plan_shaped(one, wanted, shape, refine, project, shrink, share, details) for one in headers]

@@ -28,7 +28,7 @@ from dpmanifold.statistic import (
 )
 from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.draws import checked_arithmetic
-from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
+from dpmanifold.stats.interval import interval_plan
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
 from dpmanifold.stats.region import region_plan
@@ -50,10 +50,18 @@ class Conclusion(NamedTuple):
 
 CONCLUSIONS: dict[str, Conclusion] = {
     "region": Conclusion(region_plan, draws=joint_draws),
-    "interval": Conclusion(FOURTH_MOMENT.prepared),
+    "interval": Conclusion(interval_plan),
     "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
 }
 """What can be planned besides statistics, by name."""
+
+# What to ask for where noise on the spread is more than the spread, by the number of groups.
+_IN_ONE_DRAW = {
+    1: "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
+    'estimand="tangent". One for the Fréchet mean may do so too, if it is asked for by name: estimand="frechet".',
+    2: "A test of the tangent means at the ball's centre takes one draw of each group and allows for less noise: "
+    'estimand="tangent".',
+}
 
 
 @dataclass(frozen=True)
@@ -110,9 +118,7 @@ class Outlook:
         # Noise beyond this is more than data that fill the usual share of the radius spread.
         wide = self._allows_for_the_last and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
         if wide:
-            said = "A region for the tangent mean" if groups_of(self.statistic) == 1 else "A test of the tangent means"
-            draws = "one draw" if groups_of(self.statistic) == 1 else "one draw of each group"
-            worth.append(f'{said} at the ball\'s centre takes {draws} and allows for less noise: estimand="tangent".')
+            worth.append(_IN_ONE_DRAW[groups_of(self.statistic)])
         return [self.verdict, *worth, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,14 +14,13 @@ import numpy as np
 from scipy import optimize, special
 
 from dpmanifold._check import fraction
-from dpmanifold.features import WEIGHT
 from dpmanifold.inference import Region
 from dpmanifold.inference.joint import JointEstimate, combined
-from dpmanifold.linalg import to_vecd
-from dpmanifold.release import DRAW_COVERED, FLOAT, Release
+from dpmanifold.release import Release
 from dpmanifold.statistic import Prepared
 from dpmanifold.stats.averaged import AveragePlan
-from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
+from dpmanifold.stats.joint_moments import JointMomentsAboutCenter
+from dpmanifold.stats.one_draw import made_up
 from dpmanifold.stats.test import TestPlan
 
 USUAL_FILL = 0.5
@@ -115,31 +114,12 @@ def prospect(draws: Sequence[AveragePlan], fill: float, of_test: bool, dim: int)
     radius = draws[0].header.ball.radius
     rng = np.random.default_rng(0)
     variance = (fill * radius) ** 2 / float(special.chdtri(dim, 1 - _INSIDE))
-    made = [[_made_up(draw, variance, rng) for draw in draws] for _ in range(count)]
+    made = [[made_up(draw, variance, rng) for draw in draws] for _ in range(count)]
     if not of_test:
         size = float(np.mean([Region(one, LEVEL).effective_radius for (one,) in made]))
         return Prospect(of_test, fill, size, math.sqrt(dim * variance / draws[0].header.n))
     numbers = [draw.header.n for draw in draws]
     return Prospect(of_test, fill, _found_apart(made, variance, rng), _found_without_noise(dim, numbers, variance))
-
-
-def _made_up(draw: AveragePlan, variance: float, rng: np.random.Generator) -> Release:
-    """Return a release of normal data about the ball's centre, of a variance along every axis."""
-    statistic, header = draw.statistic, draw.header
-    assert isinstance(statistic, JointMomentsAboutCenter)
-    d, n = header.ball.space.dim, header.n
-    # Bartlett: the sample's covariance about its own mean, times n.
-    root = np.tril(rng.standard_normal((d, d)), -1)
-    root[np.diag_indices(d)] = np.sqrt(rng.chisquare(np.maximum(n - 1 - np.arange(d), 1)))
-    mean = math.sqrt(variance / n) * rng.standard_normal(d)
-    moment = variance / n * root @ root.T + np.outer(mean, mean)
-    hidden = np.concatenate([mean, to_vecd(moment)])
-    units = statistic.features.units(d, header.ball.radius)
-    value = hidden + draw.calibration.scale * units * rng.standard_normal(len(hidden))
-    return Release.of(
-        JOINT_MOMENTS, value, header, draw.calibration, details={WEIGHT: statistic.weight}, tol=0.0, projected=False,
-        private=False, timing=DRAW_COVERED, arithmetic=FLOAT,
-    )  # fmt: skip
 
 
 def _found_apart(made: list[list[Release]], variance: float, rng: np.random.Generator) -> float:

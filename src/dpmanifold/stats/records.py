@@ -113,7 +113,7 @@ def _batches(X: object, space: Manifold) -> Iterator[tuple[Array, Array]]:
             return
     found: dict[str, tuple[list[int], list[Array]]] = {}
     for index, record in enumerate(X):  # type: ignore[arg-type, var-annotated]
-        array = _numbers(record, space)
+        array = numbers_of_record(record, space)
         if array is not None:
             places, arrays = found.setdefault(array.dtype.kind, ([], []))
             places.append(index)
@@ -122,7 +122,7 @@ def _batches(X: object, space: Manifold) -> Iterator[tuple[Array, Array]]:
         yield np.array(places), np.stack(arrays)
 
 
-def _numbers(record: object, space: Manifold) -> Array | None:
+def numbers_of_record(record: object, space: Manifold) -> Array | None:
     """Return one record as an array of numbers of a shape that the space takes, or None."""
     try:
         if np.ma.isMaskedArray(record) and np.ma.getmaskarray(record).any():

@@ -11,10 +11,15 @@ from dpmanifold.inference import Region
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.statistic import Header, Prepared
 from dpmanifold.stats.asking import Terms, ask
+from dpmanifold.stats.chain import gaussian
 from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.featured import FeaturePlan
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
+from dpmanifold.stats.one_draw import smaller_in_one_draw
+from dpmanifold.stats.requests import Question
 from dpmanifold.stats.second_moment import SECOND_MOMENT
 
 # On a line products are cheaper: they are free up to (11 + 5 sqrt 5)/8 (theory: features).
@@ -35,7 +40,8 @@ def private_region(
     curator: Curator | None = None,
     confirm: bool = False,
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> Region:
     """Release the mean with a confidence region for the population's Fréchet mean (theory section 7).
@@ -46,11 +52,13 @@ def private_region(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP,
-        ZCDP or GDP
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
+        ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
-    estimand : which mean: "frechet", the default, or "tangent", that of coordinates at the ball's centre, which one
-        draw gives on every space. On flat spaces they are the same
+    estimand : which mean: "tangent" is that of coordinates at the ball's centre, which one draw gives on every space.
+        "frechet", the default, is the same on flat spaces. Asked for by name on others, its region is made from one
+        draw as well where public numbers say that this is clearly smaller: with few units for the dimension. It is then
+        grown by how far the two means can be apart
     refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the region is then about
         the mean of the population clipped to that ball
 
@@ -67,8 +75,9 @@ def private_region(
     (True, True)
     """
     level = open_fraction(level, "level")
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
-    release = ask(lambda header: region_plan(header, estimand=estimand, refine=refine), X, ball, privacy, terms)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    question = Question("region", region_plan, {"estimand": estimand, "refine": refine})
+    release = ask(question, X, ball, privacy, terms)
     return Region(release, level)
 
 
@@ -83,11 +92,15 @@ def region_plan(
     estimand, refine : as in :func:`private_region`
     mechanism : "auto", or the name of the Gaussian noise
     """
-    if not in_one_draw(header.ball, checked_estimand(estimand, "region")):
+    at_once = in_one_draw(header.ball, checked_estimand(estimand, "region"))
+    if not at_once and (estimand is None or mechanism != "auto"):
         return SECOND_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
-    plan = JOINT_MOMENTS.prepared(header, refine=refine, weight=weight_in(header.ball), mechanism=mechanism)
+    statistic = JointMomentsAboutCenter(weight_in(header.ball), about_frechet=not at_once)
+    plan = FeaturePlan(JOINT_MOMENTS, statistic, header, refine, mechanism)
     plan.label = "region"
-    return plan
+    if at_once or smaller_in_one_draw(plan, gaussian(header.privacy)):
+        return plan
+    return SECOND_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
 
 
 def checked_estimand(estimand: object, what: str) -> str | None:

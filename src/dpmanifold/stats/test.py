@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from dpmanifold._check import open_fraction
 from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball, require_ball
@@ -11,20 +14,26 @@ from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.progress import bar
+from dpmanifold.release import Release
 from dpmanifold.sources import as_source
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Step
 from dpmanifold.stats.asking import Terms
 from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.chain import Chain, gaussian, mean_name
+from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, fresh_bits, refuse_inexact
 from dpmanifold.stats.featured import FeaturePlan
-from dpmanifold.stats.inputs import is_each_record, number_of_records, prepare_units, spend
+from dpmanifold.stats.inputs import checked_question, is_each_record, number_of_records, prepare_records
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.region import checked_estimand, in_one_draw, joint_moments_in, weight_in
+from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
+from dpmanifold.stats.requests import Question
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 
 
@@ -43,7 +52,8 @@ def private_test(
     curator: Curator | None = None,
     confirm: bool = False,
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> TwoSampleTest:
     """Test whether two groups have the same mean (theory section 7).
@@ -54,10 +64,10 @@ def private_test(
     Parameters
     ----------
     X, Y : records of the two groups, shapes (n, *space.shape) and (m, *space.shape)
-    ball, privacy, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`; ApproxDP, ZCDP or
-        GDP
+    ball, privacy, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`; ApproxDP, ZCDP
+        or GDP
     units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y; the names of columns, where X and Y
-        have columns, or one name for both
+        have columns, or one name for both; None where both groups are registered with a ledger
     level : the confidence of the interval for the distance between the means, in (0, 1)
     estimand : which mean: "frechet", the default, or "tangent", that of coordinates at the ball's centre, which takes
         one draw of each group on every space. On flat spaces they are the same
@@ -74,23 +84,81 @@ def private_test(
     1.0
     """
     level = open_fraction(level, "level")
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    checked_question(ball, privacy)
+    terms.check(ball)
+    both = _both_registered(X, Y)
+    sizes, unit, groups = _registered_sizes(both, ball, terms) if both else _read_sizes(X, Y, ball, terms)
+    header = Header(ball, sum(sizes), privacy, unit, NEIGHBOURS_BY_CLASS, arithmetic)
+    question = Question(TestPlan.label, TestPlan, {"counts": sizes, "estimand": estimand, "refine": refine})
+    plan = question(header)
+    bits = fresh_bits(rng, ball, arithmetic)
+
+    def request(account: Account) -> dict[str, Any]:
+        if both:
+            return question.request(header, [data.id for data in both])
+        ids = [
+            account.data_set(content_of(as_batch(records, ball), ball, owners), facts_of(ball, points))
+            for records, owners, points in zip((X, Y), _paired_units(units), groups, strict=True)
+        ]
+        return question.request(header, ids)
+
+    def draw() -> tuple[Release, Release]:
+        return plan.release(_opened_groups(both, ball, terms) if both else groups, bits)
+
+    first, second = terms.settle(privacy, plan.label, request, draw)
+    return TwoSampleTest(first, second, level)
+
+
+Groups = tuple[UnitPoints, ...]
+
+
+def _read_sizes(X: object, Y: object, ball: Ball, terms: Terms) -> tuple[tuple[int, int], str, Groups]:
+    """Read both groups; returns how many units they have, what a unit is, and the points."""
     X, Y = as_batch(X, ball), as_batch(Y, ball)
-    owners = _paired_units(units)
+    owners = _paired_units(terms.units)
     sources = any(as_source(records) is not None for records in (X, Y))
     if not sources:
         owners = _told_apart(owners, X, Y)
     (first, one), (second, two) = (
-        prepare_units(records, ball, privacy, ids, invalid, terms.told, f"{name} group")
+        prepare_records(records, ball, ids, terms.invalid, terms.told, f"{name} group")
         for records, ids, name in zip((X, Y), owners, ("first", "second"), strict=True)
     )
     if sources:  # which are read before anybody knows who is in them
         _refuse_overlap(one, two)
-    header = Header(ball, len(first) + len(second), privacy, first.unit, NEIGHBOURS_BY_CLASS, arithmetic)
-    plan = TestPlan(header, (len(first), len(second)), estimand=estimand, refine=refine)
-    bits = fresh_bits(rng, ball, arithmetic)
-    spend(budget, privacy, plan.label)
-    return plan.release((first, second), bits, level)
+    return (len(first), len(second)), first.unit, (first, second)
+
+
+def _both_registered(X: object, Y: object) -> tuple[Registered, ...]:
+    """Return both groups where they are registered, and nothing where neither is."""
+    found = tuple(data for data in (X, Y) if isinstance(data, Registered))
+    if len(found) == 1:
+        raise InvalidArgumentError("X and Y must both be registered data, or neither. Register the other one, too.")
+    return found
+
+
+def _registered_sizes(both: tuple[Registered, ...], ball: Ball, terms: Terms) -> tuple[tuple[int, int], str, Groups]:
+    """Return what is registered about both groups; their points are not open yet."""
+    first, second = both
+    for data in both:
+        refuse_elsewhere(data, ball, terms.units, terms.budget)
+    if first.id == second.id:
+        raise InvalidArgumentError("X and Y must be two data sets, got one twice: its units are in both groups.")
+    if first.unit != second.unit:
+        raise InvalidArgumentError(
+            f"X and Y must have one kind of unit, got a {first.unit} and a {second.unit}: ids for both, or for neither."
+        )
+    return (first.n, second.n), first.unit, ()
+
+
+def _opened_groups(both: tuple[Registered, ...], ball: Ball, terms: Terms) -> Groups:
+    """Open both groups. Whatever it raises, a unit in both included, the release is lost."""
+    (first, one), (second, two) = (
+        opened_points(data, ball, terms.told, f"{name} group")
+        for data, name in zip(both, ("first", "second"), strict=True)
+    )
+    _refuse_overlap(one, two)
+    return first, second
 
 
 class TestPlan:
@@ -133,7 +201,7 @@ class TestPlan:
         drawn += [step for draw in self.draws for step in draw.steps()]
         return (*self._refinement.steps(self.header), *drawn)
 
-    def release(self, groups: tuple[UnitPoints, UnitPoints], bits: Bits, level: float) -> TwoSampleTest:
+    def release(self, groups: Sequence[UnitPoints], bits: Bits) -> tuple[Release, Release]:
         """Release a second moment of each group. Never raises."""
         ball = self.header.ball
         steps = self._refinement.find(groups[0].joined(groups[1]), self.header, bits)
@@ -148,7 +216,7 @@ class TestPlan:
                 )
                 for draw, points in zip(self.draws, groups, strict=True)
             )
-            return TwoSampleTest(first, second, level)
+            return first, second
         suited = [chain.suited(steps) for chain in self._chains]
         # One ball for both: distances between the means are taken in it.
         used = suited if all(chain.ball is not ball for chain in suited) else self._chains
@@ -162,7 +230,7 @@ class TestPlan:
             )
             for chain, points in zip(used, groups, strict=True)
         )
-        return TwoSampleTest(first, second, level)
+        return first, second
 
 
 def _paired_units(units: object) -> tuple[object, object]:

@@ -16,6 +16,7 @@ from dpmanifold.mechanisms import MECHANISMS, choose, get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
 from dpmanifold.release import NEIGHBOURS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Step
@@ -29,6 +30,7 @@ from dpmanifold.stats.moments import EXCESS, REFERENCE, Moment, excess_about, lo
 from dpmanifold.stats.ranges import within
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.refine import SKIPPED
+from dpmanifold.stats.requests import Question
 from dpmanifold.stats.steps import mean_step
 
 # Without a point to go by, half the promise pays for the mean and half for the variance.
@@ -47,7 +49,8 @@ def private_variance(
     curator: Curator | None = None,
     confirm: bool = False,
     arithmetic: str = "auto",
-    budget: Budget | None = None,
+    budget: Budget | Account | None = None,
+    key: str | None = None,
     rng: Rng = None,
 ) -> Release:
     """Release the mean squared distance of clipped records from a point, as an estimate of the Fréchet variance.
@@ -57,7 +60,7 @@ def private_variance(
 
     Parameters
     ----------
-    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, rng : as in :func:`private_mean`
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`
     about : a Release of the mean, or a public point; spends on the variance alone. Without it half the promise
         pays for a mean first, which comes back in `steps`
     mechanism : for the mean, if one is needed
@@ -74,8 +77,10 @@ def private_variance(
     >>> abs(release.value - 1) < 0.2
     True
     """
-    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, rng)
-    return ask(lambda header: VARIANCE.prepared(header, about=about, mechanism=mechanism), X, ball, privacy, terms)
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    return ask(
+        Question(VARIANCE.name, VARIANCE.prepared, {"about": about, "mechanism": mechanism}), X, ball, privacy, terms
+    )
 
 
 class Variance(Moment):

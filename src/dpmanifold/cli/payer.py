@@ -1,0 +1,113 @@
+"""Who pays for a release on the command line: an account of a ledger, where --ledger names one."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.privacy.accounts import Account, random_key
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger import Ledger, Population
+
+
+@dataclass(frozen=True)
+class Payer:
+    """The account that a release is paid from, and the release's key there; None where nobody keeps account."""
+
+    account: Account | None = None
+    key: str | None = None
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a private function is told about it."""
+        return {} if self.account is None else {"budget": self.account, "key": self.key}
+
+    @property
+    def remark(self) -> str:
+        """How the same release is got again."""
+        if self.account is None:
+            return ""
+        return f"The ledger keeps it: the same command with --key {self.key} gives it again, at no cost."
+
+
+NOBODY = Payer()
+_SQLITE = b"SQLite format 3\0"  # how its files begin
+
+
+@contextlib.contextmanager
+def paying(words: Mapping[str, Any]) -> Iterator[Payer]:
+    """Open the account that was named, while the block runs; a release without a key gets one that is told."""
+    if not words["ledger"]:
+        yield NOBODY
+        return
+    with opened(words["ledger"], words["principal"], words["secret"]) as ledger:
+        yield Payer(population_of(ledger, words["population"]), words["key"] or random_key())
+
+
+@contextlib.contextmanager
+def opened(
+    where: str | None,
+    principal: str | None = None,
+    secret: pathlib.Path | None = None,
+    reconcile: str | None = None,
+) -> Iterator[Ledger]:
+    """Open a ledger that exists, after it was reconciled where a reason is given, and close it in the end."""
+    if not where:
+        raise InvalidArgumentError(
+            "--ledger is missing: the file, or the postgresql:// address, of the ledger. Or set DPM_LEDGER."
+        )
+    from dpmanifold.ledger import Ledger
+
+    with Ledger.open(where, principal=principal, secret=secret, reconcile=reconcile) as ledger:
+        yield ledger
+
+
+def is_export(where: str) -> bool:
+    """Return whether a name is that of an export of a ledger: a file, and no database."""
+    path = pathlib.Path(where)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) != _SQLITE
+
+
+def population_of(ledger: Ledger, name: str | None) -> Population:
+    """Return the population that was named, or the only one."""
+    known = {one.name: one for one in ledger.populations()}
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
+    if name is None:
+        which = f"one of {', '.join(known)}" if known else "there is none: make one with dpm ledger population NAME"
+        raise InvalidArgumentError(f"--population is missing: {which}.")
+    if name not in known:
+        there = f"It has {', '.join(known)}." if known else "It has none."
+        raise InvalidArgumentError(
+            f"--population {name}: the ledger has no such population. {there} dpm ledger population makes one."
+        )
+    return known[name]
+
+
+def with_array(words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was said, with --key as the array of an .npz where nothing is spent from a ledger."""
+    if words["ledger"] or words["key"] is None:
+        return dict(words)
+    if words["array"] is not None:
+        raise InvalidArgumentError("--key names a release in a ledger: give --ledger as well, or leave it out.")
+    return {**words, "array": words["key"]}
+
+
+def refuse_simulations(words: Mapping[str, Any]) -> None:
+    """Refuse what no ledger pays for: it would be no private release."""
+    if not words["ledger"]:
+        return
+    for option in ("seed", "reveal"):
+        if words.get(option) not in (None, False):
+            raise InvalidArgumentError(
+                f"--{option} makes a result NOT PRIVATE, and a ledger pays for private releases alone. Leave it out, "
+                "or leave out --ledger (and unset DPM_LEDGER)."
+            )

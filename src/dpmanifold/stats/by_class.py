@@ -1,0 +1,134 @@
+"""Units' points by class: labels, and which unit has records in which class, are public."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmanifold import frechet
+from dpmanifold._check import Array, shown
+from dpmanifold._ids import UnitIds, unit_ids
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet import Records, UnitPoints
+from dpmanifold.sources import Source, as_source
+from dpmanifold.stats.curator import Tally
+from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
+from dpmanifold.stats.records import records_of
+from dpmanifold.stats.sources import read_source, units_in
+
+
+class ByClass(NamedTuple):
+    """The units of several classes. Points are data; the rest is public, for labels are.
+
+    Attributes
+    ----------
+    groups : the points of each class
+    touched : in how many classes a unit has records, at most
+    n : how many units there are, each counted once
+    """
+
+    groups: list[UnitPoints]
+    touched: int
+    n: int
+
+
+def points_by_class(
+    X: object, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
+) -> ByClass:
+    """Return the points of each class, or refuse."""
+    source = as_source(X)
+    if source is not None:
+        return _read_by_class(source, labels, ball, units, invalid, names, told)
+    records = records_of(X, ball, invalid)
+    ids = checked_units(units, len(records))
+    which = class_numbers(labels, names, len(records))
+    groups = _made_by_class(records, ball, ids, which, names, told)
+    if ids is None:
+        return ByClass(groups, 1, len(records))
+    return ByClass(groups, _most_classes(ids, which, len(names)), len(ids))
+
+
+def _read_by_class(
+    source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
+) -> ByClass:
+    """Return the points of each class of a source."""
+    _refuse_names(names)
+    given = column_or_ids(units)
+    by_id = given is not None
+
+    def enough(counts: Array) -> None:
+        _refuse_few(units_in(counts, by_id), names)
+
+    numbers = functools.partial(numbers_of_labels, names=names)
+    made = read_source(source, ball, given, invalid, enough, labels, numbers, len(names))
+    Tally(made.records, made.clipped, made.replaced).tell(told.curator, told.confirm)
+    if made.ids is None:
+        return ByClass(made.groups, 1, made.records)
+    return ByClass(made.groups, int(np.count_nonzero(made.counts, axis=1).max(initial=1)), len(made.ids))
+
+
+def _made_by_class(
+    records: Records, ball: Ball, ids: UnitIds | None, which: Array, names: list[Any], told: Told
+) -> list[UnitPoints]:
+    """Return the points of each class, or say which class is too small. Records are looked at once, for all of them."""
+    if ids is None:
+        _refuse_small(which, names)
+        groups, clipped, replaced = frechet.made_by_class(records, ball, which, len(names))
+    else:
+        # A unit counts once in each class that it has records in: who is averaged are pairs of a unit and a class.
+        pairs = unit_ids(ids.group.astype(np.int64) * len(names) + which, len(which))
+        label = np.asarray(pairs.found) % len(names)
+        _refuse_small(label, names)
+        made = frechet.made_from(records, ball, pairs)
+        groups = [made.points.where(label == number) for number in range(len(names))]
+        clipped, replaced = made.clipped, made.replaced
+    Tally(len(records), clipped, replaced).tell(told.curator, told.confirm)
+    return groups
+
+
+def _most_classes(ids: UnitIds, which: Array, classes: int) -> int:
+    """Return in how many classes a unit has records, at most."""
+    pairs = np.asarray(unit_ids(ids.group.astype(np.int64) * classes + which, len(which)).found)
+    return int(np.bincount(pairs // classes).max(initial=1))
+
+
+def _refuse_small(label: Array, names: list[Any]) -> None:
+    _refuse_few(np.bincount(label, minlength=len(names)), names)
+
+
+def _refuse_few(counts: Array, names: list[Any]) -> None:
+    for found, name in zip(counts.tolist(), names, strict=True):
+        if found == 0:
+            raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
+        try:
+            checked_number(found)
+        except InvalidDataError as problem:
+            raise InvalidDataError(f"class {name!r}: {problem}") from problem
+
+
+def class_numbers(labels: object, names: list[Any], n: int) -> Array:
+    """Return the number of each record's class, or refuse."""
+    given = np.asarray(labels)
+    if given.shape != (n,):
+        raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got {given.shape}.")
+    _refuse_names(names)
+    return numbers_of_labels(given, names)
+
+
+def _refuse_names(names: list[Any]) -> None:
+    if not names or len(set(names)) != len(names):
+        raise InvalidArgumentError(f"classes must be a list of distinct names, got {shown(names)}.")
+
+
+def numbers_of_labels(given: Array, names: list[Any]) -> Array:
+    """Return the numbers of classes by their names; a label outside the public classes is refused."""
+    number = {name: i for i, name in enumerate(names)}
+    try:
+        return np.array([number[label] for label in given.tolist()], dtype=np.intp)
+    except KeyError as problem:
+        raise InvalidDataError(
+            f"a label is outside the public classes: {problem}. Add it to classes, or drop its records."
+        ) from None

@@ -1,0 +1,170 @@
+"""Registration: records are read, checked and counted, and what is public about them is written down.
+
+It happens before anything is spent. Its errors describe data and are for whoever holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpmanifold._check import shown
+from dpmanifold.ball import Ball, require_ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.privacy.accounts import Account
+from dpmanifold.stats.by_class import points_by_class
+from dpmanifold.stats.content import Content, content_of
+from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.inputs import Told, checked_ball, is_each_record, prepare_records
+from dpmanifold.stats.records import as_batch
+from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.requests import written
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What registration found.
+
+    Attributes
+    ----------
+    n, unit : how many units, and what a unit is
+    facts : all that is public about the data, in the words of canonical JSON: "space", "n" and "unit"; where there are
+        classes also "classes", "units by class" and "touched", in how many classes a unit has records at most
+    content : gives the bytes for a fingerprint. NOT PRIVATE
+    """
+
+    n: int
+    unit: str
+    facts: dict[str, Any]
+    content: Content
+
+
+def survey(
+    X: object,
+    ball: Ball,
+    *,
+    units: object,
+    labels: object = None,
+    classes: Sequence[Any] | None = None,
+    invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
+) -> Survey:
+    """Read, check and count records, as a private call would, and return what is public about them.
+
+    Parameters
+    ----------
+    X, units, invalid, curator, confirm : as in :func:`private_mean`
+    ball : with which it is checked how many records would be clipped
+    labels, classes : as in :func:`private_means`; both or none
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> found = survey(np.zeros((6, 1)), Ball(Euclidean(1), [0.0], 1.0), units=["a", "a", "b", "b", "c", "c"])
+    >>> found.facts
+    {'space': 'Euclidean(1)', 'n': 3, 'unit': 'unit'}
+    """
+    checked_ball(ball)
+    X = as_batch(X, ball)
+    told = Told(curator, confirm)
+    if (labels is None) != (classes is None):
+        raise InvalidArgumentError("labels and classes go together: one class per record, and the public list of them.")
+    if classes is None:
+        points = prepare_records(X, ball, units, invalid, told)[0]
+        return Survey(len(points), points.unit, facts_of(ball, points), content_of(X, ball, units))
+    names = list(classes)
+    groups, touched, n = points_by_class(X, labels, ball, units, invalid, names, told)
+    counts = ClassCounts([len(points) for points in groups], touched, n, groups[0].unit)
+    return Survey(n, counts.unit, counts.facts(ball, names), content_of(X, ball, units, labels, names))
+
+
+def facts_of(ball: Ball, points: UnitPoints) -> dict[str, Any]:
+    """Return what is public about records without classes."""
+    return {"space": repr(ball.space), "n": len(points), "unit": points.unit}
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """What is public about records with classes.
+
+    Attributes
+    ----------
+    counts : how many units each class has
+    touched : in how many classes a unit has records, at most
+    n, unit : how many units there are, each counted once, and what a unit is
+    """
+
+    counts: list[int]
+    touched: int
+    n: int
+    unit: str
+
+    def facts(self, ball: Ball, names: list[Any]) -> dict[str, Any]:
+        """Return it in the words of canonical JSON."""
+        return {
+            "space": repr(ball.space),
+            "n": self.n,
+            "unit": self.unit,
+            "classes": written(names, "classes"),
+            "units by class": self.counts,
+            "touched": self.touched,
+        }
+
+
+# -------------------------------------------------------------------- registered data in private calls
+
+
+def refuse_elsewhere(X: Registered, ball: Ball, units: object, budget: object) -> None:
+    """Refuse registered data without their population's account, on another space, or with other units."""
+    if not isinstance(budget, Account) or (budget.ledger, budget.name) != (X.ledger, X.population):
+        raise InvalidArgumentError(
+            f"X is registered with the population {X.population!r} of a ledger, and only its account may pay for it: "
+            f"give budget=ledger.population({X.population!r})."
+        )
+    if ball.space != X.ball.space:
+        raise InvalidArgumentError(f"ball must be on {X.ball.space!r}, as X is registered, got one on {ball.space!r}.")
+    if X.unit != "record":
+        require_ball(ball)  # as for any units with several records
+    if not (units is None or (is_each_record(units) and X.unit == "record")):
+        raise InvalidArgumentError("units are registered with X: give None in their place.")
+    X.check()
+
+
+def opened_points(X: Registered, ball: Ball, told: Told, group: str = "") -> tuple[UnitPoints, Any]:
+    """Open registered records and return the units' points, and who they are. Whatever it raises, the release is lost.
+
+    That most records are clipped was refused when they were registered, or confirmed; by now it is too late to refuse.
+    """
+    opened = X.open()
+    records = as_batch(opened.records, ball)
+    points, ids = prepare_records(records, ball, opened.units, X.invalid, Told(told.curator, True), group)
+    if len(points) != X.n or points.unit != X.unit:
+        raise InvalidDataError("the records are not those that were registered: other units.")
+    return points, ids
+
+
+def registered_counts(X: Registered, labels: object, names: list[Any]) -> ClassCounts:
+    """Return what is registered about classes, or refuse other ones than these."""
+    if labels is not None:
+        raise InvalidArgumentError("labels are registered with X: give None in their place.")
+    if X.facts.get("classes") != written(names, "classes"):
+        raise InvalidArgumentError(
+            f"classes must be those that X is registered with, in their order, got {shown(names)}. Register the "
+            "records with labels=... and classes=... to ask by class."
+        )
+    return ClassCounts(list(X.facts["units by class"]), X.facts["touched"], X.n, X.unit)
+
+
+def opened_by_class(X: Registered, ball: Ball, names: list[Any], told: Told) -> list[UnitPoints]:
+    """Open registered records and return the points of each class. Whatever it raises, the release is lost."""
+    opened = X.open()
+    records, quietly = as_batch(opened.records, ball), Told(told.curator, True)
+    groups, touched, n = points_by_class(records, opened.labels, ball, opened.units, X.invalid, names, quietly)
+    found = ClassCounts([len(points) for points in groups], touched, n, groups[0].unit)
+    if found.facts(ball, names) != dict(X.facts):
+        raise InvalidDataError("the records are not those that were registered: other classes.")
+    return groups

@@ -1,0 +1,197 @@
+"""Questions written down: what makes one request the same as another, in text and whole numbers alone.
+
+An account answers a key once, so that it must be able to tell the same request from another one. Floats are written in
+hexadecimal, arrays and releases as hashes, what stands in a registry by its name; an object that has no such form is
+refused before anything is spent. What is left at its default is not written, so that a request stays the same when a
+later version of the library has more options.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from dpmanifold._check import shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.mechanisms import MECHANISMS, Mechanism
+from dpmanifold.privacy import Promise
+from dpmanifold.release import Release
+from dpmanifold.statistic import STATISTICS, Header, Statistic
+
+P = TypeVar("P")
+
+FORMAT = "dpmanifold request 1"
+
+
+@dataclass(frozen=True)
+class Question(Generic[P]):
+    """What a private call asks: a plan with its options, and what it is called in requests.
+
+    Attributes
+    ----------
+    name : of the statistic, or of what is made of several
+    plan : makes the plan from what is public, given as a :class:`~dpmanifold.statistic.Header`, and the options
+    options : keywords of the plan
+    statistic : where it is asked by an object that no registry has: that one, for an account refuses it
+    """
+
+    name: str
+    plan: Callable[..., P]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    statistic: Statistic | None = None
+
+    def __call__(self, header: Header) -> P:
+        """Return the plan, or refuse."""
+        return self.plan(header, **self.options)
+
+    def request(self, header: Header, data: Sequence[str]) -> dict[str, Any]:
+        """Return the request in the words of canonical JSON.
+
+        Parameters
+        ----------
+        header : what it is about
+        data : the ids of the data sets
+        """
+        if self.statistic is not None and STATISTICS.find(self.name) is None:
+            raise InvalidArgumentError(
+                f"statistic {self.name!r} is not registered, and what an account stores could not be read again: "
+                "register it (dpm.STATISTICS.register)."
+            )
+        request = {
+            "format": FORMAT,
+            "statistic": self.name,
+            "data": list(data),
+            "ball": written_ball(header.ball),
+            "unit": header.unit,
+            "neighbours": header.neighbours,
+            "promise": written_promise(header.privacy),
+            "options": written_options(self.plan, self.options),
+        }
+        return request if header.arithmetic == "auto" else {**request, "arithmetic": header.arithmetic}
+
+
+def written_options(plan: Callable[..., object], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not what a plan takes by default, written down.
+
+    Examples
+    --------
+    >>> def plan(header, *, refine=False, coverage=0.95): ...
+    >>> written_options(plan, {"refine": True, "coverage": 0.95})
+    {'refine': True}
+    """
+    defaults = {name: taken.default for name, taken in inspect.signature(plan).parameters.items()}
+    found = {}
+    for name, value in options.items():
+        text = written(value, name)
+        default = defaults.get(name, inspect.Parameter.empty)
+        if default is inspect.Parameter.empty or text != written(default, name):
+            found[name] = text
+    return found
+
+
+def written_ball(ball: Ball) -> dict[str, Any]:
+    """Return where a ball lies; who said so is no part of a request."""
+    return {"space": repr(ball.space), "center": _hashed_array(ball.center), "radius": float(ball.radius).hex()}
+
+
+def written_promise(promise: Promise) -> dict[str, str]:
+    """Return the kind and the exact amounts of a promise.
+
+    Examples
+    --------
+    >>> from dpmanifold.privacy import GDP
+    >>> written_promise(GDP(0.5)), written_promise(GDP("0.3"))
+    ({'kind': 'GDP', 'mu': '1/2'}, {'kind': 'GDP', 'mu': '3/10'})
+    """
+    return {"kind": type(promise).__name__, **{name: str(amount) for name, amount in promise.exact.items()}}
+
+
+def written(value: Any, name: str) -> Any:
+    """Return one option in the words of canonical JSON; two that differ are never written alike.
+
+    Examples
+    --------
+    >>> written(0.5, "weight"), written(True, "refine"), written(["a", 1], "classes")
+    ({'float': '0x1.0000000000000p-1'}, True, {'list': ['a', 1]})
+    >>> written(lambda x: x, "weight")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: weight must be something that can be written down where an account pays: ...
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return {"float": value.hex()}
+        case complex():
+            return {"complex": [value.real.hex(), value.imag.hex()]}
+        case Promise():
+            return {"promise": written_promise(value)}
+        case Ball():
+            return {"ball": written_ball(value)}
+        case Release():
+            return {"release": _hashed_release(value, name)}
+        case Mechanism() | Statistic():
+            return _name_of(value, name)
+        case Mapping() if all(isinstance(key, str) for key in value):
+            return {"dict": {key: written(entry, name) for key, entry in value.items()}}
+        case list() | tuple():
+            return {"list": [written(entry, name) for entry in value]}
+    if hasattr(value, "__array__"):
+        return {"array": _hashed_array(np.asarray(value), name)}
+    raise InvalidArgumentError(
+        f"{name} must be something that can be written down where an account pays: text, numbers, arrays, releases, or "
+        f"the name of what is registered; got {shown(value)}."
+    )
+
+
+def names_in(record: Any) -> list[Any]:
+    """Return the names that :func:`written` has written as a list: text and numbers.
+
+    Examples
+    --------
+    >>> names_in(written(["a", 1, 0.5], "classes"))
+    ['a', 1, 0.5]
+    """
+    return [float.fromhex(name["float"]) if isinstance(name, dict) else name for name in record["list"]]
+
+
+def _name_of(value: Mechanism | Statistic, name: str) -> str:
+    registry: Any = MECHANISMS if isinstance(value, Mechanism) else STATISTICS
+    known = registry.find(value.name)
+    if known is value or (type(known) is type(value) and not vars(known) and not vars(value)):
+        return value.name
+    raise InvalidArgumentError(
+        f"{name} {value.name!r} is not registered, and an account could not tell it from another one of that name: "
+        f"register it, and give its name."
+    )
+
+
+def _hashed_array(array: Any, name: str = "center") -> str:
+    """Return the SHA-256 of the type, the shape and the bytes of an array of numbers or text."""
+    if array.dtype.kind not in "biufcUS":
+        if array.dtype.kind == "O":
+            return hashlib.sha256(json.dumps(written(array.tolist(), name), sort_keys=True).encode()).hexdigest()
+        raise InvalidArgumentError(f"{name} must be numbers where an account pays, got dtype {array.dtype}.")
+    # Little-endian and in rows, whatever machine and layout it came from.
+    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    head = f"{plain.dtype.str} {plain.shape} ".encode("ascii")
+    return hashlib.sha256(head + plain.tobytes()).hexdigest()
+
+
+def _hashed_release(release: Release, name: str) -> str:
+    if not release.private:
+        raise InvalidArgumentError(
+            f"{name} must be a private release where an account pays, got one that was simulated or is of public data."
+        )
+    record = json.dumps(release.to_dict(answers=False), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(record.encode("utf-8")).hexdigest()

@@ -1,0 +1,192 @@
+"""The one door at which private calls pay: nothing, a budget in memory, or an account that remembers.
+
+Every check comes before this door, and every draw behind it. A :class:`~dpmanifold.privacy.Budget` is spent, and then
+the call draws. An account is handed the request and the work: it pays, commits, tells its witness, marks the work as
+started, lets it be done once, and keeps its bytes. What the call returns is made from those bytes, the first time and
+whenever the same request comes again under the same key, so that the answers are equal in every bit.
+
+Behind the door nothing may be seen of a failure but that there was one: neither its words, nor a warning, nor where it
+happened. Whoever holds the data may give `curator=` and is told.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, PromiseError, ReleaseLostError
+from dpmanifold.noise.source import Rng
+from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text, random_key
+from dpmanifold.records import record_from_text
+from dpmanifold.release import Release
+from dpmanifold.stats.curator import Curator, Notice
+
+OUTCOME = "dpmanifold outcome 1"
+
+Draw = Callable[[], Sequence[Release]]
+"""Opens records where they are not open yet, computes and draws."""
+
+
+@dataclass(frozen=True)
+class Payment:
+    """Who pays for a private call, and under which key.
+
+    Attributes
+    ----------
+    budget, key : as in :func:`private_mean`
+    """
+
+    budget: Budget | Account | None = None
+    key: str | None = None
+
+    def check(self, ball: Ball, rng: Rng) -> None:
+        """Refuse what no budget and no account can be asked, before records are looked at."""
+        if not (self.budget is None or isinstance(self.budget, (Budget, Account))):
+            raise InvalidArgumentError(
+                f"budget must be a Budget, an account such as a ledger's population, or None, got {shown(self.budget)}."
+            )
+        if not isinstance(self.budget, Account):
+            if self.key is not None:
+                raise InvalidArgumentError(
+                    "key goes with an account, such as a ledger's population: a Budget, or none, keeps no answers. "
+                    "Leave it out."
+                )
+            return
+        if self.key is not None:
+            checked_text(self.key, "key")
+        if rng is not None:
+            raise InvalidArgumentError(
+                "rng must be None where an account pays: what a seed draws is no release. Simulate without a budget."
+            )
+        if ball.simulated:
+            raise InvalidArgumentError(
+                "ball was found by a simulation, and a release in it is not private: no account pays for that. Give a "
+                "public ball, or one that private_ball released."
+            )
+
+    def settle(
+        self,
+        privacy: Promise,
+        label: str,
+        request: Callable[[Account], dict[str, Any]],
+        draw: Draw,
+        curator: Curator | None = None,
+    ) -> Sequence[Release]:
+        """Pay, then draw; every check has been made by now.
+
+        Parameters
+        ----------
+        privacy : what is paid
+        label : what it is for
+        request : writes the request down for an account, and registers data where they are not yet
+        draw : opens, computes and draws
+        curator : who is told why a release was lost
+        """
+        if self.budget is None:
+            return draw()
+        if isinstance(self.budget, Budget):
+            self.budget.spend(privacy, label)
+            return draw()
+        order = Order(privacy, label, random_key() if self.key is None else self.key, request(self.budget))
+        stored = _settled(self.budget, order, _Work(draw, curator))
+        return releases_in(stored)
+
+
+class _Silence:
+    """No warnings, from the first thread that comes until the last one has gone: the filters are one for all."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = warnings.catch_warnings()
+                self._before.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *problem: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._before.__exit__(None, None, None)
+
+
+_SILENCE = _Silence()
+
+
+class _Work:
+    """The work of an order, as bytes; of a failure nothing comes out but that it was one."""
+
+    def __init__(self, draw: Draw, curator: Curator | None) -> None:
+        self._draw, self._curator = draw, curator
+
+    def __call__(self, receipt: Receipt) -> bytes:
+        stored = self._attempted(receipt)
+        if stored is None:  # raised here, where no other error is being handled, so that it carries none along
+            raise RuntimeError("lost")
+        return stored
+
+    def _attempted(self, receipt: Receipt) -> bytes | None:
+        try:
+            with np.errstate(all="ignore"), _SILENCE:
+                return outcome_of([replace(release, receipt=receipt) for release in self._draw()])
+        except Exception as problem:  # whatever it is, it must not be seen
+            self._tell(problem)
+            return None
+
+    def _tell(self, problem: Exception) -> None:
+        if self._curator is None:
+            return
+        try:
+            self._curator(Notice(0, 0, 0, problem=f"{type(problem).__name__}: {problem}"))
+        except Exception:
+            return
+
+
+def _settled(account: Account, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
+    """Return what the account has stored; whatever it raises about a request that may be paid for names the key."""
+    try:
+        return account.settle(order, work)
+    except ReleaseLostError:
+        pass  # and is made anew below: this one may still hold what went wrong
+    except (BudgetError, InvalidArgumentError, PromiseError):
+        raise  # nothing was spent
+    except BaseException as problem:
+        problem.add_note(f"The request has the key {order.key!r}: ask again under it to learn what became of it.")
+        raise
+    raise ReleaseLostError.of(order.key)
+
+
+def outcome_of(releases: Sequence[Release]) -> bytes:
+    """Return releases as the bytes that an account stores."""
+    record = {"format": OUTCOME, "releases": [release.to_dict(answers=False) for release in releases]}
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+
+def releases_in(stored: bytes) -> list[Release]:
+    """Return the releases that an account has stored, bit for bit as they were drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    >>> release = dpm.private_mean(np.zeros((9, 1)), ball, dpm.PureDP(1.0), units=dpm.EACH_RECORD)
+    >>> releases_in(outcome_of([release]))[0].to_dict() == release.to_dict()
+    True
+    """
+    record = record_from_text(stored.decode("utf-8"))
+    if not isinstance(record, dict) or record.get("format") != OUTCOME or not isinstance(record.get("releases"), list):
+        raise InvalidDataError(f"what the account has stored is not of format {OUTCOME!r}: it is no answer of a call.")
+    return [Release.from_dict(release) for release in record["releases"]]

@@ -1,0 +1,265 @@
+"""dpm ledger, and private commands that pay from one: what the steward types, and what is refused."""
+
+import json
+import pathlib
+import sqlite3
+
+import numpy as np
+import pytest
+
+import dpmanifold as dpm
+from cli.shared import tensors
+
+BALL = ["--space", "spd", "--units", "each-record", "--center", "0.7", "--radius", "2.5"]
+LEDGER = ["--ledger", "study.db", "--principal", "ada"]
+
+
+@pytest.fixture
+def study(invoke):
+    """A ledger with the population cohort, cap GDP("1"), in the folder of the tests."""
+    invoke("ledger", "create", "study.db", "--witness", "study.witness")
+    invoke("ledger", "population", "cohort", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+    return invoke
+
+
+def mean(mu, out, *rest):
+    return ["mean", "a.npy", *BALL, "--mu", mu, "--out", out, *LEDGER, *rest]
+
+
+def standing(invoke):
+    found = json.loads(invoke("ledger", "populations", "--ledger", "study.db", "--json").stdout)
+    return found[0]
+
+
+def one_paragraph(result):
+    assert result.stderr.startswith("dpm: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_a_release_is_paid_for_and_carries_a_receipt(study):
+    said = study(*mean("0.3", "mean.json", "--key", "mean-v1")).stdout
+    assert "the same command with --key mean-v1 gives it again, at no cost" in said
+    release = dpm.load("mean.json")
+    assert release.privacy == dpm.GDP("0.3")
+    assert release.receipt.population == "cohort"
+    assert standing(study)["spent"] == dpm.GDP("0.3").to_dict()
+    study("verify", "mean.json")
+    study("verify", "mean.json", "--ledger", "study.db")
+
+
+def test_the_same_key_gives_the_same_bytes_and_costs_nothing(study):
+    study(*mean("0.3", "mean.json", "--key", "mean-v1"))
+    study(*mean("0.3", "again.json", "--key", "mean-v1"))
+    assert pathlib.Path("mean.json").read_bytes() == pathlib.Path("again.json").read_bytes()
+    assert standing(study)["spent"] == dpm.GDP("0.3").to_dict()
+    message = one_paragraph(study(*mean("0.2", "other.json", "--key", "mean-v1"), code=2))
+    assert "--key" in message
+    assert "mean-v1" in message
+    assert not pathlib.Path("other.json").exists()
+
+
+def test_without_a_key_one_is_made_and_told(study):
+    said = study(*mean("0.3", "mean.json")).stdout
+    key = said.rpartition("--key ")[2].split()[0]
+    assert study("ledger", "status", key, *LEDGER).stdout.startswith(f"{key}: released.")
+    study(*mean("0.3", "again.json", "--key", key))
+    assert pathlib.Path("mean.json").read_bytes() == pathlib.Path("again.json").read_bytes()
+
+
+def test_what_does_not_fit_is_refused_with_4_and_binds_no_key(study):
+    message = one_paragraph(study(*mean("1.1", "mean.json", "--key", "large"), code=4))
+    assert "Nothing was spent" in message
+    assert study("ledger", "status", "large", *LEDGER).stdout.startswith("large: free.")
+    assert standing(study)["spent"] is None
+
+
+def test_ten_times_a_tenth_fills_the_cap(study):
+    study("ledger", "population", "other", "--unit", "participant", "--epsilon", "0.3", "--ledger", "study.db")
+    words = [*BALL, "--epsilon", "0.1", *LEDGER, "--population", "other"]
+    for number in range(3):
+        study("mean", "a.npy", *words, "--out", f"{number}.json")
+    study("mean", "a.npy", *words, "--out", "3.json", code=4)
+    both = json.loads(study("ledger", "populations", "--ledger", "study.db", "--json").stdout)
+    assert both[1]["remaining"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--seed", "1"], "--seed makes a result NOT PRIVATE"),
+        (["--reveal"], "--reveal makes a result NOT PRIVATE"),
+        (["--population", "nobody"], "--population nobody: the ledger has no such population. It has cohort."),
+    ],
+)
+def test_what_no_ledger_pays_for(study, words, reason):
+    assert reason in one_paragraph(study(*mean("0.3", "mean.json", *words), code=2))
+    assert standing(study)["spent"] is None
+
+
+def test_a_mistyped_ledger_is_no_new_one(study, folder):
+    words = ["mean", "a.npy", *BALL, "--mu", "0.3", "--out", "m.json", "--ledger", "studdy.db"]
+    message = one_paragraph(study(*words, code=2))
+    assert "studdy.db" in message
+    assert "dpm ledger create" in message
+    assert not list(folder.glob("studdy*"))
+    study("ledger", "history", code=2)  # --ledger is missing
+
+
+def test_a_ledger_is_not_made_twice(study):
+    assert "study.db" in one_paragraph(study("ledger", "create", "study.db", code=2))
+    assert "already" in one_paragraph(
+        study("ledger", "population", "cohort", "--unit", "participant", "--mu", "2", "--ledger", "study.db", code=2)
+    )
+
+
+def test_the_environment_names_ledger_and_population(study, monkeypatch):
+    monkeypatch.setenv("DPM_LEDGER", "study.db")
+    monkeypatch.setenv("DPM_POPULATION", "cohort")
+    study("mean", "a.npy", *BALL, "--mu", "0.3", "--out", "mean.json")
+    assert dpm.load("mean.json").receipt.population == "cohort"
+    study("ball", "a.npy", "--public", "--space", "spd", "--out", "ball.json")  # costs nothing, and pays nothing
+
+
+def test_key_is_the_array_of_an_npz_where_there_is_no_ledger(study):
+    np.savez("both.npz", first=tensors(seed=0), second=tensors(seed=1))
+    words = ["both.npz", *BALL, "--mu", "0.3"]
+    study("mean", *words, "--key", "first", "--out", "1.json")
+    study("mean", *words, "--array", "first", "--out", "2.json")
+    assert (
+        "give --ledger as well"
+        in study("mean", *words, "--array", "first", "--key", "k", "--out", "3.json", code=2).stderr
+    )
+    assert "--array is needed" in study("mean", *words, "--out", "3.json", code=2).stderr
+    study("check", "both.npz", "--key", "first", "--space", "spd")
+    study("mean", *words, "--array", "first", "--out", "4.json", "--key", "k", *LEDGER)
+    assert "--array is needed" in study("mean", *words, "--out", "5.json", "--key", "first", *LEDGER, code=2).stderr
+    assert dpm.load("4.json").receipt is not None
+
+
+def test_every_private_command_pays(study):
+    cheap = [*BALL, "--mu", "0.1", *LEDGER]
+    commands = {
+        "variance": ["variance", "a.npy", *cheap],
+        "region": ["region", "a.npy", *cheap],
+        "interval": ["interval", "a.npy", *cheap],
+        "test": ["test", "a.npy", "b.npy", *cheap],
+        "release": ["release", "second-moment", "a.npy", *cheap],
+        "ball": ["ball", "a.npy", *BALL[:4], "--radius", "6", "--mu", "0.2", *LEDGER],
+    }
+    for name, words in commands.items():
+        study(*words, "--out", f"{name}.json", "--key", name)
+        study("verify", f"{name}.json", "--ledger", "study.db")
+    np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
+    study(
+        "means",
+        "c.npz",
+        "--array",
+        "X",
+        "--labels",
+        "y",
+        "--classes",
+        "0,1",
+        *cheap,
+        "--out",
+        "means",
+        "--key",
+        "means",
+    )
+    page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
+    assert [line["key"] for line in page["releases"]] == [*commands, "means"]
+    assert {line["state"] for line in page["releases"]} == {"released"}
+
+
+def test_grants_are_kept(study):
+    assert "anybody may spend" in study("ledger", "grants", "--ledger", "study.db").stdout
+    study("ledger", "grant", "ben", "--mu", "0.2", "--reason", "thesis", *LEDGER)
+    study(*mean("0.1", "mean.json"), code=4)  # ada has none
+    study("mean", "a.npy", *BALL, "--mu", "0.2", "--out", "mean.json", "--ledger", "study.db", "--principal", "ben")
+    found = json.loads(study("ledger", "grants", "--ledger", "study.db", "--json").stdout)
+    granted = dpm.GDP("0.2").to_dict()
+    assert found == [{"principal": "ben", "granted": granted, "spent": granted, "remaining": None}]
+
+
+def test_a_cap_is_raised_with_a_reason(study):
+    study("ledger", "cap", "--mu", "2", *LEDGER, code=2)  # without one
+    study("ledger", "cap", "--mu", "2", "--reason", "second consent", *LEDGER)
+    assert "second consent" in study("ledger", "history", "--ledger", "study.db").stdout
+    study("ledger", "cap", "--mu", "1", "--reason", "less", *LEDGER, code=2)
+    assert standing(study)["cap"] == dpm.GDP("2").to_dict()
+
+
+def test_registered_data_are_known_by_name(study):
+    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    found = json.loads(study("ledger", "datasets", "--ledger", "study.db", "--json").stdout)
+    assert [(one["name"], one["n"]) for one in found] == [("dti", 200)]
+    study(*mean("0.3", "mean.json"))
+    page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
+    assert page["releases"][0]["data"] == [found[0]["id"]]
+
+
+def test_the_picture_of_what_used_it_up(study):
+    study(*mean("0.3", "mean.json"))
+    study("ledger", "history", "--ledger", "study.db", "--picture", "history.png")
+    assert pathlib.Path("history.png").read_bytes().startswith(b"\x89PNG")
+    study("ledger", "history", "--ledger", "study.db", "--picture", "history.png", code=2)  # exists
+    study("ledger", "history", "--ledger", "study.db", "--picture", "study.db", "--force", code=2)
+    rest = json.loads(
+        study("ledger", "history", "--ledger", "study.db", "--after", "2", "--limit", "1", "--json").stdout
+    )
+    assert [entry["seq"] for entry in rest["entries"]] == [3]
+    assert rest["next"] == 3
+
+
+def test_a_restored_backup_is_refused_and_reconciled(study, folder):
+    before = pathlib.Path("study.db").read_bytes()
+    study(*mean("0.6", "mean.json", "--key", "mean-v1"))
+    for part in folder.glob("study.db*"):
+        if part.is_file():
+            part.unlink()
+    pathlib.Path("study.db").write_bytes(before)
+    message = one_paragraph(study("ledger", "populations", "--ledger", "study.db", code=4))
+    assert "witness" in message
+    study(*mean("0.9", "other.json"), code=4)
+    study("ledger", "reconcile", "--reason", "restored", "--ledger", "study.db")
+    assert standing(study)["spent"] == dpm.GDP("0.6").to_dict()
+    assert study("ledger", "status", "mean-v1", *LEDGER).stdout.startswith("mean-v1: lost.")
+    study(*mean("0.9", "other.json"), code=4)
+    study("ledger", "audit", "--ledger", "study.db")
+
+
+def test_an_export_is_checked_without_the_database(study, folder):
+    study(*mean("0.3", "mean.json"))
+    study("ledger", "export", "study.jsonl", "--ledger", "study.db")
+    for part in folder.glob("study.*"):
+        if part.name != "study.jsonl" and part.is_file():
+            part.unlink()
+    assert json.loads(study("ledger", "verify-export", "study.jsonl", "--json").stdout)["ok"]
+    study("verify", "mean.json", "--ledger", "study.jsonl")
+    lines = pathlib.Path("study.jsonl").read_text().replace("9/100", "1/100")
+    pathlib.Path("forged.jsonl").write_text(lines)
+    study("ledger", "verify-export", "forged.jsonl", code=4)
+
+
+def test_a_release_that_no_entry_paid_for_is_found(study):
+    study(*mean("0.3", "mean.json"))
+    study("mean", "a.npy", *BALL, "--mu", "0.3", "--out", "free.json")
+    said = study("verify", "free.json", "--ledger", "study.db", code=4).stdout
+    assert "no receipt" in said
+    record = json.loads(pathlib.Path("mean.json").read_text())
+    record["receipt"]["hash"] = 64 * "0"
+    pathlib.Path("forged.json").write_text(json.dumps(record))
+    found = json.loads(study("verify", "forged.json", "--ledger", "study.db", "--json", code=4).stdout)
+    assert found["ok"]  # what it states is consistent
+    assert found["ledger"]["wrong"]
+
+
+def test_an_edited_entry_is_named(study):
+    study(*mean("0.3", "mean.json"))
+    with sqlite3.connect("study.db") as database:
+        for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {name}")
+        database.execute("UPDATE entries SET body = replace(body, '9/100', '1/100') WHERE kind = 'spend'")
+    database.close()
+    found = study("ledger", "audit", "--ledger", "study.db", code=4)
+    assert "(spend)" in found.output

@@ -1,0 +1,1 @@
+"""Work on a cluster of this machine."""
