@@ -87,7 +87,7 @@ class Ledger(Keeping):
         facts = facts_of_ledger(first)
         self.id: str = facts["ledger"]
         self._key_check: str = facts["key"]
-        self._secret = self._places.secret_path(facts["witness"])
+        self.secret = self._places.secret_path(facts["witness"])
         self.witness = Witness(self._places.witness_path(facts["witness"]), self.id)
         self.reconciled = None if reason is None else self.reconcile(reason)
         self.witness.check(self._entry)
@@ -101,6 +101,7 @@ class Ledger(Keeping):
         witness: str | os.PathLike[str] | None = None,
         secret: str | os.PathLike[str] | None = None,
         principal: str | None = None,
+        reconcile: str | None = None,
     ) -> Ledger:
         """Open a ledger that is there. A mistyped path is an error, and not a fresh budget."""
         with store_of(Places.of(where, witness, secret)) as store:
@@ -109,7 +110,7 @@ class Ledger(Keeping):
                     f"there is no ledger {store.name}. Give the path of one, or make it: dpm ledger create, or "
                     "Ledger.create."
                 )
-        return cls(where, witness=witness, secret=secret, principal=principal)
+        return cls(where, witness=witness, secret=secret, principal=principal, reconcile=reconcile)
 
     @classmethod
     def create(
@@ -225,10 +226,10 @@ class Ledger(Keeping):
 
     def fingerprint(self, content: Iterable[bytes]) -> str:
         """Return the fingerprint of data under the ledger's key, which is read for it."""
-        key = read_key(self._secret)
+        key = read_key(self.secret)
         if key_check(key, self.id) != self._key_check:
             raise LedgerError(
-                f"the key {self._secret} is not the one that this ledger was made with: all data would look changed. "
+                f"the key {self.secret} is not the one that this ledger was made with: all data would look changed. "
                 "Put the right file there."
             )
         return fingerprint(key, content)

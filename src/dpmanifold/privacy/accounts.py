@@ -23,6 +23,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy.promises import Promise, as_promise, promise_from_dict
 
 LONGEST_KEY = 200
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _HASH = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
@@ -226,7 +227,7 @@ def canonical_json(value: Any) -> str:
     '{"a":null,"b":[1,"\\u00e9"]}'
     """
     _refuse_uncanonical(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def _refuse_uncanonical(value: Any) -> None:
