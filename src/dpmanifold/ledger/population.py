@@ -19,7 +19,7 @@ from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text
-from dpmanifold.privacy.amounts import as_promise_down, as_promise_up, cost_of, fits
+from dpmanifold.privacy.amounts import as_promise_down, as_promise_up, cost_of, fits, left_of
 from dpmanifold.privacy.promises import as_promise
 from dpmanifold.stats.curator import Curator
 
@@ -107,6 +107,12 @@ class Population(Account):
         """What all principals have spent together, rounded up; None at the start."""
         standing = self._standing()
         return as_promise_up(standing.cap, standing.total)
+
+    @property
+    def unspent(self) -> Promise | None:
+        """What the cap leaves, whoever may spend it, rounded down; None once that is nothing."""
+        standing = self._standing()
+        return as_promise_down(standing.cap, left_of(cost_of(standing.cap, standing.cap), standing.total))
 
     @property
     def remaining(self) -> Promise | None:
