@@ -209,10 +209,8 @@ class Auditor:
             self._say(fault)
         notes = []
         if beside.ahead:
-            notes.append(
-                f"the last {beside.ahead:,} entries are not in the witness yet: they are told to it when the ledger is "
-                "next opened."
-            )
+            which = "entry is" if beside.ahead == 1 else f"{beside.ahead:,} entries are"
+            notes.append(f"the last {which} not in the witness yet, which is told when the ledger is next opened.")
         head = "" if self._before is None else self._before.hash
         more = self._found - len(self._faults)
         return Audit(self._ledger, self._count, head, self.populations, tuple(self._faults), more, tuple(notes))
