@@ -338,6 +338,7 @@ def reconcile(
     """
     with opened(ledger, principal, reconcile=reason) as book:
         done = book.reconciled
+    assert done is not None  # a reason was given
     if as_json:
         recovered = [entry.seq for entry in done.recovered]
         say_json({"common": done.common, "own": done.own, "recovered": recovered, "over": list(done.over)})
