@@ -2,8 +2,8 @@
 
 They add nothing to what `private_mean` and `private_means` promise; they carry it through scikit-learn's tools, which
 fit the same records again and again. Every `fit` is a release of its own, so every estimator spends from one
-:class:`~dpmanifold.Budget`: `clone`, `get_params` and `set_params` hand on the very same object, and once it is spent
-`fit` raises :class:`~dpmanifold.BudgetError`.
+:class:`~dpmanifold.Budget`, or from one account of a ledger: `clone`, `get_params` and `set_params` hand on the very
+same object, and once it is spent `fit` raises :class:`~dpmanifold.BudgetError`.
 
 What is not private, whatever the budget:
 
@@ -16,8 +16,14 @@ What is not private, whatever the budget:
 
 scikit-learn's searches catch what `fit` raises and write `nan` for the score. Give `cross_val_score`, `GridSearchCV`
 and the like `error_score="raise"`, so that a spent budget stops them. A search fits once per candidate and fold, and
-with `refit=True` once more. Processes cannot share a budget, so that `n_jobs=2` by itself is refused when it fits: use
-`n_jobs=1`, or threads, `with joblib.parallel_config("threading", n_jobs=2)`.
+with `refit=True` once more. Processes cannot share a Budget, so that `n_jobs=2` by itself is refused when it fits: use
+`n_jobs=1`, or threads, `with joblib.parallel_config("threading", n_jobs=2)`. An account of a ledger is one and the same
+in all processes: it goes with the estimator, and may be pickled.
+
+`key` names one request: one fit, on one data set, with one set of parameters. Fitted again on the same records, the
+estimator takes the release that is stored and pays nothing. Clones keep the key, so that a search or a cross-validation
+with a key is refused at its second fit, which is another request: leave the key out there, and every fit is paid for by
+itself under a random one.
 
 This module needs scikit-learn; `import dpmanifold` does not.
 """
@@ -39,10 +45,11 @@ from dpmanifold.manifolds import Manifold
 from dpmanifold.mechanisms import get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.noise.source import Rng
-from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
 from dpmanifold.stats.inputs import EACH_RECORD, checked_flag, is_each_record
 from dpmanifold.stats.means import private_mean, private_means
+from dpmanifold.stats.registered import Registered
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -66,12 +73,14 @@ class _LeftBehind:
 
 
 class _Carried:
-    """A budget inside an estimator's state: copies in this process keep it, and a pickle leaves it behind.
+    """What pays, inside an estimator's state: copies in this process keep it, and a pickle leaves it behind.
 
-    joblib hides what a budget says when it is pickled. So it is left out, and the fit in the other process says it.
+    joblib hides what a budget says when it is pickled. So it is left out, and the fit in the other process says it. An
+    account goes with an estimator that is yet to be fitted, and is left out of a fitted one: whoever gets that is to
+    predict, and need not know where a ledger is kept.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget | Account) -> None:
         self.budget = budget
 
     def __deepcopy__(self, memo: object) -> _Carried:
@@ -101,7 +110,8 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     mechanism: str
     invalid: str
     units: object
-    budget: Budget | _LeftBehind | None
+    budget: Budget | Account | _LeftBehind | None
+    key: str | None
     public_data: bool
     confirm: bool
     random_state: object
@@ -116,7 +126,8 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if not self.public_data and self.budget is None:
             raise InvalidArgumentError(
                 "budget must be given: every fit is a release, and scikit-learn fits many times. Give "
-                "budget=dpm.Budget(...), or public_data=True for data that may be shown to anyone."
+                "budget=dpm.Budget(...) or a population of a ledger, or public_data=True for data that may be shown to "
+                "anyone."
             )
         if isinstance(self.budget, _LeftBehind):
             raise BudgetError(
@@ -137,6 +148,7 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             "units": self._owners(units),
             "confirm": self.confirm,
             "budget": self.budget,
+            "key": self.key,
             "rng": self._rng(),
         }
 
@@ -171,6 +183,11 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         latter everything but plain numbers passes as it is: scikit-learn would refuse all records for the sake of one,
         and show some of them.
         """
+        if isinstance(X, Registered):
+            raise InvalidArgumentError(
+                "X must be records, got registered data, which scikit-learn would have to open before they are paid "
+                "for. Use private_mean or private_means."
+            )
         plain = isinstance(X, np.ndarray) and X.dtype.kind in "iuf"
         if space is not None and fitting and self.invalid == "center" and not plain:
             shaped = X if hasattr(X, "columns") else space.origin[None]
@@ -199,9 +216,10 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return self.ball.space if isinstance(self.ball, Ball) else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the budget behind when the estimator is pickled: what is loaded predicts, and cannot be fitted."""
+        """Leave a budget behind when the estimator is pickled: what is loaded predicts, and cannot be fitted."""
         state = dict(super().__getstate__())
-        if isinstance(self.budget, Budget):
+        stays = isinstance(self.budget, Budget)
+        if isinstance(self.budget, (Budget, Account)) and (stays or self.__sklearn_is_fitted__()):
             state["budget"] = _Carried(self.budget)
         return state
 
@@ -244,7 +262,9 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
     output : what `transform` returns: "distances" (n, 1), or "tangent" for coordinates (n, dim) of the logarithm
         in an orthonormal frame at the mean
     units : "each-record" if nobody owns two records; with None (default), `fit` must be given ids
-    budget : the one budget that every fit spends from, clones included
+    budget : the one budget that every fit spends from, clones included: a Budget, or an account of a ledger
+    key : for an account: the name of one fit, as in :func:`~dpmanifold.private_mean`; for searches and
+        cross-validation leave it out (the module's docstring says why)
     public_data : True to fit without a budget, for data that may be shown to anyone; marks the release not private
     confirm : True to fit although more than half of the records are clipped or replaced, which is refused otherwise
     random_state : None for a release; a seed, RandomState or Generator marks the release not private
@@ -283,7 +303,8 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
         output: str = "distances",
         units: object = None,
         invalid: str = "raise",
-        budget: Budget | None = None,
+        budget: Budget | Account | None = None,
+        key: str | None = None,
         public_data: bool = False,
         confirm: bool = False,
         random_state: object = None,
@@ -297,6 +318,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Pri
         self.units = units
         self.invalid = invalid
         self.budget = budget
+        self.key = key
         self.public_data = public_data
         self.confirm = confirm
         self.random_state = random_state
@@ -353,7 +375,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     Parameters
     ----------
-    ball, privacy, mechanism, refine, shape, units, invalid, budget, public_data, confirm, random_state : as in
+    ball, privacy, mechanism, refine, shape, units, invalid, budget, key, public_data, confirm, random_state : as in
         :class:`PrivateFrechetMean`
     classes : the public list of classes; a label outside it is an error, and so is a class without records
 
@@ -395,7 +417,8 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         shape: object = None,
         units: object = None,
         invalid: str = "raise",
-        budget: Budget | None = None,
+        budget: Budget | Account | None = None,
+        key: str | None = None,
         public_data: bool = False,
         confirm: bool = False,
         random_state: object = None,
@@ -409,6 +432,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.units = units
         self.invalid = invalid
         self.budget = budget
+        self.key = key
         self.public_data = public_data
         self.confirm = confirm
         self.random_state = random_state

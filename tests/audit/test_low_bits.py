@@ -134,12 +134,14 @@ def test_a_pure_promise_has_impossible_outputs_in_floats(arithmetic):
     What the attack can see depends on the last digits of the two means, so it is tried on the first four pairs of data.
     """
     pairs = range(4)
-    found = [
+    found = (
         certified_epsilon(*words_won(1, arithmetic, 600, privacy=PURE, data=data), confidence=1 - 0.001 / len(pairs))
         for data in pairs
-    ]
-    print(f"{arithmetic}: epsilon at least {max(found):.2f}, promised {PURE.epsilon}")
-    assert max(found) > 10 * PURE.epsilon if arithmetic == "float" else max(found) <= PURE.epsilon
+    )
+    if arithmetic == "float":
+        assert any(epsilon > 10 * PURE.epsilon for epsilon in found)  # one pair is enough, and ends it
+    else:
+        assert max(found) <= PURE.epsilon
 
 
 def rounded_once(x, scale, m, seed):

@@ -126,7 +126,10 @@ def test_key_is_the_array_of_an_npz_where_there_is_no_ledger(study):
     words = ["both.npz", *BALL, "--mu", "0.3"]
     study("mean", *words, "--key", "first", "--out", "1.json")
     study("mean", *words, "--array", "first", "--out", "2.json")
-    assert "give --ledger as well" in study("mean", *words, "--array", "first", "--key", "k", "--out", "3.json", code=2).stderr
+    assert (
+        "give --ledger as well"
+        in study("mean", *words, "--array", "first", "--key", "k", "--out", "3.json", code=2).stderr
+    )
     assert "--array is needed" in study("mean", *words, "--out", "3.json", code=2).stderr
     study("check", "both.npz", "--key", "first", "--space", "spd")
     study("mean", *words, "--array", "first", "--out", "4.json", "--key", "k", *LEDGER)
@@ -148,7 +151,21 @@ def test_every_private_command_pays(study):
         study(*words, "--out", f"{name}.json", "--key", name)
         study("verify", f"{name}.json", "--ledger", "study.db")
     np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
-    study("means", "c.npz", "--array", "X", "--labels", "y", "--classes", "0,1", *cheap, "--out", "means", "--key", "means")
+    study(
+        "means",
+        "c.npz",
+        "--array",
+        "X",
+        "--labels",
+        "y",
+        "--classes",
+        "0,1",
+        *cheap,
+        "--out",
+        "means",
+        "--key",
+        "means",
+    )
     page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
     assert [line["key"] for line in page["releases"]] == [*commands, "means"]
     assert {line["state"] for line in page["releases"]} == {"released"}
@@ -160,7 +177,8 @@ def test_grants_are_kept(study):
     study(*mean("0.1", "mean.json"), code=4)  # ada has none
     study("mean", "a.npy", *BALL, "--mu", "0.2", "--out", "mean.json", "--ledger", "study.db", "--principal", "ben")
     found = json.loads(study("ledger", "grants", "--ledger", "study.db", "--json").stdout)
-    assert found == [{"principal": "ben", "granted": dpm.GDP("0.2").to_dict(), "remaining": None}]
+    granted = dpm.GDP("0.2").to_dict()
+    assert found == [{"principal": "ben", "granted": granted, "spent": granted, "remaining": None}]
 
 
 def test_a_cap_is_raised_with_a_reason(study):
@@ -186,7 +204,9 @@ def test_the_picture_of_what_used_it_up(study):
     assert pathlib.Path("history.png").read_bytes().startswith(b"\x89PNG")
     study("ledger", "history", "--ledger", "study.db", "--picture", "history.png", code=2)  # exists
     study("ledger", "history", "--ledger", "study.db", "--picture", "study.db", "--force", code=2)
-    rest = json.loads(study("ledger", "history", "--ledger", "study.db", "--after", "2", "--limit", "1", "--json").stdout)
+    rest = json.loads(
+        study("ledger", "history", "--ledger", "study.db", "--after", "2", "--limit", "1", "--json").stdout
+    )
     assert [entry["seq"] for entry in rest["entries"]] == [3]
     assert rest["next"] == 3
 

@@ -78,8 +78,17 @@ def test_radius_and_directions(space, law, n):
     assert rejects(wrong[:, 0], stats.beta(0.5, (space.dim - 1) / 2).cdf)
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("space", [Sphere(10), KendallShapes(4)], ids=repr)
+# Either space with one law by default, and with the other one in the slow tier.
+@pytest.mark.parametrize(
+    ("space", "law"),
+    [
+        (Sphere(10), "laplace"),
+        (KendallShapes(4), "gaussian"),
+        pytest.param(Sphere(10), "gaussian", marks=pytest.mark.slow),
+        pytest.param(KendallShapes(4), "laplace", marks=pytest.mark.slow),
+    ],
+    ids=repr,
+)
 def test_the_radius_of_flat_space_is_caught(space, law, monkeypatch):
     """Proposals of the flat law, all accepted below the end."""
     scale, footpoint = scale_for(space, law, radius=3.0), space.origin

@@ -62,6 +62,7 @@ def _shared(
     population: options.Population = None,
     key: options.Key = None,
     principal: options.Principal = None,
+    secret: options.Secret = None,
     workers: options.Workers = None,
     dask: options.Dask = None,
     arithmetic: options.Arithmetic = "auto",

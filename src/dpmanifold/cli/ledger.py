@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import decimal
 import pathlib
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -12,19 +13,25 @@ from rich.table import Table
 from rich.text import Text
 
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import promise_of
-from dpmanifold.cli.command import question_of, shared_options
+from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
+from dpmanifold.cli.command import how_of, shared_options
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.payer import opened, population_of
-from dpmanifold.cli.records import in_words_of_options
+from dpmanifold.cli.records import in_words_of_options, read
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.amounts import readable
+from dpmanifold.privacy.amounts import cost_of
 from dpmanifold.progress import quietly
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger import Population
+    from dpmanifold.ledger.datasets import DataSet
+
+_DIGITS = 4  # of amounts in tables; JSON has all of them
 
 app = typer.Typer(
     help="Keep account of what is spent, for years: populations with caps, who may spend, and what was spent on what."
@@ -69,24 +76,25 @@ def create(
 ) -> None:
     """Make a new ledger, with its witness and the key of its fingerprints. Refuses one that is there."""
     from dpmanifold.ledger import Ledger
+    from dpmanifold.ledger.filesystems import same_volume
 
     with Ledger.create(where, witness=witness, secret=secret, writer=writer) as ledger:
-        facts = {
-            "ledger": ledger.id,
-            "where": ledger.where,
-            "witness": str(ledger.witness),
-            "secret": str(ledger.secret),
-        }
+        facts = {"ledger": ledger.id, "where": ledger.name, "witness": str(ledger.witness.path),
+                 "secret": str(ledger.secret)}  # fmt: skip
     if as_json:
         say_json(facts)
         return
-    say(
-        f"Ledger {facts['ledger']}\n"
-        f"  written      {facts['where']}\n"
-        f"  witness      {facts['witness']} (on the same disk as the ledger it is restored along with it, and notices "
-        "nothing)\n"
-        f"  key          {facts['secret']} (for whoever holds the data alone; keep a copy in a safe place)"
-    )
+    together = "://" not in where and same_volume(facts["where"], facts["witness"])
+    lines = [
+        f"Ledger {facts['ledger']}",
+        f"  written      {facts['where']}",
+        f"  witness      {facts['witness']}",
+        f"  key          {facts['secret']}",
+        "Whoever holds the data keeps the key to themselves, and a copy of it in a safe place.",
+    ]
+    if together:
+        lines.append("The witness is on the ledger's own volume: restored together, the two notice nothing.")
+    say("\n".join(lines))
 
 
 @guarded
@@ -119,22 +127,13 @@ def populations(ledger: _Ledger = None, as_json: options.Json = False) -> None:
         _say_populations(book.populations(), as_json)
 
 
-def _say_populations(found: list[Any], as_json: bool) -> None:
+def _say_populations(found: Sequence[Population], as_json: bool) -> None:
     if as_json:
-        say_json(
-            [
-                {
-                    "name": one.name,
-                    "unit": one.unit,
-                    "cap": one.cap.to_dict(),
-                    "spent": _record(one.spent),
-                    "remaining": _record(one.remaining),
-                }
-                for one in found
-            ]
-        )
+        names = [{"name": one.name, "unit": one.unit, "cap": one.cap.to_dict()} for one in found]
+        standing = [{"spent": _record(one.spent), "remaining": _record(one.unspent)} for one in found]
+        say_json([{**name, **state} for name, state in zip(names, standing, strict=True)])
         return
-    rows = [(one.name, one.unit, str(one.cap), _amount(one.spent), _amount(one.remaining)) for one in found]
+    rows = [(one.name, one.unit, in_words(one.cap), _spent(one.spent, one.cap), _left(one.unspent)) for one in found]
     _say_rows(("population", "unit", "cap", "spent", "left"), rows, "There is no population: dpm ledger population.")
 
 
@@ -189,22 +188,23 @@ def grants(ledger: _Ledger = None, population: _Population = None, as_json: opti
         _say_grants(population_of(book, population), as_json)
 
 
-def _say_grants(whose: Any, as_json: bool) -> None:
-    found = [(who, granted, whose.as_principal(who).remaining) for who, granted in whose.grants().items()]
+def _say_grants(whose: Population, as_json: bool) -> None:
+    found = whose.grants()
     if as_json:
-        names = ("principal", "granted", "remaining")
-        say_json(
-            [dict(zip(names, (who, granted.to_dict(), _record(left)), strict=True)) for who, granted, left in found]
-        )
+        standing = [{"spent": _record(one.spent), "remaining": _record(one.remaining)} for one in found]
+        names = [{"principal": one.principal, "granted": one.granted.to_dict()} for one in found]
+        say_json([{**name, **state} for name, state in zip(names, standing, strict=True)])
         return
-    rows = [(who, str(granted), _amount(left)) for who, granted, left in found]
-    _say_rows(("who", "granted", "left"), rows, f"There are no grants: anybody may spend the cap of {whose.name}.")
+    rows = [
+        (one.principal, in_words(one.granted), _spent(one.spent, one.granted), _left(one.remaining)) for one in found
+    ]
+    nothing = f"There are no grants: anybody may spend the cap of {whose.name}."
+    _say_rows(("who", "granted", "spent", "left"), rows, nothing)
 
 
 # What only a release needs.
 _OF_RELEASES = (
     "out", "epsilon", "delta", "mu", "rho", "arithmetic", "seed", "npy", "picture", "links", "html", "force", "key",
-    "ledger", "population", "principal",
 )  # fmt: skip
 
 
@@ -212,10 +212,8 @@ _OF_RELEASES = (
 def register(
     words: dict[str, Any],
     name: Annotated[str, typer.Argument(help="Its name in the ledger. A changed file becomes its next version.")],
-    labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes.")] = None,
-    ledger: _Ledger = None,
-    population: _Population = None,
-    principal: _Principal = None,
+    labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes, to ask by class.")] = None,
+    classes: Annotated[str | None, typer.Option(help="As in dpm means: the public list of classes.")] = None,
 ) -> None:
     """Register data of a population: read, check and count them, before anything is spent. Costs nothing.
 
@@ -223,15 +221,18 @@ def register(
     without the ledger's key file. What is wrong with the data is said here, for whoever holds them.
     """
     curator = teller(words["notice"], words["quiet"])
-    with opened(ledger, principal) as book, at_work(words):
-        whose = population_of(book, population)
-        question = question_of({**words, "labels": labels, **_NO_PROMISE}, curator)
+    with opened(words["ledger"], words["principal"], words["secret"]) as book, at_work(words):
+        whose = population_of(book, words["population"])
+        given = read(words["path"], words["space"], words["size"], how_of(words), (words["units"], labels), curator)
+        ball = ball_of(given.space, words["radius"], words["center"], words["source"], words["ball"])
+        which = None if labels is None else given.column(labels, "--labels")
+        names = None if classes is None else classes_of(class_words(classes), given.is_whole(which))
         with in_words_of_options(), quietly(words["quiet"]):
             found = whose.register(
-                name, question.records, question.ball, units=question.units, labels=question.labels,
+                name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,
                 invalid=words["invalid"], curator=curator, confirm=words["confirm"],
             )  # fmt: skip
-        _say_datasets([found], words["as_json"])
+        _say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
 
 
 @guarded
@@ -241,13 +242,14 @@ def datasets(ledger: _Ledger = None, population: _Population = None, as_json: op
         _say_datasets(population_of(book, population).datasets(), as_json)
 
 
-def _say_datasets(found: list[Any], as_json: bool) -> None:
-    facts = [{"id": one.id, "name": one.name, "n": one.n, "unit": one.unit, "ball": repr(one.ball)} for one in found]
+def _say_datasets(found: Sequence[DataSet], as_json: bool) -> None:
+    names = ("id", "name", "version", "n", "unit", "space")
+    facts = [{name: getattr(one, name) for name in names} for one in found]
     if as_json:
         say_json(facts)
         return
-    rows = [(one["id"], f"{one['n']:,} {one['unit']}s", one["ball"]) for one in facts]
-    _say_rows(("data set", "units", "ball"), rows, "There is no data set: dpm ledger register.")
+    rows = [(one.id, f"{one.n:,} {one.unit}s", one.space) for one in found]
+    _say_rows(("data set", "units", "space"), rows, "There is no data set: dpm ledger register.")
 
 
 @guarded
@@ -327,20 +329,20 @@ def _say_audit(found: Any, as_json: bool) -> None:
 
 
 @guarded
-def reconcile(reason: _Reason, ledger: _Ledger = None, as_json: options.Json = False) -> None:
+def reconcile(
+    reason: _Reason, ledger: _Ledger = None, principal: _Principal = None, as_json: options.Json = False
+) -> None:
     """Mend a database that was restored from a backup: take from the witness what it has lost.
 
     What was spent stays spent, even beyond the cap; results are not brought back.
     """
-    from dpmanifold.ledger import Ledger
-
-    if not ledger:
-        raise InvalidArgumentError("--ledger is missing: which ledger to mend. Or set DPM_LEDGER.")
-    recovered = Ledger.reconcile(ledger, reason)
+    with opened(ledger, principal, reconcile=reason) as book:
+        done = book.reconciled
     if as_json:
-        say_json({"recovered": [entry.seq for entry in recovered]})
+        recovered = [entry.seq for entry in done.recovered]
+        say_json({"common": done.common, "own": done.own, "recovered": recovered, "over": list(done.over)})
         return
-    say(f"{len(recovered):,} entries were taken from the witness.")
+    say(repr(done))
 
 
 @guarded
@@ -384,15 +386,39 @@ def _say_rows(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], nothin
     say_table(table)
 
 
-def _amount(promise: Promise | None) -> str:
-    return "nothing" if promise is None else readable(promise)
+def _spent(promise: Promise | None, whole: Promise) -> str:
+    """Return what was spent for people, rounded up, and which share of the whole that is."""
+    if promise is None:
+        return "nothing"
+    parts = zip(cost_of(promise, whole), cost_of(whole, whole), strict=True)
+    return f"{in_words(promise, up=True)} ({max(float(100 * used / most) for used, most in parts):.1f} %)"
+
+
+def _left(promise: Promise | None) -> str:
+    return "nothing" if promise is None else in_words(promise, up=False)
+
+
+def in_words(promise: Promise, *, up: bool = True) -> str:
+    """Return a promise in a few words: numbers as they were typed, and others with four digits, rounded up or down.
+
+    >>> from dpmanifold.privacy import GDP
+    >>> in_words(GDP("0.3")), in_words(GDP(0.5385164807134505)), in_words(GDP(0.5385164807134505), up=False)
+    ('mu 0.3', 'mu 0.5386', 'mu 0.5385')
+    """
+    return ", ".join(f"{name} {_digits(number, up)}" for name, number in promise.stated.items())
+
+
+def _digits(number: float | str, up: bool) -> str:
+    if isinstance(number, str) or len(repr(number)) <= _DIGITS + 2:
+        return str(number).removesuffix(".0")
+    context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR)
+    return f"{float(context.create_decimal_from_float(number)):.{_DIGITS}g}"
 
 
 def _record(promise: Promise | None) -> dict[str, Any] | None:
     return None if promise is None else promise.to_dict()
 
 
-_NO_PROMISE = {"epsilon": None, "delta": None, "mu": None, "rho": None}
 _STEWARD, _LOOK, _TRUST = "The steward's", "Looking", "Trust"
 for _name, _command, _panel in (
     ("create", create, _STEWARD),

@@ -54,6 +54,15 @@ Key = Annotated[
         rich_help_panel=_LEDGER,
     ),
 ]
+Secret = Annotated[
+    pathlib.Path | None,
+    typer.Option(
+        envvar="DPM_SECRET",
+        metavar="FILE",
+        help="The key file under which data are fingerprinted, where it is not beside the ledger.",
+        rich_help_panel=_LEDGER,
+    ),
+]
 Principal = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Who spends; the login name if left out.", rich_help_panel=_LEDGER),

@@ -45,20 +45,25 @@ def paying(words: Mapping[str, Any]) -> Iterator[Payer]:
     if not words["ledger"]:
         yield NOBODY
         return
-    with opened(words["ledger"], words["principal"]) as ledger:
+    with opened(words["ledger"], words["principal"], words["secret"]) as ledger:
         yield Payer(population_of(ledger, words["population"]), words["key"] or random_key())
 
 
 @contextlib.contextmanager
-def opened(where: str | None, principal: str | None = None) -> Iterator[Ledger]:
-    """Open a ledger that exists, and close it in the end."""
+def opened(
+    where: str | None,
+    principal: str | None = None,
+    secret: pathlib.Path | None = None,
+    reconcile: str | None = None,
+) -> Iterator[Ledger]:
+    """Open a ledger that exists, after it was reconciled where a reason is given, and close it in the end."""
     if not where:
         raise InvalidArgumentError(
             "--ledger is missing: the file, or the postgresql:// address, of the ledger. Or set DPM_LEDGER."
         )
     from dpmanifold.ledger import Ledger
 
-    with Ledger.open(where, principal=principal) as ledger:
+    with Ledger.open(where, principal=principal, secret=secret, reconcile=reconcile) as ledger:
         yield ledger
 
 

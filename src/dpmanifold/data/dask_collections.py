@@ -1,8 +1,8 @@
 """Arrays and data frames of Dask as records: each partition is a piece, computed where it is read.
 
 Without a cluster a piece computes its partition by itself, in the thread that reads it. With one, the engine puts the
-partitions' own tasks and the work on them into one graph (:meth:`DaskPiece.delayed`), so that no partition ever comes
-to the driver.
+partitions' own tasks and the work on them into one graph (:meth:`DaskPiece.delayed`), so that no partition comes to the
+driver. Only a ledger's fingerprint, which goes through all records in their order, has them one after the other.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dpmanifold.data.pieces import Beside, asked_for
 from dpmanifold.data.rows import ArrayRows, Column, Places, Rows, alike
 from dpmanifold.data.steady import SteadyPiece
 from dpmanifold.data.tables_in_memory import TableSource, Wanted
+from dpmanifold.engines import current_engine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, Source, is_a
@@ -68,8 +69,10 @@ class DaskPiece(SteadyPiece):
         return found
 
     def blocks(self) -> Iterator[Block]:
-        """Compute the partition in this thread, and yield its blocks."""
-        return self.blocks_of(self._delayed.compute(scheduler="synchronous"))
+        """Compute the partition, in this thread or on the cluster that is in use, and yield its blocks here."""
+        # What was persisted is on the workers alone.
+        where = {} if current_engine().elsewhere else {"scheduler": "synchronous"}
+        return self.blocks_of(self._delayed.compute(**where))
 
     def blocks_of(self, value: Any) -> Iterator[Block]:
         """Yield blocks of a partition that was computed."""

@@ -40,6 +40,14 @@ _LAST_OF_EACH = (
     .group_by(entries.c.subject)
 )
 _SUBJECTS = _found(entries.c.seq.in_(_LAST_OF_EACH)).order_by(entries.c.seq)
+_OF_KIND = _found(entries.c.kind == bindparam("kind")).order_by(entries.c.seq)
+_WHOLE_ROWS = (
+    select(*_ROW, entries.c.sets, entries.c.subject, results.c.bytes)
+    .select_from(entries.outerjoin(results, entries.c.seq == results.c.seq))
+    .where(entries.c.seq > bindparam("after"))
+    .order_by(entries.c.seq)
+    .limit(bindparam("most"))
+)
 _RESULT = select(results.c.bytes).where(results.c.seq == bindparam("number"))
 _APPEND, _KEEP = insert(entries), insert(results)
 
@@ -95,6 +103,16 @@ class Reader:
         if population is None:
             return self._all(_PAGE, after=after, most=limit)
         return self._all(_PAGE_OF_POPULATION, after=after, most=limit, of=population)
+
+    def whole_rows(self, after: int, limit: int) -> list[tuple[Entry, tuple[str, str], bytes | None]]:
+        """Return all that is stored behind a number: entries, what each is found by, and the bytes that came with."""
+        rows = self._connection.execute(_WHOLE_ROWS, {"after": after, "most": limit})
+        found = (tuple(row) for row in rows)
+        return [(Entry(*row[:-3]), (row[-3], row[-2]), None if row[-1] is None else bytes(row[-1])) for row in found]
+
+    def of_kind(self, kind: str) -> list[Entry]:
+        """Return all entries of a kind, in order. No index helps: it looks at all there are."""
+        return self._all(_OF_KIND, kind=kind)
 
     def first(self, population: str, sets: str, subject: str) -> Entry | None:
         """Return the first entry that sets something about a subject; None where there is none."""

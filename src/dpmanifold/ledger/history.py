@@ -246,7 +246,7 @@ class History(Sequence[Entry]):
         if entry.kind != "spend" and not (recovered and facts.get("kind") == "spend"):
             return None
         step = self._outcomes.get(entry.seq)
-        state = LOST if recovered else SPENT if step is None else _STATES[step.kind]
+        state = LOST if recovered else SPENT if step is None else _STATES.get(step.kind, LOST)
         return Line(
             entry.seq, facts["time"], entry.population, facts["principal"], facts["key"],
             facts["statistic"] or facts["label"], tuple(facts["datasets"]), promise_words(facts["promise"]),

@@ -16,6 +16,7 @@ from dpmanifold.ledger.creating import created, facts_of_ledger
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
 from dpmanifold.ledger.history import History
+from dpmanifold.ledger.keeping import Keeping
 from dpmanifold.ledger.places import Places
 from dpmanifold.ledger.population import Population, cap_of, checked_name
 from dpmanifold.ledger.sqlite import SqliteStore
@@ -32,7 +33,7 @@ _LONGEST_PAGE = 100_000
 
 
 @final
-class Ledger:
+class Ledger(Keeping):
     """What was spent of the privacy of populations: over scripts, crashes, colleagues and years.
 
     Opened, or made where there is nothing. Threads may share it. After a fork the child makes connections of its own.
@@ -48,6 +49,8 @@ class Ledger:
     secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" behind its name,
         where it is not given
     principal : who spends; the login name where it is not given
+    reconcile : the reason for which the database and its witness are to be reconciled first (:meth:`reconcile`): one
+        that was put back from a backup is refused without. What was done is in the attribute `reconciled`
 
     Examples
     --------
@@ -67,24 +70,26 @@ class Ledger:
         witness: str | os.PathLike[str] | None = None,
         secret: str | os.PathLike[str] | None = None,
         principal: str | None = None,
+        reconcile: str | None = None,
     ) -> None:
         self.principal = checked_name(_login() if principal is None else principal, "principal")
         self._places = Places.of(where, witness, secret)
         self.store = store_of(self._places)
         try:
-            self._open()
+            self._open(reconcile)
         except BaseException:
             self.store.close()
             raise
 
-    def _open(self) -> None:
+    def _open(self, reason: str | None) -> None:
         self.store.prepare()
         first = self._entry(1) or created(self.store, self._places, self.principal)
         facts = facts_of_ledger(first)
         self.id: str = facts["ledger"]
         self._key_check: str = facts["key"]
-        self._secret = self._places.secret_path(facts["witness"])
+        self.secret = self._places.secret_path(facts["witness"])
         self.witness = Witness(self._places.witness_path(facts["witness"]), self.id)
+        self.reconciled = None if reason is None else self.reconcile(reason)
         self.witness.check(self._entry)
         self.witnessed()
 
@@ -96,6 +101,7 @@ class Ledger:
         witness: str | os.PathLike[str] | None = None,
         secret: str | os.PathLike[str] | None = None,
         principal: str | None = None,
+        reconcile: str | None = None,
     ) -> Ledger:
         """Open a ledger that is there. A mistyped path is an error, and not a fresh budget."""
         with store_of(Places.of(where, witness, secret)) as store:
@@ -104,7 +110,7 @@ class Ledger:
                     f"there is no ledger {store.name}. Give the path of one, or make it: dpm ledger create, or "
                     "Ledger.create."
                 )
-        return cls(where, witness=witness, secret=secret, principal=principal)
+        return cls(where, witness=witness, secret=secret, principal=principal, reconcile=reconcile)
 
     @classmethod
     def create(
@@ -220,10 +226,10 @@ class Ledger:
 
     def fingerprint(self, content: Iterable[bytes]) -> str:
         """Return the fingerprint of data under the ledger's key, which is read for it."""
-        key = read_key(self._secret)
+        key = read_key(self.secret)
         if key_check(key, self.id) != self._key_check:
             raise LedgerError(
-                f"the key {self._secret} is not the one that this ledger was made with: all data would look changed. "
+                f"the key {self.secret} is not the one that this ledger was made with: all data would look changed. "
                 "Put the right file there."
             )
         return fingerprint(key, content)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
@@ -16,6 +14,8 @@ from dpmanifold.ledger.export import entry_in_export
 from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
 from dpmanifold.privacy.promises import ApproxDP, PureDP
+from dpmanifold.release import Release
+from dpmanifold.stats.settling import releases_in
 
 EntryAt = Callable[[int], Entry | None]
 
@@ -88,7 +88,7 @@ def _same_total(receipt: Receipt, entry: Entry) -> bool:
     return len(total) == parts and as_promise_up(stated, total) == stated
 
 
-def content_faults(release: Any, content: bytes | None, drawn: Entry | None) -> list[str]:
+def content_faults(release: Release, content: bytes | None, drawn: Entry | None) -> list[str]:
     """Return what is wrong with a release as the outcome of its payment: it must be among what was drawn.
 
     Parameters
@@ -101,9 +101,12 @@ def content_faults(release: Any, content: bytes | None, drawn: Entry | None) -> 
         return ["nothing was drawn for the entry that the receipt names, or it was lost."]
     if hashlib.sha256(content).hexdigest() != drawn.facts["sha256"]:
         return [f"entry {drawn.seq} (drawn) has not the bytes that were drawn: its result was changed."]
-    kept = json.loads(content)["releases"]
-    same = json.loads(json.dumps(release.to_dict()))
-    return [] if same in kept else [f"the release is not what was drawn in entry {drawn.seq}: it was edited."]
+    kept = [one.to_dict(answers=False) for one in releases_in(content)]
+    return (
+        []
+        if release.to_dict(answers=False) in kept
+        else [f"the release is not what was drawn in entry {drawn.seq}: it was edited."]
+    )
 
 
 def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:

@@ -29,8 +29,8 @@ _PIECE = 2**20  # bytes written, or read, at a time
 _MODE = 0o640
 
 _REMEDY = (
-    "A database that was put back from a backup has forgotten what was spent since. Open it with the reconcile command "
-    "(dpm ledger reconcile, or Ledger.reconcile): what only the witness has is then counted as spent."
+    "A database that was put back from a backup has forgotten what was spent since. Reconcile them (dpm ledger "
+    "reconcile, or Ledger(where, reconcile=reason)): what only the witness has is then counted as spent."
 )
 
 

@@ -193,7 +193,7 @@ def refusal(promise: Promise, cap: Promise, total: Amount, whole: Amount, *, of:
             "split(promise, 10) gives ten."
         )
     else:
-        remedy = f"Ask for less, or plan with a larger {of}."
+        remedy = f"Ask for less, or {'plan with a larger budget' if of == 'budget' else 'ask its steward for more'}."
     left = as_promise_down(cap, left_of(whole, total))
     return (
         f"promise {promise} is more than the {of} has left, {readable(left) if left else 'nothing'} of {cap}. "

@@ -11,6 +11,7 @@ are handed to the account in memory, which keeps no more than an HMAC of them un
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,8 +30,8 @@ from dpmanifold.stats.records import number_of_records, numbers_of_record
 Content = Callable[[], Iterator[bytes]]
 """Gives what a fingerprint is made of, reading the records once more."""
 
-# Records, and ids, that are looked at together.
-_TOGETHER = 65_536
+# Ids that are looked at together, and numbers in records.
+_TOGETHER, _NUMBERS = 65_536, 1_048_576
 _NO_NUMBERS = "none"
 
 
@@ -80,8 +81,9 @@ class _Records:
         if hasattr(block, "__array__") and not np.ma.isMaskedArray(block):
             array = np.asarray(block)
             if array.dtype.kind in "iuf" or (array.dtype.kind == "c" and "c" in self._space.record_shapes):
-                for start in range(0, len(array), _TOGETHER):
-                    self._add_numbers(array[start : start + _TOGETHER])
+                rows = max(1, _NUMBERS // max(1, math.prod(array.shape[1:])))
+                for start in range(0, len(array), rows):
+                    self._add_numbers(array[start : start + rows])
                 return
         for record in block:  # type: ignore[attr-defined]
             found = numbers_of_record(record, self._space)

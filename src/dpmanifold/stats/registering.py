@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold._check import shown
-from dpmanifold.ball import Ball
+from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.privacy.accounts import Account
@@ -127,8 +127,11 @@ def refuse_elsewhere(X: Registered, ball: Ball, units: object, budget: object) -
         )
     if ball.space != X.ball.space:
         raise InvalidArgumentError(f"ball must be on {X.ball.space!r}, as X is registered, got one on {ball.space!r}.")
+    if X.unit != "record":
+        require_ball(ball)  # as for any units with several records
     if not (units is None or (is_each_record(units) and X.unit == "record")):
         raise InvalidArgumentError("units are registered with X: give None in their place.")
+    X.check()
 
 
 def opened_points(X: Registered, ball: Ball, told: Told, group: str = "") -> tuple[UnitPoints, Any]:

@@ -13,7 +13,6 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -108,10 +107,10 @@ def written_promise(promise: Promise) -> dict[str, str]:
     Examples
     --------
     >>> from dpmanifold.privacy import GDP
-    >>> written_promise(GDP(0.5))
-    {'kind': 'GDP', 'mu': '1/2'}
+    >>> written_promise(GDP(0.5)), written_promise(GDP("0.3"))
+    ({'kind': 'GDP', 'mu': '1/2'}, {'kind': 'GDP', 'mu': '3/10'})
     """
-    return {"kind": type(promise).__name__, **{name: str(Fraction(amount)) for name, amount in vars(promise).items()}}
+    return {"kind": type(promise).__name__, **{name: str(amount) for name, amount in promise.exact.items()}}
 
 
 def written(value: Any, name: str) -> Any:
@@ -153,6 +152,17 @@ def written(value: Any, name: str) -> Any:
         f"{name} must be something that can be written down where an account pays: text, numbers, arrays, releases, or "
         f"the name of what is registered; got {shown(value)}."
     )
+
+
+def names_in(record: Any) -> list[Any]:
+    """Return the names that :func:`written` has written as a list: text and numbers.
+
+    Examples
+    --------
+    >>> names_in(written(["a", 1, 0.5], "classes"))
+    ['a', 1, 0.5]
+    """
+    return [float.fromhex(name["float"]) if isinstance(name, dict) else name for name in record["list"]]
 
 
 def _name_of(value: Mechanism | Statistic, name: str) -> str:

@@ -12,6 +12,7 @@ happened. Whoever holds the data may give `curator=` and is told.
 from __future__ import annotations
 
 import json
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError, ReleaseLostError
+from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, PromiseError, ReleaseLostError
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text, random_key
@@ -100,6 +101,30 @@ class Payment:
         return releases_in(stored)
 
 
+class _Silence:
+    """No warnings, from the first thread that comes until the last one has gone: the filters are one for all."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = warnings.catch_warnings()
+                self._before.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *problem: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._before.__exit__(None, None, None)
+
+
+_SILENCE = _Silence()
+
+
 class _Work:
     """The work of an order, as bytes; of a failure nothing comes out but that it was one."""
 
@@ -114,8 +139,7 @@ class _Work:
 
     def _attempted(self, receipt: Receipt) -> bytes | None:
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with np.errstate(all="ignore"), _SILENCE:
                 return outcome_of([replace(release, receipt=receipt) for release in self._draw()])
         except Exception as problem:  # whatever it is, it must not be seen
             self._tell(problem)
@@ -131,13 +155,16 @@ class _Work:
 
 
 def _settled(account: Account, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
-    lost = False
+    """Return what the account has stored; whatever it raises about a request that may be paid for names the key."""
     try:
         return account.settle(order, work)
     except ReleaseLostError:
-        lost = True
-    # Made anew: the one that was caught may still hold what went wrong.
-    assert lost
+        pass  # and is made anew below: this one may still hold what went wrong
+    except (BudgetError, InvalidArgumentError, PromiseError):
+        raise  # nothing was spent
+    except BaseException as problem:
+        problem.add_note(f"The request has the key {order.key!r}: ask again under it to learn what became of it.")
+        raise
     raise ReleaseLostError.of(order.key)
 
 
