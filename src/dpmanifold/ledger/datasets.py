@@ -38,9 +38,9 @@ class DataSet:
     @staticmethod
     def of(entry: Entry) -> DataSet:
         """Return the data set that an entry registers."""
-        facts = entry.facts
-        stated = (facts[part] for part in ("id", "name", "version", "fingerprint", "facts"))
-        return DataSet(*stated, facts.get("about", {}))
+        said = entry.facts
+        about = said.get("about", {})
+        return DataSet(said["id"], said["name"], said["version"], said["fingerprint"], said["facts"], about)
 
     @property
     def n(self) -> int:

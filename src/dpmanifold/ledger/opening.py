@@ -14,7 +14,6 @@ from dpmanifold.records import ball_from_dict, ball_to_dict
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.inputs import EACH_RECORD
-from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.registered import Opened, Registered
 from dpmanifold.stats.registering import survey
 from dpmanifold.stats.requests import names_in
@@ -46,7 +45,7 @@ class RegisteredData(Registered):
     def open(self) -> Opened:
         """Open the records and compare them with what was registered."""
         given = self._records() if callable(self._records) else self._records
-        opened = Opened(as_batch(given, self.ball), self._units, self._labels)
+        opened = Opened(given, self._units, self._labels)
         classes = names_in(self.facts["classes"]) if "classes" in self.facts else None
         content = content_of(opened.records, self.ball, opened.units, opened.labels, classes)
         if self._whose.fingerprint(content) != self._fingerprint:
