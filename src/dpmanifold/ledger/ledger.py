@@ -19,6 +19,7 @@ from dpmanifold.ledger.history import History
 from dpmanifold.ledger.keeping import Keeping
 from dpmanifold.ledger.places import Places
 from dpmanifold.ledger.population import Population, cap_of, checked_name
+from dpmanifold.ledger.postgres import SCHEMES, PostgresStore
 from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
@@ -52,6 +53,13 @@ class Ledger(Keeping):
     reconcile : the reason for which the database and its witness are to be reconciled first (:meth:`reconcile`): one
         that was put back from a backup is refused without. What was done is in the attribute `reconciled`
 
+    Attributes
+    ----------
+    id : the ledger's own, which every hash and every receipt has
+    principal : who spends
+    witness : its witness, a file with a `path`
+    secret : the path of its key
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -72,7 +80,7 @@ class Ledger(Keeping):
         principal: str | None = None,
         reconcile: str | None = None,
     ) -> None:
-        self.principal = checked_name(_login() if principal is None else principal, "principal")
+        self.principal = self._principal(principal)
         self._places = Places.of(where, witness, secret)
         self.store = store_of(self._places)
         try:
@@ -91,7 +99,8 @@ class Ledger(Keeping):
         self.witness = Witness(self._places.witness_path(facts["witness"]), self.id)
         self.reconciled = None if reason is None else self.reconcile(reason)
         self.witness.check(self._entry)
-        self.witnessed()
+        if self.witness.writable:  # an auditor may read alone; whoever spends is refused there
+            self.witnessed()
 
     @classmethod
     def open(
@@ -133,7 +142,12 @@ class Ledger(Keeping):
             if store.exists():
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
             store.make(writer)
+            created(store, Places.of(where, witness, secret), cls._principal(principal))
         return cls(where, witness=witness, secret=secret, principal=principal)
+
+    @staticmethod
+    def _principal(given: str | None) -> str:
+        return checked_name(_login() if given is None else given, "principal")
 
     @property
     def where(self) -> str:
@@ -265,7 +279,7 @@ class Ledger(Keeping):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._places, self.principal)
+        return _reopened, (self._places, self.principal, self.id)
 
     def __repr__(self) -> str:
         return f"Ledger({self.name!r}, principal={self.principal!r})"
@@ -293,8 +307,13 @@ class Ledger(Keeping):
         return promise_from_body(entry.facts["cap"]), unit
 
 
-def _reopened(places: Places, principal: str) -> Ledger:
-    return Ledger(places.where, witness=places.witness, secret=places.secret, principal=principal)
+def _reopened(places: Places, principal: str, wanted: str) -> Ledger:
+    """Open a ledger that was pickled: the same one, and never a new one."""
+    ledger = Ledger.open(places.where, witness=places.witness, secret=places.secret, principal=principal)
+    if ledger.id != wanted:
+        ledger.close()
+        raise LedgerError(f"{ledger.name} is another ledger than the one that was pickled. Open it by its path.")
+    return ledger
 
 
 def store_of(places: Places) -> Store:
@@ -302,6 +321,8 @@ def store_of(places: Places) -> Store:
     if not places.is_address:
         return SqliteStore(pathlib.Path(places.where))
     scheme = places.where.split("://", 1)[0]
+    if scheme in SCHEMES:
+        return PostgresStore(places.where)
     raise InvalidArgumentError(
         f"where must be a path, or an address that starts with postgresql://, got one that starts with {scheme}://."
     )
