@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import random
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -372,3 +373,34 @@ def test_on_a_server(cluster: Any, tmp_path: pathlib.Path) -> None:
     cluster.sql(f"SET session_replication_role = replica; UPDATE {schema}.entries SET subject = 'x' WHERE seq = 3")
     with Ledger(address, principal="ada") as ledger:
         assert ledger.audit().faults == ("entry 3 (spend) is filed under what it does not say.",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_histories_count_every_spend_once(study: Study, seed: int) -> None:
+    """Releases, backups, old files put back, copies that were spent from: what was ever paid for is in the total."""
+    choose = random.Random(seed)
+    study.do(lambda ledger: study.cohort(ledger).raise_cap(GDP("100"), "room"))
+    backups, made = ["0"], 0
+    study.back_up("0")
+    for step in range(1, 15):
+        what = choose.choice(["release", "release", "back up", "put back", "part"])
+        keys = [f"{step}-{number}" for number in range(choose.randint(1, 3))]
+        if what == "release":
+            study.release(*keys)
+            made += len(keys)
+        elif what == "back up":
+            backups.append(str(step))
+            study.back_up(str(step))
+        else:
+            study.put_back(choose.choice(backups))
+            if what == "part":
+                study.alone(*keys)
+                made += len(keys)
+            for _ in range(choose.randint(1, 2)):
+                study.open(reconcile=f"step {step}").close()
+    with study.open(reconcile="the end") as ledger:
+        assert total(ledger) == Fraction(made, 100)
+        assert all(ledger.verify(receipt) == [] for receipt in study.receipts.values())
+        states = {key: study.cohort(ledger).status(key) for key in study.receipts}
+        assert set(states.values()) <= {"released", "lost"}
