@@ -205,6 +205,7 @@ def _say_grants(whose: Population, as_json: bool) -> None:
 # What only a release needs.
 _OF_RELEASES = (
     "out", "epsilon", "delta", "mu", "rho", "arithmetic", "seed", "npy", "picture", "links", "html", "force", "key",
+    "dataset",
 )  # fmt: skip
 
 
