@@ -376,4 +376,6 @@ def test_a_database_that_was_edited(tmp_path: pathlib.Path) -> None:
         for suffix in ("", "-wal", "-shm"):
             (tmp_path / f"study.db{suffix}").unlink(missing_ok=True)
         shutil.copyfile(tmp_path / "true.db", tmp_path / "study.db")
-    assert found() == ()
+    # Nothing else is wrong: whoever edits entries has to remove their triggers, and these are missed.
+    assert all(fault.startswith("the trigger ") for fault in found())
+    assert found()
