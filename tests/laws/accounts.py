@@ -1,4 +1,4 @@
-"""An account in memory that does what a ledger's does, and writes down the order of things."""
+"""Accounts that write down the order of things: one in memory that does what a ledger's does, and a ledger's own."""
 
 import hashlib
 import threading
@@ -108,3 +108,74 @@ class MemoryData(Registered):
         if content != self._content:
             raise RuntimeError("the records are others: Ann Smith has left")
         return given
+
+
+class RecordedPopulation(Account):
+    """A ledger's own population; when work begins, the spend and its start must stand in database and witness."""
+
+    def __init__(self, ledger, cap, name="cohort"):
+        self._book, self._whose = ledger, ledger.population(name, cap=cap, unit="participant")
+        self.orders, self.events = [], []
+
+    ledger = property(lambda self: self._whose.ledger)
+    name = property(lambda self: self._whose.name)
+    privacy = property(lambda self: self._whose.privacy)
+    spent = property(lambda self: self._whose.spent)
+    remaining = property(lambda self: self._whose.remaining)
+
+    def data_set(self, content, facts):
+        self.events.append("registered")
+        return self._whose.data_set(content, facts)
+
+    def known(self, order):
+        return self._whose.known(order)
+
+    def settle(self, order, work):
+        begun = []
+
+        def recorded(receipt):
+            begun.append(receipt)
+            here = {(entry.kind, entry.seq): entry for entry in self._book.entries()}
+            paid = here["spend", receipt.sequence]
+            (started,) = (one for one in here.values() if one.kind == "started" and one.facts["spend"] == paid.seq)
+            assert paid.hash == receipt.hash
+            seen = {entry.hash for _, entry in self._book.witness.lines() if entry is not None}
+            assert {paid.hash, started.hash} <= seen
+            self.orders.append(order)
+            self.events += ["spent", "started"]
+            return work(receipt)
+
+        try:
+            stored = self._whose.settle(order, recorded)
+        except ReleaseLostError:
+            self.events += ["lost"] if begun else []
+            raise
+        self.events += ["drawn"] if begun else []
+        return stored
+
+    def register(self, name, X, ball, units, **rest):
+        """Return records as registered data of this account."""
+        self.events.append("registered")
+        return RecordedData(self, self._whose.register(name, X, ball, units=units, **rest))
+
+
+class RecordedData(Registered):
+    """Registered data of a ledger that say when they are opened."""
+
+    def __init__(self, account, data):
+        self._account, self._data, self.opening = account, data, lambda: None
+        for name in ("id", "ledger", "population", "name", "ball", "n", "unit", "invalid", "facts"):
+            setattr(self, name, getattr(data, name))
+
+    def replace(self, **changes):
+        """Put other records in place of the registered ones."""
+        for name, value in changes.items():
+            setattr(self._data, f"_{name}", value)
+
+    def check(self):
+        self._data.check()
+
+    def open(self):
+        self._account.events.append("opened")
+        self.opening()
+        return self._data.open()

@@ -1,13 +1,124 @@
-"""A ledger on every engine."""
+"""A ledger on every engine, PostgreSQL's in a cluster of its own that lasts as long as the tests do."""
+
+import itertools
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import tempfile
 
 import pytest
 
 from dpmanifold.ledger import Ledger
 
+ENGINES = ("sqlite", "postgresql")
+_numbers = itertools.count(1)
 
-@pytest.fixture(params=["sqlite"])
+
+def _programs():
+    """The folder of initdb and pg_ctl, None where PostgreSQL is not installed. Debian keeps them off the path."""
+    found = shutil.which("initdb")
+    candidates = [pathlib.Path(found).resolve().parent] if found else []
+    candidates += sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in candidates if (folder / "pg_ctl").exists()), None)
+
+
+def _as_server():
+    """The beginning of a command that PostgreSQL refuses to run as root; None where nobody else can run it."""
+    if os.getuid() != 0:
+        return []
+    try:
+        user = pwd.getpwnam("postgres")
+    except KeyError:
+        return None
+    if not shutil.which("setpriv"):
+        return ["runuser", "-u", "postgres", "--"]
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+class Cluster:
+    """A server with a socket in a folder of its own, and no port."""
+
+    def __init__(self, programs, prefix):
+        self.programs, self.prefix = programs, prefix
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dpm-pg-", dir="/tmp"))
+        if prefix:
+            shutil.chown(self.folder, "postgres", "postgres")
+        self.run("initdb", "--pgdata", self.folder / "data", "--username=postgres", "--auth=trust", "--no-sync",
+                 "--encoding=UTF8", "--locale=C")  # fmt: skip
+        self.start()
+
+    def run(self, program, *arguments):
+        command = [*self.prefix, str(self.programs / program), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start(self, *options):
+        settings = " ".join(
+            [
+                "-c listen_addresses=''",
+                f"-c unix_socket_directories='{self.folder}'",
+                "-c max_connections=200",
+                *options,
+            ]
+        )
+        self.run("pg_ctl", "start", "--wait", "--silent", "--pgdata", self.folder / "data", "--log",
+                 self.folder / "log", "--options", settings)  # fmt: skip
+
+    def stop(self, mode="fast"):
+        self.run("pg_ctl", "stop", "--wait", "--silent", "--mode", mode, "--pgdata", self.folder / "data")
+
+    def address(self, user="postgres", schema="public"):
+        return f"postgresql://{user}@/postgres?host={self.folder}&options=-csearch_path%3D{schema}"
+
+    def sql(self, statement, user="postgres", schema="public"):
+        """Run one statement and return its rows."""
+        import psycopg
+
+        with psycopg.connect(self.address(user, schema), autocommit=True) as connection:
+            done = connection.execute(statement)
+            return done.fetchall() if done.description else []
+
+    def new_schema(self):
+        """Make an empty schema of the role `owner`, and return its name: cheaper than a database."""
+        name = f"ledger_{next(_numbers)}"
+        self.sql(f"CREATE SCHEMA {name} AUTHORIZATION owner")
+        return name
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A running PostgreSQL with the roles `owner` and `writer`; what needs it is skipped where it is not installed."""
+    programs, prefix = _programs(), _as_server()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: initdb was not found (Debian: apt-get install postgresql)")
+    if prefix is None:
+        pytest.skip("PostgreSQL refuses to run as root, and there is no user postgres")
+    running = Cluster(programs, prefix)
+    try:
+        running.sql("CREATE ROLE owner LOGIN")
+        running.sql("CREATE ROLE writer LOGIN")
+        yield running
+    finally:
+        running.stop("immediate")
+        shutil.rmtree(running.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres_url(cluster, tmp_path):
+    """Where a new, empty ledger is on PostgreSQL."""
+    schema = cluster.new_schema()
+    witness = tmp_path / f"{schema}.witness"
+    Ledger.create(cluster.address("owner", schema), witness=witness, writer="writer", principal="steward").close()
+    return cluster.address("writer", schema)
+
+
+@pytest.fixture(params=ENGINES)
 def ledger_url(request, tmp_path):
     """Where a new, empty ledger is: open it with Ledger(ledger_url, principal=...)."""
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgres_url")
     where = str(tmp_path / "study.db")
-    Ledger.create(where).close()
+    Ledger.create(where, principal="steward").close()
     return where

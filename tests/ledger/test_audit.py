@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
+import shutil
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import dpmanifold as dpm
 from dpmanifold import GDP, ApproxDP, PureDP
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.ledger.auditing import MOST, Audit, audited
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import verify_export, write_export
 from dpmanifold.ledger.receipts import receipt_faults, verify_receipt
-from dpmanifold.privacy.accounts import Receipt
+from dpmanifold.privacy.accounts import Order, Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
 from ledger_book import LEDGER, Book
 
@@ -311,3 +316,63 @@ def test_receipts_in_every_currency(cap: Any, promise: Any) -> None:
     book = Book(cap)
     spend = book.spend("a", promise)
     assert receipt_faults(receipt_of(spend, cap), LEDGER, book.at, lambda: []) == []
+
+
+def test_a_release_is_what_the_ledger_has_drawn(tmp_path: pathlib.Path) -> None:
+    ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
+    records = np.random.default_rng(3).uniform(-0.5, 0.5, (50, 2))
+    with dpm.Ledger(tmp_path / "study.db", principal="ada") as ledger:
+        cohort = ledger.population("cohort", cap=GDP("1"), unit="person")
+        release, other = (
+            dpm.private_mean(records, ball, GDP("0.25"), units=dpm.EACH_RECORD, budget=cohort, key=key) for key in "ab"
+        )
+        region = dpm.private_region(records, ball, GDP("0.5"), units=dpm.EACH_RECORD, budget=cohort)
+        ledger.export(tmp_path / "export.jsonl")
+        for true in (release, other, region, release.receipt):
+            assert ledger.verify(true) == []
+            assert verify_receipt(true, tmp_path / "export.jsonl") == []
+        edited = replace(release, value=np.asarray(release.value) + 0.125)
+        assert ledger.verify(edited) == ["the release is not what was drawn in entry 6: it was edited."]
+        borrowed = replace(release, receipt=other.receipt)
+        assert ledger.verify(borrowed) == ["the release is not what was drawn in entry 9: it was edited."]
+        unpaid = dpm.private_mean(records, ball, GDP("0.25"), units=dpm.EACH_RECORD)
+        with pytest.raises(InvalidArgumentError, match="carries no receipt"):
+            ledger.verify(unpaid)
+        assert ledger.audit().ok
+
+
+def test_a_database_that_was_edited(tmp_path: pathlib.Path) -> None:
+    with dpm.Ledger(tmp_path / "study.db", principal="ada") as ledger:
+        cohort = ledger.population("cohort", cap=GDP("1"), unit="person")
+        cohort.grant("ada", GDP("0.5"))
+        for key in "abc":
+            cohort.settle(Order(GDP("0.1"), "x", key, {}), lambda receipt: b"drawn")
+
+    def found(*statements: str) -> tuple[str, ...]:
+        with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as base:
+            triggers = [row[0] for row in base.execute("select name from sqlite_master where type = 'trigger'")]
+            for statement in [*(f'drop trigger "{name}"' for name in triggers), *statements]:
+                base.execute(statement)
+            base.commit()
+            with dpm.Ledger(tmp_path / "study.db", principal="ada") as edited:
+                return edited.audit().faults
+
+    shutil.copyfile(tmp_path / "study.db", tmp_path / "true.db")
+    for statement, fault in (
+        (
+            "update entries set body = replace(body, '1/100', '0') where seq = 4",
+            "entry 4 (spend) is not what was written",
+        ),
+        ("update entries set sets = 'x' where seq = 3", "entry 3 (grant) is filed under what it does not say."),
+        ("update entries set subject = 'x' where seq = 4", "entry 4 (spend) is filed under what it does not say."),
+        ("update results set bytes = x'00' where seq = 6", "entry 6 (drawn) has not the bytes"),
+        ("delete from results", "entry 6 (drawn) has not the bytes"),
+        ("delete from entries where seq = 5", "entry 6 (drawn) stands where entry 5 should"),
+    ):
+        faults = found(statement)
+        assert faults
+        assert faults[0].startswith(fault), faults
+        for suffix in ("", "-wal", "-shm"):
+            (tmp_path / f"study.db{suffix}").unlink(missing_ok=True)
+        shutil.copyfile(tmp_path / "true.db", tmp_path / "study.db")
+    assert found() == ()

@@ -12,6 +12,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, PromiseError, ReleaseLostError
+from dpmanifold.ledger import Ledger
 from dpmanifold.mechanisms import MECHANISMS, get
 from dpmanifold.privacy import Receipt
 from dpmanifold.statistic import STATISTICS
@@ -19,7 +20,7 @@ from dpmanifold.stats.content import content_of
 from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.registering import survey
 from extension.toy_statistic import Shells
-from laws.accounts import MemoryAccount
+from laws.accounts import MemoryAccount, RecordedPopulation
 from laws.pieces import ListSource
 
 BALL = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0)
@@ -67,6 +68,16 @@ def account():
     return MemoryAccount(CAP)
 
 
+@pytest.fixture(params=["memory", "sqlite"])
+def either(request, tmp_path):
+    """An account in memory, and one of a ledger in a file."""
+    if request.param == "memory":
+        yield MemoryAccount(CAP)
+        return
+    with Ledger.create(str(tmp_path / "study.db")) as ledger:
+        yield RecordedPopulation(ledger, CAP)
+
+
 @pytest.fixture
 def shells(monkeypatch):
     """A statistic of another distribution, for the length of one test."""
@@ -88,7 +99,9 @@ def test_the_same_request_is_drawn_once_and_answered_in_the_same_bits(account, c
     other = call(X, BALL, dpm.GDP(1.0), units=units, budget=account, key="twice")
     assert written(first) != written(other)
     for release in releases_of(first):
-        assert release.receipt == Receipt("ledger-1", 1, release.receipt.hash, "cohort", dpm.GDP(1.0).to_dict())
+        assert release.receipt == Receipt(
+            account.ledger, release.receipt.sequence, release.receipt.hash, "cohort", dpm.GDP(1.0).to_dict()
+        )
         assert release.verify().ok
         assert release.private
 
@@ -105,11 +118,14 @@ def test_a_ball_a_test_and_a_statistic_of_others_are_paid_by_accounts_unchanged(
         partial(dpm.private_statistic, X, BALL, statistic="shells", units=EACH, **given),
         partial(dpm.private_statistic, X, BALL, statistic=shells, units=EACH, **given),
     ]
+    sequences = []
     for number, ask in enumerate(asked):
         first, again = ask(key=str(number)), ask(key=str(number))
         assert written(first) == written(again)
-        assert all(release.receipt.sequence == number + 1 for release in releases_of(first))
+        sequences.append({release.receipt.sequence for release in releases_of(first)})
         assert first.verify().ok
+    assert all(len(found) == 1 for found in sequences)
+    assert [max(found) for found in sequences] == sorted({max(found) for found in sequences})
     assert account.orders[3].request == account.orders[4].request  # by name, or by the object of that name
 
 
@@ -271,6 +287,24 @@ def test_registered_data_are_opened_once_and_after_the_spend(account, call, unit
     assert account.orders[0].request["data"] == [data.id]
 
 
+def test_every_engine_has_the_spend_before_records_are_opened(ledger_url):
+    with Ledger(ledger_url, principal="ada") as ledger:
+        account = RecordedPopulation(ledger, CAP)
+        data = account.register("study", X, BALL, IDS, labels=LABELS, classes=CLASSES)
+        for call in CALLS:
+            account.events.clear()
+            asked = {"units": None, "budget": account, "key": f"{call.__module__} {call.__name__}"}
+            rest = {"labels": None} if call is private_means else {}
+            first, again = (call(data, BALL, dpm.GDP("0.3"), **asked, **rest) for _ in range(2))
+            assert account.events == ["spent", "started", "opened", "drawn"]
+            assert written(first) == written(again)
+            assert all(ledger.verify(release) == [] for release in releases_of(first))
+        raw = dpm.private_mean(X, BALL, dpm.GDP("0.3"), units=IDS, budget=account, key="raw")
+        assert account.events == ["spent", "started", "opened", "drawn", "registered", "spent", "started", "drawn"]
+        assert ledger.verify(raw) == []
+        assert ledger.audit().ok
+
+
 def test_the_plan_comes_first_and_the_records_after_the_spend(account, monkeypatch):
     data, planned = account.register("study", X, BALL, EACH), type(MEAN).prepared
 
@@ -283,11 +317,11 @@ def test_the_plan_comes_first_and_the_records_after_the_spend(account, monkeypat
     assert account.events[1:] == ["planned", "spent", "started", "opened", "drawn"]
 
 
-def test_two_registered_groups_are_tested(account):
-    one, two = (account.register(name, Z, BALL, EACH) for name, Z in (("one", X), ("two", Y)))
-    first = dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=account, key="test")
-    assert account.events[2:] == ["spent", "started", "opened", "opened", "drawn"]
-    again = dpm.private_test(X, Y, BALL, dpm.GDP(1.0), units=EACH, level=0.9, budget=account, key="test")
+def test_two_registered_groups_are_tested(either):
+    one, two = (either.register(name, Z, BALL, EACH) for name, Z in (("one", X), ("two", Y)))
+    first = dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=either, key="test")
+    assert either.events[2:] == ["spent", "started", "opened", "opened", "drawn"]
+    again = dpm.private_test(X, Y, BALL, dpm.GDP(1.0), units=EACH, level=0.9, budget=either, key="test")
     assert written(first) == written(again)
     assert first.verify().ok
 
@@ -366,14 +400,14 @@ def renamed(data):
 
 
 @pytest.mark.parametrize("damage", [fail, ended, renamed])
-def test_a_release_that_fails_behind_the_spend_is_lost_without_a_word(account, damage, capfd):
-    data = account.register("study", X, BALL, IDS)
+def test_a_release_that_fails_behind_the_spend_is_lost_without_a_word(either, damage, capfd):
+    data = either.register("study", X, BALL, IDS)
     damage(data)
     with pytest.raises(ReleaseLostError) as found:
-        dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=account, key="mean")
+        dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=either, key="mean")
     assert str(found.value) == str(ReleaseLostError.of("mean"))
-    assert account.events == ["registered", "spent", "started", "opened", "lost"]
-    assert account.spent == dpm.GDP(1.0)
+    assert either.events == ["registered", "spent", "started", "opened", "lost"]
+    assert either.spent == dpm.GDP(1.0)
     # Nothing of what happened can be reached from the error, in words or as objects.
     assert found.value.__context__ is None
     assert found.value.__cause__ is None
@@ -386,18 +420,46 @@ def test_a_release_that_fails_behind_the_spend_is_lost_without_a_word(account, d
     assert "prepare_records" not in names
     # The key is used up; another one pays anew.
     with pytest.raises(ReleaseLostError):
-        dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=account, key="mean")
-    assert account.spent == dpm.GDP(1.0)
+        dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, budget=either, key="mean")
+    assert either.spent == dpm.GDP(1.0)
 
 
-def test_threads_draw_quietly_and_leave_warnings_as_they_were(account):
-    data = account.register("study", X, BALL, EACH)
+def test_threads_draw_quietly_and_leave_warnings_as_they_were(either):
+    data = either.register("study", X, BALL, EACH)
     data.opening = lambda: warnings.warn(SECRET, stacklevel=1)
     before = list(warnings.filters)
     with ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(dpm.private_mean, data, BALL, dpm.GDP(1.0), units=None, budget=account) for _ in range(20)]
+        asked = [pool.submit(dpm.private_mean, data, BALL, dpm.GDP(1.0), units=None, budget=either) for _ in range(20)]
         assert len({found.result().receipt.sequence for found in asked}) == 20
     assert warnings.filters == before
+
+
+def test_an_account_that_breaks_down_leaves_its_key(account, monkeypatch):
+    def broken(order, work):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(account, "settle", broken)
+    with pytest.raises(OSError, match="no space") as found:
+        dpm.private_mean(X, BALL, dpm.GDP(1.0), units=EACH, budget=account, key="mean")
+    assert found.value.__notes__ == ["The request has the key 'mean': ask again under it to learn what became of it."]
+
+
+def test_spaces_of_every_kind_are_registered_and_opened(account):
+    product = dpm.Product([dpm.SPD(2), dpm.Sphere(2)])
+    rng = np.random.default_rng(1)
+    parts = (dpm.SPD(2).random_point(30, rng=1) * 0.5, np.tile([1.0, 0.0, 0.0], (30, 1)))
+    landmarks, shapes = dpm.KendallShapes(5), rng.normal(size=(30, 5, 2))
+    cases = [
+        (parts, dpm.Ball(product, product.origin, 0.7)),
+        (shapes, dpm.Ball(landmarks, landmarks.random_point(1, rng=0)[0], 0.35)),
+        (parts[0].tolist(), dpm.Ball(dpm.SPD(2), np.eye(2), 2.0)),
+    ]
+    for number, (records, ball) in enumerate(cases):
+        data = account.register(str(number), records, ball, EACH, confirm=True)
+        asked = {"budget": account, "key": str(number), "estimand": "tangent", "confirm": True}
+        first = dpm.private_mean(data, ball, dpm.GDP(1.0), units=None, **asked)
+        again = dpm.private_mean(records, ball, dpm.GDP(1.0), units=EACH, **asked)
+        assert written(first) == written(again)
 
 
 def test_the_reason_is_for_the_curator_whose_own_errors_do_not_show_either(account):
@@ -416,10 +478,10 @@ def test_the_reason_is_for_the_curator_whose_own_errors_do_not_show_either(accou
     assert [str(notice) for notice in told] == [f"The release is lost: ValueError: {SECRET}"] * 2
 
 
-def test_one_person_in_both_registered_groups_is_lost_and_nothing_says_why(account):
-    one, two = (account.register(name, Z, BALL, IDS) for name, Z in (("one", X), ("two", Y)))
+def test_one_person_in_both_registered_groups_is_lost_and_nothing_says_why(either):
+    one, two = (either.register(name, Z, BALL, IDS) for name, Z in (("one", X), ("two", Y)))
     with pytest.raises(ReleaseLostError) as found:
-        dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=account, key="test")
+        dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=either, key="test")
     assert str(found.value) == str(ReleaseLostError.of("test"))
 
 
@@ -526,7 +588,7 @@ def test_a_receipt_is_written_shown_and_checked(account, tmp_path):
     loaded = dpm.load(tmp_path / "mean.json")
     assert loaded.receipt == release.receipt
     assert loaded.receipt.promise == dpm.GDP(0.5)
-    said = f"entry 1 of ledger ledger-1, population cohort, hash {release.receipt.hash}"
+    said = "entry 1 of ledger ledger-1, population cohort; spent with it: GDP(mu=0.5)"
     assert said in repr(release)
     assert said in release.report()
     assert "GDP(mu=0.5)" in repr(release)

@@ -1,14 +1,18 @@
 """A ledger from the outside: populations, spends, keys, grants, data sets; and what its tables refuse."""
 
 import copy
+import functools
 import multiprocessing
 import os
 import pickle
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+import traceback
 
 import pytest
 
@@ -91,9 +95,9 @@ def test_what_exceeds_the_cap_is_refused_and_binds_no_key(ledger, cohort):
     assert cohort.remaining is None
 
 
-def test_sixty_four_eighths_fill_a_gaussian_cap_and_the_next_is_refused(ledger, cohort):
-    for number in range(64):
-        cohort.settle(order(f"k{number}"), lambda receipt: b"")
+def test_sixteen_quarters_fill_a_gaussian_cap_and_the_next_is_refused(ledger, cohort):
+    for number in range(16):
+        cohort.settle(order(f"k{number}", GDP(0.25)), lambda receipt: b"")
     assert (cohort.spent, cohort.remaining) == (GDP(1.0), None)
     with pytest.raises(BudgetError):
         cohort.settle(order("one more", GDP(1e-9)), never)
@@ -317,9 +321,30 @@ def test_copies_are_itself_and_pickles_open_it_again(ledger, cohort):
     again._ledger.close()
 
 
-def _spend_in_child(cohort, key):
-    cohort.settle(order(key), lambda receipt: b"child")
-    os._exit(0 if cohort.status(key) == "released" else 1)
+def test_a_pickle_never_starts_a_fresh_budget(tmp_path):
+    with Ledger(tmp_path / "study.db") as ledger:
+        kept = pickle.dumps(ledger)
+    for path in tmp_path.glob("study.db*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(InvalidArgumentError, match="there is no ledger"):
+        pickle.loads(kept)
+    Ledger(tmp_path / "study.db").close()
+    with pytest.raises(LedgerError, match="another ledger"):
+        pickle.loads(kept)
+
+
+def forked(action):
+    """Run an action in a forked child, which ends with it, and return the child's number."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        action()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
 
 
 def test_children_of_a_fork_spend_by_connections_of_their_own(ledger, cohort):
@@ -333,12 +358,8 @@ def test_children_of_a_fork_spend_by_connections_of_their_own(ledger, cohort):
     thread = threading.Thread(target=busy)
     thread.start()
     try:
-        children = []
-        for number in range(4):
-            child = os.fork()
-            if child == 0:
-                _spend_in_child(cohort, f"c{number}")
-            children.append(child)
+        spend = [functools.partial(cohort.settle, order(f"c{number}"), lambda receipt: b"") for number in range(4)]
+        children = [forked(action) for action in spend]
         codes = [os.waitpid(child, 0)[1] for child in children]
     finally:
         stop.set()
@@ -351,19 +372,13 @@ def test_children_of_a_fork_spend_by_connections_of_their_own(ledger, cohort):
 def test_a_lock_does_not_outlive_its_holder_in_a_forked_child(ledger, cohort):
     """The holder dies at work and leaves a child behind: the next asker is told that the answer is lost."""
     reader, writer = os.pipe()
-    holder = os.fork()
-    if holder == 0:
 
-        def work(receipt):
-            child = os.fork()
-            if child == 0:
-                os.close(writer)
-                time.sleep(20)
-            os.write(writer, str(child).encode() + b"\n")
-            os._exit(0)
+    def work(receipt):
+        os.write(writer, str(forked(functools.partial(time.sleep, 30))).encode())
+        os._exit(0)
 
-        cohort.settle(order("k"), work)
-    os.waitpid(holder, 0)
+    holder = forked(lambda: cohort.settle(order("k"), work))
+    assert os.waitpid(holder, 0)[1] == 0
     child = int(os.read(reader, 20))
     try:
         begun = time.monotonic()
@@ -371,7 +386,7 @@ def test_a_lock_does_not_outlive_its_holder_in_a_forked_child(ledger, cohort):
             cohort.settle(order("k"), never)
         assert time.monotonic() - begun < 5
     finally:
-        os.kill(child, 9)
+        os.kill(child, signal.SIGKILL)
         os.close(reader)
         os.close(writer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,13 +24,14 @@ from dpmanifold.cli.records import in_words_of_options, read
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.amounts import readable
+from dpmanifold.privacy.amounts import cost_of
 from dpmanifold.progress import quietly
 
 if TYPE_CHECKING:
     from dpmanifold.ledger import Population
     from dpmanifold.ledger.datasets import DataSet
-    from dpmanifold.ledger.population import Grant
+
+_DIGITS = 4  # of amounts in tables; JSON has all of them
 
 app = typer.Typer(
     help="Keep account of what is spent, for years: populations with caps, who may spend, and what was spent on what."
@@ -74,24 +76,25 @@ def create(
 ) -> None:
     """Make a new ledger, with its witness and the key of its fingerprints. Refuses one that is there."""
     from dpmanifold.ledger import Ledger
+    from dpmanifold.ledger.filesystems import same_volume
 
     with Ledger.create(where, witness=witness, secret=secret, writer=writer) as ledger:
-        facts = {
-            "ledger": ledger.id,
-            "where": ledger.where,
-            "witness": str(ledger.witness.path),
-            "secret": str(ledger.secret),
-        }
+        facts = {"ledger": ledger.id, "where": ledger.name, "witness": str(ledger.witness.path),
+                 "secret": str(ledger.secret)}  # fmt: skip
     if as_json:
         say_json(facts)
         return
-    say(
-        f"Ledger {facts['ledger']}\n"
-        f"  written      {facts['where']}\n"
-        f"  witness      {facts['witness']} (on the same disk as the ledger it is restored along with it, and notices "
-        "nothing)\n"
-        f"  key          {facts['secret']} (for whoever holds the data alone; keep a copy in a safe place)"
-    )
+    together = "://" not in where and same_volume(facts["where"], facts["witness"])
+    lines = [
+        f"Ledger {facts['ledger']}",
+        f"  written      {facts['where']}",
+        f"  witness      {facts['witness']}",
+        f"  key          {facts['secret']}",
+        "Whoever holds the data keeps the key to themselves, and a copy of it in a safe place.",
+    ]
+    if together:
+        lines.append("The witness is on the ledger's own volume: restored together, the two notice nothing.")
+    say("\n".join(lines))
 
 
 @guarded
@@ -126,15 +129,12 @@ def populations(ledger: _Ledger = None, as_json: options.Json = False) -> None:
 
 def _say_populations(found: Sequence[Population], as_json: bool) -> None:
     if as_json:
-        say_json([{"name": one.name, "unit": one.unit, "cap": one.cap.to_dict(), **_standing(one)} for one in found])
+        names = [{"name": one.name, "unit": one.unit, "cap": one.cap.to_dict()} for one in found]
+        standing = [{"spent": _record(one.spent), "remaining": _record(one.unspent)} for one in found]
+        say_json([{**name, **state} for name, state in zip(names, standing, strict=True)])
         return
-    rows = [(one.name, one.unit, str(one.cap), _amount(one.spent), _amount(one.remaining)) for one in found]
+    rows = [(one.name, one.unit, in_words(one.cap), _spent(one.spent, one.cap), _left(one.unspent)) for one in found]
     _say_rows(("population", "unit", "cap", "spent", "left"), rows, "There is no population: dpm ledger population.")
-
-
-def _standing(one: Population | Grant) -> dict[str, Any]:
-    """Return what was spent and what is left, ready for JSON."""
-    return {"spent": _record(one.spent), "remaining": _record(one.remaining)}
 
 
 @guarded
@@ -191,9 +191,13 @@ def grants(ledger: _Ledger = None, population: _Population = None, as_json: opti
 def _say_grants(whose: Population, as_json: bool) -> None:
     found = whose.grants()
     if as_json:
-        say_json([{"principal": one.principal, "granted": one.granted.to_dict(), **_standing(one)} for one in found])
+        standing = [{"spent": _record(one.spent), "remaining": _record(one.remaining)} for one in found]
+        names = [{"principal": one.principal, "granted": one.granted.to_dict()} for one in found]
+        say_json([{**name, **state} for name, state in zip(names, standing, strict=True)])
         return
-    rows = [(one.principal, str(one.granted), _amount(one.spent), _amount(one.remaining)) for one in found]
+    rows = [
+        (one.principal, in_words(one.granted), _spent(one.spent, one.granted), _left(one.remaining)) for one in found
+    ]
     nothing = f"There are no grants: anybody may spend the cap of {whose.name}."
     _say_rows(("who", "granted", "spent", "left"), rows, nothing)
 
@@ -325,20 +329,20 @@ def _say_audit(found: Any, as_json: bool) -> None:
 
 
 @guarded
-def reconcile(reason: _Reason, ledger: _Ledger = None, as_json: options.Json = False) -> None:
+def reconcile(
+    reason: _Reason, ledger: _Ledger = None, principal: _Principal = None, as_json: options.Json = False
+) -> None:
     """Mend a database that was restored from a backup: take from the witness what it has lost.
 
     What was spent stays spent, even beyond the cap; results are not brought back.
     """
-    from dpmanifold.ledger import Ledger
-
-    if not ledger:
-        raise InvalidArgumentError("--ledger is missing: which ledger to mend. Or set DPM_LEDGER.")
-    recovered = Ledger.reconcile(ledger, reason)
+    with opened(ledger, principal, reconcile=reason) as book:
+        done = book.reconciled
     if as_json:
-        say_json({"recovered": [entry.seq for entry in recovered]})
+        recovered = [entry.seq for entry in done.recovered]
+        say_json({"common": done.common, "own": done.own, "recovered": recovered, "over": list(done.over)})
         return
-    say(f"{len(recovered):,} entries were taken from the witness.")
+    say(repr(done))
 
 
 @guarded
@@ -382,8 +386,33 @@ def _say_rows(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], nothin
     say_table(table)
 
 
-def _amount(promise: Promise | None) -> str:
-    return "nothing" if promise is None else readable(promise)
+def _spent(promise: Promise | None, whole: Promise) -> str:
+    """Return what was spent for people, rounded up, and which share of the whole that is."""
+    if promise is None:
+        return "nothing"
+    parts = zip(cost_of(promise, whole), cost_of(whole, whole), strict=True)
+    return f"{in_words(promise, up=True)} ({max(float(100 * used / most) for used, most in parts):.1f} %)"
+
+
+def _left(promise: Promise | None) -> str:
+    return "nothing" if promise is None else in_words(promise, up=False)
+
+
+def in_words(promise: Promise, *, up: bool = True) -> str:
+    """Return a promise in a few words: numbers as they were typed, and others with four digits, rounded up or down.
+
+    >>> from dpmanifold.privacy import GDP
+    >>> in_words(GDP("0.3")), in_words(GDP(0.5385164807134505)), in_words(GDP(0.5385164807134505), up=False)
+    ('mu 0.3', 'mu 0.5386', 'mu 0.5385')
+    """
+    return ", ".join(f"{name} {_digits(number, up)}" for name, number in promise.stated.items())
+
+
+def _digits(number: float | str, up: bool) -> str:
+    if isinstance(number, str) or len(repr(number)) <= _DIGITS + 2:
+        return str(number).removesuffix(".0")
+    context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR)
+    return f"{float(context.create_decimal_from_float(number)):.{_DIGITS}g}"
 
 
 def _record(promise: Promise | None) -> dict[str, Any] | None:

@@ -50,15 +50,20 @@ def paying(words: Mapping[str, Any]) -> Iterator[Payer]:
 
 
 @contextlib.contextmanager
-def opened(where: str | None, principal: str | None = None, secret: pathlib.Path | None = None) -> Iterator[Ledger]:
-    """Open a ledger that exists, and close it in the end."""
+def opened(
+    where: str | None,
+    principal: str | None = None,
+    secret: pathlib.Path | None = None,
+    reconcile: str | None = None,
+) -> Iterator[Ledger]:
+    """Open a ledger that exists, after it was reconciled where a reason is given, and close it in the end."""
     if not where:
         raise InvalidArgumentError(
             "--ledger is missing: the file, or the postgresql:// address, of the ledger. Or set DPM_LEDGER."
         )
     from dpmanifold.ledger import Ledger
 
-    with Ledger.open(where, principal=principal, secret=secret) as ledger:
+    with Ledger.open(where, principal=principal, secret=secret, reconcile=reconcile) as ledger:
         yield ledger
 
 

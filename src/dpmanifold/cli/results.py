@@ -49,7 +49,7 @@ def verify_command(
     else:
         say(repr(found))
         if unpaid is not None:
-            say("\n".join(f"NOT PAID FOR: {fault}" for fault in unpaid) or _PAID)
+            say("\n".join(f"THE LEDGER DISAGREES: {fault}" for fault in unpaid) or _PAID)
     if unpaid or not found.ok:
         raise typer.Exit(PROMISE_IMPOSSIBLE)
 

@@ -3,6 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from dpmanifold._extras import optional_module
+from dpmanifold.ledger.auditing import Audit
+from dpmanifold.ledger.export import verify_export
+from dpmanifold.ledger.receipts import verify_receipt
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.ledger import Ledger
@@ -20,4 +23,4 @@ def __getattr__(name: str) -> Any:
     return getattr(optional_module(f"{__name__}.{_PLACES[name]}", "ledger", "a ledger"), name)
 
 
-__all__ = ["Ledger", "Population"]
+__all__ = ["Audit", "Ledger", "Population", "verify_export", "verify_receipt"]

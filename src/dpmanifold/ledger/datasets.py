@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from dpmanifold.ledger.bodies import now
@@ -24,6 +24,8 @@ class DataSet:
     name, version : the version is counted from 1
     fingerprint : of the content, under the ledger's key
     facts : what is public about it
+    about : of one that was registered by name, how it is to be opened: the ball, what bad records count as, and which
+        columns hold units and classes
     """
 
     id: str
@@ -31,12 +33,14 @@ class DataSet:
     version: int
     fingerprint: str
     facts: Mapping[str, Any]
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(entry: Entry) -> DataSet:
         """Return the data set that an entry registers."""
-        facts = entry.facts
-        return DataSet(facts["id"], facts["name"], facts["version"], facts["fingerprint"], facts["facts"])
+        said = entry.facts
+        about = said.get("about", {})
+        return DataSet(said["id"], said["name"], said["version"], said["fingerprint"], said["facts"], about)
 
     @property
     def n(self) -> int:
@@ -55,12 +59,19 @@ class DataSet:
 
 
 def registered(
-    writer: Writer, population: str, principal: str, fingerprint: str, facts: Mapping[str, Any], name: str | None
+    writer: Writer,
+    population: str,
+    principal: str,
+    fingerprint: str,
+    facts: Mapping[str, Any],
+    name: str | None,
+    about: Mapping[str, Any] | None = None,
 ) -> DataSet:
     """Return the data set with this fingerprint and these facts; append it where there is none.
 
     Without a name it is the first version that was ever registered with them, so that a request stays the same
-    request whatever is registered later. With a name it is that name's; new content makes a new version.
+    request whatever is registered later. With a name it is that name's; new content, or another way to open it, makes a
+    new version.
     """
     digest = sha256_of([fingerprint, dict(facts)])
     if name is None:
@@ -70,7 +81,8 @@ def registered(
         name = _UNNAMED + digest[:12]
     versions = versions_of(writer, population, name)
     for known in versions:
-        if known.fingerprint == fingerprint and dict(known.facts) == dict(facts):
+        same = known.fingerprint == fingerprint and dict(known.facts) == dict(facts)
+        if same and dict(known.about) == dict(about or {}):
             return known
     version = 1 + max((known.version for known in versions), default=0)
     body = {
@@ -84,6 +96,7 @@ def registered(
         "unit": facts["unit"],
         "principal": principal,
         "time": now(),
+        **({"about": dict(about)} if about else {}),
     }
     return DataSet.of(writer.append("dataset", population, f"dataset:{population}:{name}:{version}", body))
 

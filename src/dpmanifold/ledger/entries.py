@@ -1,4 +1,4 @@
-"""What a ledger is made of: entries, each with the hash of the one before it. Standard library alone.
+"""What a ledger is made of: entries, each with the hash of the one before it.
 
 An entry is never changed and never removed. Its hash covers the ledger's id, all of its fields and the hash of the
 entry before, so that whoever knows the last hash knows whether any entry is not what it was.
@@ -6,49 +6,27 @@ entry before, so that whoever knows the last hash knows whether any entry is not
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, final
 
-from dpmanifold._check import shown
-from dpmanifold.errors import InvalidArgumentError, LedgerError
+from dpmanifold.errors import LedgerError
+from dpmanifold.privacy.accounts import canonical_json as canonical
 
 BEFORE_ALL = "0" * 64
 """What the first entry names as the hash before it."""
 
 FIELDS = ("seq", "kind", "population", "once", "body", "prev", "hash")
-_HEX = frozenset("0123456789abcdef")
 
 
-def canonical(value: object) -> str:
-    r"""Return the one JSON text of text, whole numbers, truth values, None, and of lists and dicts of them.
-
-    Keys are sorted, nothing is between the parts, and all that is not ASCII is escaped. Floats are refused: their text
-    depends on who writes it. Amounts are text ("3/10"), other floats `float.hex()`.
-
-    Examples
-    --------
-    >>> canonical({"b": [1, None], "a": "é"})
-    '{"a":"\\u00e9","b":[1,null]}'
-    >>> canonical(0.1)
-    Traceback (most recent call last):
-    ...
-    dpmanifold.errors.InvalidArgumentError: an entry holds text and whole numbers, got 0.1. Write a float as its hex().
-    """
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+def _no_number(text: str) -> NoReturn:
+    raise ValueError("not canonical JSON")
 
 
-def _plain(value: object) -> object:
-    if value is None or type(value) in (str, int, bool):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    if isinstance(value, dict) and all(type(key) is str for key in value):
-        return {key: _plain(part) for key, part in value.items()}
-    remedy = "Write a float as its hex()." if isinstance(value, float) else "Make it text."
-    raise InvalidArgumentError(f"an entry holds text and whole numbers, got {shown(value)}. {remedy}")
+_READER = json.JSONDecoder(parse_float=_no_number, parse_constant=_no_number)
 
 
 def sha256_of(value: object) -> str:
@@ -71,15 +49,11 @@ def read_canonical(text: str) -> Any:
     ValueError: not canonical JSON
     """
     try:
-        value = json.loads(text, parse_float=_no_number, parse_constant=_no_number)
+        value = _READER.decode(text)
+        if canonical(value) == text:
+            return value
     except RecursionError:
-        raise ValueError("not canonical JSON") from None
-    if canonical(value) != text:
-        raise ValueError("not canonical JSON")
-    return value
-
-
-def _no_number(text: str) -> NoReturn:
+        pass
     raise ValueError("not canonical JSON")
 
 
@@ -125,9 +99,9 @@ class Entry:
         entry = cls(seq, kind, population, once, canonical(body), prev, "")
         return replace(entry, hash=hash_of(ledger, entry))
 
-    @property
+    @functools.cached_property
     def facts(self) -> dict[str, Any]:
-        """What the body says; a ValueError where it is no canonical JSON of a dict."""
+        """What the body says; a ValueError where it is no canonical JSON of a dict. Not to be changed."""
         found = read_canonical(self.body)
         if not isinstance(found, dict):
             raise ValueError("not canonical JSON of a dict")
@@ -172,15 +146,6 @@ def hash_of(ledger: str, entry: Entry) -> str:
     return sha256_of(
         [ledger, entry.seq, entry.kind, entry.population, entry.once, entry.body, entry.prev],
     )
-
-
-def is_hash(text: object) -> bool:
-    """Return whether a value is the text of a sha256: 64 small hex digits.
-
-    >>> is_hash("0" * 64), is_hash("0" * 63 + "A"), is_hash(7)
-    (True, False, False)
-    """
-    return isinstance(text, str) and len(text) == 64 and _HEX.issuperset(text)
 
 
 def entry_faults(ledger: str, entry: Entry, before: Entry | None) -> list[str]:
@@ -248,7 +213,6 @@ __all__ = [
     "check_chain",
     "entry_faults",
     "hash_of",
-    "is_hash",
     "read_canonical",
     "sha256_of",
 ]

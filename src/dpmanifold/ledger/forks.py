@@ -27,27 +27,36 @@ class Forkable(Protocol):
 
 
 class _Gate:
+    """Threads go in and out; a fork closes it, and comes first: those who want in then wait."""
+
     def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.inside: Counter[int] = Counter()
+        self._changed = threading.Condition()
+        self._inside: Counter[int] = Counter()
+        self._closed = False
 
     def enter(self) -> None:
-        with self.changed:
-            self.inside[threading.get_ident()] += 1
+        own = threading.get_ident()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._closed or own in self._inside)
+            self._inside[own] += 1
 
     def leave(self) -> None:
-        with self.changed:
-            self.inside -= Counter({threading.get_ident(): 1})
-            self.changed.notify_all()
+        with self._changed:
+            self._inside -= Counter({threading.get_ident(): 1})
+            self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait until no other thread is inside, and let none in until `open`."""
-        self.changed.acquire()
+        """Let nobody in any more, and wait until no other thread is inside."""
         own = threading.get_ident()
-        self.changed.wait_for(lambda: not any(thread != own for thread in self.inside))
+        with self._changed:
+            self._changed.wait_for(lambda: not self._closed)  # two threads may fork
+            self._closed = True
+            self._changed.wait_for(lambda: not any(thread != own for thread in self._inside))
 
     def open(self) -> None:
-        self.changed.release()
+        with self._changed:
+            self._closed = False
+            self._changed.notify_all()
 
 
 _gate = _Gate()

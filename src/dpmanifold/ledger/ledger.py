@@ -19,6 +19,7 @@ from dpmanifold.ledger.history import History
 from dpmanifold.ledger.keeping import Keeping
 from dpmanifold.ledger.places import Places
 from dpmanifold.ledger.population import Population, cap_of, checked_name
+from dpmanifold.ledger.postgres import SCHEMES, PostgresStore
 from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
@@ -52,6 +53,13 @@ class Ledger(Keeping):
     reconcile : the reason for which the database and its witness are to be reconciled first (:meth:`reconcile`): one
         that was put back from a backup is refused without. What was done is in the attribute `reconciled`
 
+    Attributes
+    ----------
+    id : the ledger's own, which every hash and every receipt has
+    principal : who spends
+    witness : its witness, a file with a `path`
+    secret : the path of its key
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -72,7 +80,7 @@ class Ledger(Keeping):
         principal: str | None = None,
         reconcile: str | None = None,
     ) -> None:
-        self.principal = checked_name(_login() if principal is None else principal, "principal")
+        self.principal = self._principal(principal)
         self._places = Places.of(where, witness, secret)
         self.store = store_of(self._places)
         try:
@@ -87,11 +95,12 @@ class Ledger(Keeping):
         facts = facts_of_ledger(first)
         self.id: str = facts["ledger"]
         self._key_check: str = facts["key"]
-        self._secret = self._places.secret_path(facts["witness"])
+        self.secret = self._places.secret_path(facts["witness"])
         self.witness = Witness(self._places.witness_path(facts["witness"]), self.id)
         self.reconciled = None if reason is None else self.reconcile(reason)
         self.witness.check(self._entry)
-        self.witnessed()
+        if self.witness.writable:  # an auditor may read alone; whoever spends is refused there
+            self.witnessed()
 
     @classmethod
     def open(
@@ -101,6 +110,7 @@ class Ledger(Keeping):
         witness: str | os.PathLike[str] | None = None,
         secret: str | os.PathLike[str] | None = None,
         principal: str | None = None,
+        reconcile: str | None = None,
     ) -> Ledger:
         """Open a ledger that is there. A mistyped path is an error, and not a fresh budget."""
         with store_of(Places.of(where, witness, secret)) as store:
@@ -109,7 +119,7 @@ class Ledger(Keeping):
                     f"there is no ledger {store.name}. Give the path of one, or make it: dpm ledger create, or "
                     "Ledger.create."
                 )
-        return cls(where, witness=witness, secret=secret, principal=principal)
+        return cls(where, witness=witness, secret=secret, principal=principal, reconcile=reconcile)
 
     @classmethod
     def create(
@@ -132,7 +142,12 @@ class Ledger(Keeping):
             if store.exists():
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
             store.make(writer)
+            created(store, Places.of(where, witness, secret), cls._principal(principal))
         return cls(where, witness=witness, secret=secret, principal=principal)
+
+    @staticmethod
+    def _principal(given: str | None) -> str:
+        return checked_name(_login() if given is None else given, "principal")
 
     @property
     def where(self) -> str:
@@ -225,10 +240,10 @@ class Ledger(Keeping):
 
     def fingerprint(self, content: Iterable[bytes]) -> str:
         """Return the fingerprint of data under the ledger's key, which is read for it."""
-        key = read_key(self._secret)
+        key = read_key(self.secret)
         if key_check(key, self.id) != self._key_check:
             raise LedgerError(
-                f"the key {self._secret} is not the one that this ledger was made with: all data would look changed. "
+                f"the key {self.secret} is not the one that this ledger was made with: all data would look changed. "
                 "Put the right file there."
             )
         return fingerprint(key, content)
@@ -264,7 +279,7 @@ class Ledger(Keeping):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._places, self.principal)
+        return _reopened, (self._places, self.principal, self.id)
 
     def __repr__(self) -> str:
         return f"Ledger({self.name!r}, principal={self.principal!r})"
@@ -292,8 +307,13 @@ class Ledger(Keeping):
         return promise_from_body(entry.facts["cap"]), unit
 
 
-def _reopened(places: Places, principal: str) -> Ledger:
-    return Ledger(places.where, witness=places.witness, secret=places.secret, principal=principal)
+def _reopened(places: Places, principal: str, wanted: str) -> Ledger:
+    """Open a ledger that was pickled: the same one, and never a new one."""
+    ledger = Ledger.open(places.where, witness=places.witness, secret=places.secret, principal=principal)
+    if ledger.id != wanted:
+        ledger.close()
+        raise LedgerError(f"{ledger.name} is another ledger than the one that was pickled. Open it by its path.")
+    return ledger
 
 
 def store_of(places: Places) -> Store:
@@ -301,6 +321,8 @@ def store_of(places: Places) -> Store:
     if not places.is_address:
         return SqliteStore(pathlib.Path(places.where))
     scheme = places.where.split("://", 1)[0]
+    if scheme in SCHEMES:
+        return PostgresStore(places.where)
     raise InvalidArgumentError(
         f"where must be a path, or an address that starts with postgresql://, got one that starts with {scheme}://."
     )

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from dpmanifold._check import shown
+from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.datasets import DataSet, registered, versions_of
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import History
+from dpmanifold.ledger.opening import RegisteredData, dataset, register
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text
-from dpmanifold.privacy.amounts import as_promise_down, as_promise_up, cost_of, fits
+from dpmanifold.privacy.amounts import as_promise_down, as_promise_up, cost_of, fits, left_of
 from dpmanifold.privacy.promises import as_promise
+from dpmanifold.stats.curator import Curator
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.ledger import Ledger
@@ -106,6 +109,12 @@ class Population(Account):
         return as_promise_up(standing.cap, standing.total)
 
     @property
+    def unspent(self) -> Promise | None:
+        """What the cap leaves, whoever may spend it, rounded down; None once that is nothing."""
+        standing = self._standing()
+        return as_promise_down(standing.cap, left_of(cost_of(standing.cap, standing.cap), standing.total))
+
+    @property
     def remaining(self) -> Promise | None:
         """The largest promise that this principal can still spend, rounded down; None once there is none.
 
@@ -132,17 +141,71 @@ class Population(Account):
 
     def data_set(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
         """Return the id of the data set with this content and these facts; register it if it is new."""
-        return self._registered(content, facts, None).id
+        return self.registered_as(content, facts, None).id
+
+    def register(
+        self,
+        name: str,
+        X: object,
+        ball: Ball,
+        *,
+        units: object,
+        labels: object = None,
+        classes: Sequence[Any] | None = None,
+        invalid: str = "raise",
+        curator: Curator | None = None,
+        confirm: bool = False,
+    ) -> RegisteredData:
+        """Register records: read, check and count them, and write down what is public about them. Costs nothing.
+
+        What is wrong with them is said here, to whoever holds them. The ledger keeps the space, the ball, how many
+        units there are and a fingerprint under its key. Changed records under the same name are its next version.
+
+        Parameters
+        ----------
+        name : of the data set
+        X, ball, units, invalid, curator, confirm : as in :func:`~dpmanifold.private_mean`
+        labels, classes : as in :func:`~dpmanifold.private_means`, for means by class
+
+        Returns
+        -------
+        what every private call takes as X, with this population as its budget
+        """
+        return register(self, checked_name(name, "name"), X, ball, units, labels, classes, invalid, curator, confirm)
+
+    def dataset(
+        self, name: str, records: object, *, units: object = None, labels: object = None, version: int | None = None
+    ) -> RegisteredData:
+        """Return data that were registered before, maybe by somebody else, to be opened once they are paid for.
+
+        Parameters
+        ----------
+        name : of the data set
+        records : what was registered, or a function without arguments that returns it, called after the spend
+        units, labels : as they were registered; may be left out where they are columns of the records, or where every
+            record is a unit
+        version : which one; None for the latest
+        """
+        return dataset(self, name, records, units, labels, version)
 
     def datasets(self) -> list[DataSet]:
         """Return the data sets that were registered, every version, in order."""
         return self._ledger.store.read(lambda reader: versions_of(reader, self._name))
 
-    def _registered(
-        self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any], name: str | None
+    def registered_as(
+        self,
+        content: Callable[[], Iterable[bytes]],
+        facts: Mapping[str, Any],
+        name: str | None,
+        about: Mapping[str, Any] | None = None,
     ) -> DataSet:
-        mark = self._ledger.fingerprint(content())
-        return self._ledger.change(lambda writer: registered(writer, self._name, self._principal, mark, facts, name))
+        """Return the data set with this content and these facts under a name; append it where there is none."""
+        mark, whose = self.fingerprint(content), (self._name, self._principal)
+        return self._ledger.change(lambda writer: registered(writer, *whose, mark, facts, name, about))
+
+    def fingerprint(self, content: Callable[[], Iterable[bytes]]) -> str:
+        """Return the fingerprint of data under the ledger's key."""
+        return self._ledger.fingerprint(content())
 
     def raise_cap(self, cap: Promise, reason: str) -> None:
         """Raise the cap. The entry says why, and stays.

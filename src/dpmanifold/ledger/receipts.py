@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
@@ -16,6 +14,8 @@ from dpmanifold.ledger.export import entry_in_export
 from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
 from dpmanifold.privacy.promises import ApproxDP, PureDP
+from dpmanifold.release import Release
+from dpmanifold.stats.settling import releases_in
 
 EntryAt = Callable[[int], Entry | None]
 
@@ -88,7 +88,7 @@ def _same_total(receipt: Receipt, entry: Entry) -> bool:
     return len(total) == parts and as_promise_up(stated, total) == stated
 
 
-def content_faults(release: Any, content: bytes | None, drawn: Entry | None) -> list[str]:
+def content_faults(release: Release, content: bytes | None, drawn: Entry | None) -> list[str]:
     """Return what is wrong with a release as the outcome of its payment: it must be among what was drawn.
 
     Parameters
@@ -101,9 +101,12 @@ def content_faults(release: Any, content: bytes | None, drawn: Entry | None) -> 
         return ["nothing was drawn for the entry that the receipt names, or it was lost."]
     if hashlib.sha256(content).hexdigest() != drawn.facts["sha256"]:
         return [f"entry {drawn.seq} (drawn) has not the bytes that were drawn: its result was changed."]
-    kept = json.loads(content)["releases"]
-    same = json.loads(json.dumps(release.to_dict()))
-    return [] if same in kept else [f"the release is not what was drawn in entry {drawn.seq}: it was edited."]
+    kept = [one.to_dict(answers=False) for one in releases_in(content)]
+    return (
+        []
+        if release.to_dict(answers=False) in kept
+        else [f"the release is not what was drawn in entry {drawn.seq}: it was edited."]
+    )
 
 
 def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:
@@ -113,6 +116,20 @@ def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:
     ----------
     thing : a release, a result made of releases, or a receipt
     export : the path of a file that `Ledger.export` wrote
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    >>> with dpm.Ledger(folder / "study.db", principal="ada") as ledger:
+    ...     cohort = ledger.population("cohort", cap=dpm.GDP("1"), unit="participant")
+    ...     mean = dpm.private_mean(np.zeros((9, 1)), ball, dpm.GDP("0.5"), units=dpm.EACH_RECORD, budget=cohort)
+    ...     entries = ledger.export(folder / "study.jsonl")
+    >>> verify_receipt(mean, folder / "study.jsonl")
+    []
     """
     ledger, entry_at, recovered = entry_in_export(export)
     return [fault for receipt in receipts_of(thing) for fault in receipt_faults(receipt, ledger, entry_at, recovered)]

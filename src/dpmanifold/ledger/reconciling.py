@@ -99,7 +99,7 @@ class _Recovery:
         if any(self._writer.entry(before.seq) == before for before in stood_for(lost)):
             kind = "note"  # what it stood for is in this database: counted there
         elif kind == "spend":
-            facts |= self._counted(lost.population, facts)
+            facts = facts | self._counted(lost.population, facts)
         elif kind in _STEPS:
             kind, facts = self._step(lost, facts, there)
         elif there is not None or self._set_anew(lost.population, kind, facts):

@@ -20,6 +20,13 @@ from dpmanifold.ledger.entries import Entry
 
 T = TypeVar("T")
 
+_abandoned: list[object] = []
+
+
+def abandon(inherited: object) -> None:
+    """Keep something for good that a fork left in this process: closing it would end the parent's session."""
+    _abandoned.append(inherited)
+
 
 class Held(ABC):
     """An attempt that is alive as long as this is not released and its process lives."""
@@ -90,6 +97,7 @@ class Store(ABC):
     def engine(self) -> Engine:
         """The engine of this process."""
         if self._process != os.getpid():
+            abandon(self._engine)
             self._engine, self._process = self._make_engine(), os.getpid()
         return self._engine
 

@@ -23,6 +23,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.privacy.promises import Promise, as_promise, promise_from_dict
 
 LONGEST_KEY = 200
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _HASH = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
@@ -86,7 +87,8 @@ class Receipt:
         return Receipt(*(record[name] for name in names))
 
     def __str__(self) -> str:
-        return f"entry {self.sequence:,} of ledger {self.ledger}, population {self.population}, hash {self.hash}"
+        # For people, who find the rest in JSON: ids and hashes of full length fill a terminal.
+        return f"entry {self.sequence:,} of ledger {self.ledger[:8]}, population {self.population}"
 
 
 @final
@@ -225,7 +227,7 @@ def canonical_json(value: Any) -> str:
     '{"a":null,"b":[1,"\\u00e9"]}'
     """
     _refuse_uncanonical(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def _refuse_uncanonical(value: Any) -> None:

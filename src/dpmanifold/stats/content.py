@@ -25,7 +25,7 @@ from dpmanifold.privacy.accounts import canonical_json
 from dpmanifold.sources import as_source
 from dpmanifold.stats.by_class import class_numbers, numbers_of_labels
 from dpmanifold.stats.inputs import column_or_ids
-from dpmanifold.stats.records import number_of_records, numbers_of_record
+from dpmanifold.stats.records import as_batch, number_of_records, numbers_of_record
 
 Content = Callable[[], Iterator[bytes]]
 """Gives what a fingerprint is made of, reading the records once more."""
@@ -113,6 +113,7 @@ def _blocks(
 ) -> Iterator[tuple[object, object, Array | None]]:
     """Yield records, their ids (None where each is a unit) and the numbers of their classes (None without classes)."""
     named = column_or_ids(units)
+    X = as_batch(X, ball)
     source = as_source(X)
     if source is None:
         yield X, named, None if classes is None else class_numbers(labels, classes, number_of_records(X))

@@ -54,6 +54,10 @@ class Registered(ABC):
     invalid: str
     facts: Mapping[str, Any]
 
+    def check(self) -> None:
+        """Refuse, before anything is spent, what would only come out when the records are opened; looks at none."""
+        return
+
     @abstractmethod
     def open(self) -> Opened:
         """Open the records and check that they are what was registered. Whatever it raises makes the release lost."""

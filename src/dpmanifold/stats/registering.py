@@ -131,6 +131,7 @@ def refuse_elsewhere(X: Registered, ball: Ball, units: object, budget: object) -
         require_ball(ball)  # as for any units with several records
     if not (units is None or (is_each_record(units) and X.unit == "record")):
         raise InvalidArgumentError("units are registered with X: give None in their place.")
+    X.check()
 
 
 def opened_points(X: Registered, ball: Ball, told: Told, group: str = "") -> tuple[UnitPoints, Any]:

@@ -154,6 +154,17 @@ def written(value: Any, name: str) -> Any:
     )
 
 
+def names_in(record: Any) -> list[Any]:
+    """Return the names that :func:`written` has written as a list: text and numbers.
+
+    Examples
+    --------
+    >>> names_in(written(["a", 1, 0.5], "classes"))
+    ['a', 1, 0.5]
+    """
+    return [float.fromhex(name["float"]) if isinstance(name, dict) else name for name in record["list"]]
+
+
 def _name_of(value: Mechanism | Statistic, name: str) -> str:
     registry: Any = MECHANISMS if isinstance(value, Mechanism) else STATISTICS
     known = registry.find(value.name)

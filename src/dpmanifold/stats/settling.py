@@ -22,7 +22,7 @@ import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError, ReleaseLostError
+from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, PromiseError, ReleaseLostError
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text, random_key
@@ -155,13 +155,16 @@ class _Work:
 
 
 def _settled(account: Account, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
-    lost = False
+    """Return what the account has stored; whatever it raises about a request that may be paid for names the key."""
     try:
         return account.settle(order, work)
     except ReleaseLostError:
-        lost = True
-    # Made anew: the one that was caught may still hold what went wrong.
-    assert lost
+        pass  # and is made anew below: this one may still hold what went wrong
+    except (BudgetError, InvalidArgumentError, PromiseError):
+        raise  # nothing was spent
+    except BaseException as problem:
+        problem.add_note(f"The request has the key {order.key!r}: ask again under it to learn what became of it.")
+        raise
     raise ReleaseLostError.of(order.key)
 
 

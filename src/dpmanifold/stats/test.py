@@ -98,7 +98,7 @@ def private_test(
         if both:
             return question.request(header, [data.id for data in both])
         ids = [
-            account.data_set(content_of(as_batch(records, ball), ball, owners), facts_of(ball, points))
+            account.data_set(content_of(records, ball, owners), facts_of(ball, points))
             for records, owners, points in zip((X, Y), _paired_units(units), groups, strict=True)
         ]
         return question.request(header, ids)
