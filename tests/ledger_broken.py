@@ -103,7 +103,7 @@ def locks_by_a_file():
     write = Store.write
 
     def wrong(self, ledger, action):
-        path = pathlib.Path(os.environ["LEDGER_LOCK_FILE"])
+        path = pathlib.Path(f"{self.name}.locked")
         while True:
             try:
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL))

@@ -9,11 +9,14 @@ writer is killed.
 
 from __future__ import annotations
 
+import concurrent.futures
+import gc
 import hashlib
 import json
 import os
 import pathlib
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -80,14 +83,12 @@ def opened(job, principal="ada"):
     return Ledger.open(job["where"], principal=principal).population(POPULATION)
 
 
-def forked(action, log, broken=None):
+def forked(action, log):
     """Run an action in a child that ends with it, without a word; what it raises is written down."""
     child = os.fork()
     if child:
         return child
     try:
-        if broken is not None:
-            BROKEN[broken]()
         action()
         os._exit(0)
     except BaseException:
@@ -97,7 +98,7 @@ def forked(action, log, broken=None):
 
 
 def race(job):
-    """Several clients, each asking for all of its keys, from the same moment on."""
+    """Several clients, each with several threads, and each of these asks for all keys; from the same moment on."""
     log = Log(job["log"])
     reader, writer = os.pipe()
     privacy = PureDP(job["cost"])
@@ -105,11 +106,17 @@ def race(job):
     def client(keys):
         cohort = opened(job)
         os.close(writer)
-        os.read(reader, 1)  # until the other end is closed everywhere
-        for key in keys:
-            ask(cohort, log, key, privacy, job.get("pause", 0.0))
 
-    children = [forked(lambda keys=keys: client(keys), log, job.get("broken")) for keys in job["clients"]]
+        def thread():
+            os.read(reader, 1)  # until the other end is closed everywhere
+            for key in keys:
+                ask(cohort, log, key, privacy, job.get("pause", 0.0))
+
+        with concurrent.futures.ThreadPoolExecutor(job["threads"]) as pool:
+            for done in [pool.submit(thread) for _ in range(job["threads"])]:
+                done.result()
+
+    children = [forked(lambda keys=keys: client(keys), log) for keys in job["clients"]]
     os.close(reader)
     os.close(writer)
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
@@ -117,30 +124,36 @@ def race(job):
 
 
 def kills(job):
-    """Clients that ask on and on, and are killed at random; for each one that is killed a new one starts.
+    """Clients that ask on and on, and are killed at random, from one of them to all; as many new ones start.
 
-    Each asks for a new key, or for one that somebody asked for before, perhaps in vain. After every kill it is measured
-    how long it takes until somebody is answered who began to ask after it.
+    Each asks for a new key, or for one that somebody asked for before, perhaps in vain. Some have opened the ledger
+    themselves and some have it from the process that forked them. After every kill it is measured how long it takes
+    until somebody is answered who began to ask after it.
     """
     log, chance = Log(job["log"]), random.Random(job["seed"])
-    living, numbers = [], iter(range(10**9))
-    privacy = PureDP(job["cost"])
+    begun, living, numbers = time.monotonic(), [], iter(range(10**9))
+    privacy, inherited = PureDP(job["cost"]), opened(job)
 
     def client(number):
         own = random.Random(f"{job['seed']} {number}")
-        cohort = opened(job)
+        cohort = opened(job) if own.random() < 0.25 else inherited
         for turn in range(10**9):
             again = own.random() < 0.25
-            key = f"{own.randrange(number + 1)}-{own.randrange(4)}" if again else f"{number}-{turn}"
+            key = f"{own.randrange(number + 1)}-{own.randrange(3)}" if again else f"{number}-{turn}"
             log.add("asks", key=key)
             ask(cohort, log, key, privacy)
 
     def start():
         number = next(numbers)
-        living.append(forked(lambda: client(number), log, job.get("broken")))
+        living.append(forked(lambda: client(number), log))
+
+    def kill():
+        victim = living.pop(chance.randrange(len(living)))
+        os.kill(victim, signal.SIGKILL)
+        os.waitpid(victim, 0)
 
     def answered(since):
-        """Wait until somebody is answered, one way or the other, who began to ask after a moment; return when."""
+        """Wait until somebody is answered who began to ask after a moment; return when. None if nobody is."""
         asking = {}
         while time.monotonic() < since + job["patience"]:
             for line in log.new():
@@ -150,43 +163,43 @@ def kills(job):
                     return line["time"]
                 elif line["what"] == "failed":
                     return None
-            time.sleep(0.001)
+            time.sleep(0.002)
         return None
 
     for _ in range(job["processes"]):
         start()
-    waits = []
+    killed, waits = 0, []
     try:
-        answered(time.monotonic())
-        for _ in range(job["kills"]):
+        reached = answered(begun)
+        while reached is not None and killed < job["kills"]:
             time.sleep(chance.random() * job["spread"])
-            victim = living.pop(chance.randrange(len(living)))
-            os.kill(victim, signal.SIGKILL)
-            killed = time.monotonic()
-            os.waitpid(victim, 0)
-            start()
-            after = answered(killed)
-            if after is None:
-                break
-            waits.append(after - killed)
+            victims = min(chance.randint(1, job["processes"]), job["kills"] - killed)
+            for _ in range(victims):
+                kill()
+            moment = time.monotonic()
+            for _ in range(victims):
+                start()
+            killed += victims
+            reached = answered(moment)
+            if reached is not None:
+                waits.append(reached - moment)
     finally:
-        for child in living:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-    return {"waits": waits}
+        while living:
+            kill()
+    return {"waits": waits, "killed": killed, "went on": reached is not None}
 
 
 def lines(job):
-    """Settle one order and be killed at the n-th line of the ledger's code that runs; for one n after the other.
+    """A client that is killed at the n-th line of the ledger's code that runs; for one n after the other.
 
-    Ends with the first n that is larger than the number of lines.
+    After each, somebody asks for something else, and then for the same again. Ends with the first n that is larger
+    than the number of lines there are.
     """
-    log = Log(job["log"])
-    room = str(pathlib.Path(sys.modules["dpmanifold.ledger"].__file__).parent)
+    log, cohort, privacy = Log(job["log"]), opened(job), PureDP(job["cost"])
+    room = str(pathlib.Path(sys.modules[Ledger.__module__].__file__).parent)
     waits = []
 
     def client(number):
-        cohort = opened(job)
         left = [number]
 
         def trace(frame, event, argument):
@@ -199,24 +212,29 @@ def lines(job):
             return trace
 
         sys.settrace(trace)
-        ask(cohort, log, f"line-{number}", PureDP(job["cost"]))
+        ask(cohort, log, f"line-{number}", privacy)
         sys.settrace(None)
 
-    number = job["first"]
-    while True:
-        log.add("asks", key=f"line-{number}")
-        _, status = os.waitpid(forked(lambda number=number: client(number), log, job.get("broken")), 0)
+    for number in range(job["first"], 10**9, job["step"]):
+        _, status = os.waitpid(forked(lambda number=number: client(number), log), 0)
         if not os.WIFSIGNALED(status):
-            return {"waits": waits, "lines": number, "code": os.waitstatus_to_exitcode(status)}
-        killed = time.monotonic()
-        cohort = opened(job)
-        ask(cohort, log, f"next-{number}", PureDP(job["cost"]))
-        waits.append(time.monotonic() - killed)
-        ask(cohort, log, f"line-{number}", PureDP(job["cost"]))
-        number += job["step"]
+            return {"waits": waits, "killed": len(waits) // 2, "lines": number, "went on": status == 0}
+        signal.alarm(job["patience"])
+        try:
+            for key in (f"next-{number}", f"line-{number}"):
+                moment = time.monotonic()
+                ask(cohort, log, key, privacy)
+                waits.append(time.monotonic() - moment)
+        except TimeoutError:
+            return {"waits": waits, "killed": len(waits) // 2 + 1, "went on": False}
+        signal.alarm(0)
 
 
 JOBS = {"race": race, "kills": kills, "lines": lines}
+
+
+def _give_up(number, frame):
+    raise TimeoutError
 
 
 class Clients:
@@ -253,13 +271,19 @@ class Clients:
 
 def main():
     """Answer one job after the other."""
+    gc.freeze()  # so that forks share what was imported
     for line in sys.stdin:
         job = json.loads(line)
         reader, writer = os.pipe()
         child = os.fork()
         if not child:
             try:
-                os.write(writer, json.dumps(JOBS[job["job"]](job)).encode("ascii") + b"\n")
+                signal.signal(signal.SIGALRM, _give_up)
+                BROKEN.get(job.get("broken"), lambda: None)()
+                answer = JOBS[job["job"]](job)
+                used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+                answer["cpu"] = sum(part.ru_utime + part.ru_stime for part in used)
+                os.write(writer, json.dumps(answer).encode("ascii") + b"\n")
             finally:
                 traceback.print_exc() if sys.exc_info()[0] else None
                 os._exit(0)
