@@ -114,7 +114,7 @@ def test_what_is_public_is_refused_before_the_spend(ledger, cohort, tmp_path):
         mean(data, others)
     assert mean(data, cohort.as_principal("bob")).private
     spent = cohort.spent
-    secret = pathlib.Path(ledger._secret)
+    secret = pathlib.Path(ledger.secret)
     moved = secret.rename(tmp_path / "elsewhere.key")
     with pytest.raises(LedgerError):
         mean(data, cohort)
