@@ -23,6 +23,11 @@ if sys.platform != "win32":
 class FileAttempts:
     """Attempts of one ledger, each a file in a folder.
 
+    Parameters
+    ----------
+    folder : made where it is not there
+    like : the database; who can read it and write to it can do so with the attempts
+
     Examples
     --------
     >>> import tempfile
@@ -35,8 +40,8 @@ class FileAttempts:
     False
     """
 
-    def __init__(self, folder: pathlib.Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: pathlib.Path, like: pathlib.Path | None = None) -> None:
+        self._folder, self._like = folder, like
 
     def hold(self, token: str) -> Held:
         """Begin an attempt."""
@@ -44,12 +49,28 @@ class FileAttempts:
             raise LedgerError("a ledger needs locks of files (flock), which this system does not have. Use Linux.")
         path = self._folder / token
         try:
-            self._folder.mkdir(exist_ok=True)
+            self._make_folder()
             handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._like is not None:
+                os.fchmod(handle, self._like.stat().st_mode & 0o666)
         except OSError as problem:
             raise LedgerError(f"no attempt can be begun in {self._folder}: {problem.strerror}.") from None
         return _HeldFile(path, handle)
+
+    def _make_folder(self) -> None:
+        """Make the folder, open to those who can use the database."""
+        if self._folder.is_dir():
+            return
+        self._folder.mkdir(exist_ok=True)
+        if self._like is not None:
+            mode = self._like.stat().st_mode & 0o666
+            self._folder.chmod(mode | (mode & 0o444) >> 2)
+
+    def forget(self, token: str) -> None:
+        """Remove the file of an attempt whose holder is gone."""
+        with contextlib.suppress(OSError):
+            (self._folder / token).unlink()
 
     def alive(self, token: str) -> bool:
         """Return whether an attempt is held."""

@@ -73,18 +73,13 @@ def registered(
     request whatever is registered later. With a name it is that name's; new content, or another way to open it, makes a
     new version.
     """
-    digest = sha256_of([fingerprint, dict(facts)])
+    found = found_set(writer, population, fingerprint, facts, name, about)
+    if found is not None:
+        return found
+    digest = _digest(fingerprint, facts)
     if name is None:
-        first = writer.first(population, "dataset", digest)
-        if first is not None:
-            return DataSet.of(first)
         name = _UNNAMED + digest[:12]
-    versions = versions_of(writer, population, name)
-    for known in versions:
-        same = known.fingerprint == fingerprint and dict(known.facts) == dict(facts)
-        if same and dict(known.about) == dict(about or {}):
-            return known
-    version = 1 + max((known.version for known in versions), default=0)
+    version = 1 + max((known.version for known in versions_of(writer, population, name)), default=0)
     body = {
         "id": f"{name}@{version}",
         "name": name,
@@ -99,6 +94,29 @@ def registered(
         **({"about": dict(about)} if about else {}),
     }
     return DataSet.of(writer.append("dataset", population, f"dataset:{population}:{name}:{version}", body))
+
+
+def found_set(
+    reader: Reader,
+    population: str,
+    fingerprint: str,
+    facts: Mapping[str, Any],
+    name: str | None,
+    about: Mapping[str, Any] | None = None,
+) -> DataSet | None:
+    """Return the data set that :func:`registered` returns where it is there; None where it is not."""
+    if name is None:
+        first = reader.first(population, "dataset", _digest(fingerprint, facts))
+        return None if first is None else DataSet.of(first)
+    for known in versions_of(reader, population, name):
+        same = known.fingerprint == fingerprint and dict(known.facts) == dict(facts)
+        if same and dict(known.about) == dict(about or {}):
+            return known
+    return None
+
+
+def _digest(fingerprint: str, facts: Mapping[str, Any]) -> str:
+    return sha256_of([fingerprint, dict(facts)])
 
 
 def versions_of(reader: Reader, population: str, name: str | None = None) -> list[DataSet]:

@@ -61,7 +61,8 @@ class Keeping(ABC):
                     yield entry
                 after = page[-1][0].seq
 
-        return audited(self.id, entries(), kept.get, lines).with_faults(misfiled)
+        guards = [f"the trigger {name} is missing: entries could be changed." for name in self.store.missing_guards()]
+        return audited(self.id, entries(), kept.get, lines).with_faults([*misfiled, *guards])
 
     def reconcile(self, reason: str) -> Reconciled:
         """Have the database take back what only its witness remembers: after a backup was put back, for one.

@@ -11,7 +11,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.datasets import DataSet, registered, versions_of
+from dpmanifold.ledger.datasets import DataSet, found_set, registered, versions_of
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.opening import RegisteredData, dataset, register
@@ -200,8 +200,12 @@ class Population(Account):
         about: Mapping[str, Any] | None = None,
     ) -> DataSet:
         """Return the data set with this content and these facts under a name; append it where there is none."""
-        mark, whose = self.fingerprint(content), (self._name, self._principal)
-        return self._ledger.change(lambda writer: registered(writer, *whose, mark, facts, name, about))
+        mark = self.fingerprint(content)
+        asked = (mark, facts, name, about)
+        found = self._ledger.store.read(lambda reader: found_set(reader, self._name, *asked))
+        if found is not None:
+            return found
+        return self._ledger.change(lambda writer: registered(writer, self._name, self._principal, *asked))
 
     def fingerprint(self, content: Callable[[], Iterable[bytes]]) -> str:
         """Return the fingerprint of data under the ledger's key."""

@@ -17,7 +17,7 @@ from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.chain import Reader
 from dpmanifold.ledger.forks import no_fork, tell_of_forks
 from dpmanifold.ledger.migrations import refuse_newer, revision_of, upgrade
-from dpmanifold.ledger.schema import REVISION
+from dpmanifold.ledger.schema import GUARDS, REVISION
 from dpmanifold.ledger.stores import Held, Store, abandon
 
 SCHEMES = ("postgresql", "postgres")
@@ -40,6 +40,10 @@ _BEGIN = text("""
 """)
 _ABOUT_WRITER = text("""
     SELECT rolsuper OR pg_has_role(rolname, current_user, 'MEMBER') AS may_all FROM pg_roles WHERE rolname = :writer
+""")
+_TRIGGERS = text("""
+    SELECT tgname FROM pg_trigger
+    WHERE tgrelid IN ('entries'::regclass, 'results'::regclass) AND NOT tgisinternal AND tgenabled IN ('O', 'A')
 """)
 _RIGHTS = (
     "REVOKE ALL ON entries, results, alembic_version FROM PUBLIC",
@@ -125,6 +129,15 @@ class PostgresStore(Store):
         with self.in_plain_words(), self._reading() as connection:
             asked = text("SELECT pg_try_advisory_xact_lock_shared(:lock)")
             return not connection.execute(asked, {"lock": _lock_of(token)}).scalar_one()
+
+    def forget(self, token: str) -> None:
+        """Nothing is left behind: a lock ends with its session."""
+
+    def missing_guards(self) -> list[str]:
+        """Return the triggers that are not there, or are switched off."""
+        with self.in_plain_words(), self._reading() as connection:
+            found = connection.execute(_TRIGGERS).scalars().all()
+        return [name for name in GUARDS["postgresql"] if name not in found]
 
     def close(self) -> None:
         """Close all connections."""

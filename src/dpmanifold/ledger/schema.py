@@ -6,7 +6,7 @@ nothing that the entry does not say: `sets`, what it decides, and `subject`, abo
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
 from dpmanifold.ledger.entries import Entry
 
@@ -15,13 +15,14 @@ REVISION = "0001"
 
 metadata = MetaData()
 
+_number = BigInteger().with_variant(Integer(), "sqlite")  # SQLite finds rows by INTEGER alone
 # Compared byte by byte on every engine, so that the names of one population lie side by side.
 _name = Text().with_variant(Text(collation="C"), "postgresql")
 
 entries = Table(
     "entries",
     metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("seq", _number, primary_key=True, autoincrement=False),
     Column("kind", Text, nullable=False),
     Column("population", _name, nullable=False),
     Column("once", _name, unique=True),
@@ -38,9 +39,17 @@ entries = Table(
 results = Table(
     "results",
     metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("seq", _number, primary_key=True, autoincrement=False),
     Column("bytes", LargeBinary, nullable=False),
 )
+
+GUARDS = {
+    "sqlite": (
+        "entries_stay", "entries_remain", "entries_follow", "results_stay", "results_remain", "results_follow",
+    ),
+    "postgresql": ("entries_stay", "entries_follow", "results_stay", "results_follow"),
+}  # fmt: skip
+"""The triggers that keep the tables as they are."""
 
 _SETS = {"population": "cap"}  # a population comes with its cap
 _SUBJECTS = {"grant": "principal", "spend": "principal", "dataset": "digest"}

@@ -227,6 +227,8 @@ class Settling:
             if store.read(lambda reader: reader.once(_outcome(spend))) is not None:
                 return
         self._books.write(lambda writer: self._lose(writer, spend))
+        if started is not None:
+            store.forget(str(started.facts["token"]))
 
     def _alive(self, started: Entry) -> bool:
         return self._books.store.alive(str(started.facts["token"]))

@@ -21,7 +21,7 @@ from dpmanifold.ledger.chain import Reader
 from dpmanifold.ledger.filesystems import refuse_network
 from dpmanifold.ledger.forks import no_fork, tell_of_forks
 from dpmanifold.ledger.migrations import refuse_newer, revision_of, upgrade
-from dpmanifold.ledger.schema import REVISION
+from dpmanifold.ledger.schema import GUARDS, REVISION
 from dpmanifold.ledger.stores import Held, Store
 
 PATIENCE = 60.0
@@ -44,7 +44,7 @@ class SqliteStore(Store):
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
-        self._attempts = FileAttempts(path.with_name(path.name + ".attempts"))
+        self._attempts = FileAttempts(path.with_name(path.name + ".attempts"), like=path)
         self._keeper = _Keeper(path)
         super().__init__(str(path))
         tell_of_forks(self._keeper)
@@ -84,9 +84,20 @@ class SqliteStore(Store):
         """Return whether an attempt is held."""
         return self._attempts.alive(token)
 
+    def forget(self, token: str) -> None:
+        """Remove the file of an attempt."""
+        self._attempts.forget(token)
+
+    def missing_guards(self) -> list[str]:
+        """Return the triggers that are not there."""
+        with self.in_plain_words(), self._reading() as connection:
+            found = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").scalars().all()
+        return [name for name in GUARDS["sqlite"] if name not in found]
+
     def close(self) -> None:
         """Close the file."""
-        self._keeper.close()
+        with no_fork():
+            self._keeper.close()
 
     def _make_engine(self) -> Engine:
         engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool, hide_parameters=True)

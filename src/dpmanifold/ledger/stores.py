@@ -84,6 +84,14 @@ class Store(ABC):
         """Return whether somebody holds the attempt. No clock decides it."""
 
     @abstractmethod
+    def forget(self, token: str) -> None:
+        """Clear away what an attempt left behind whose holder is gone."""
+
+    @abstractmethod
+    def missing_guards(self) -> list[str]:
+        """Return the names of triggers that should keep the tables as they are and are not there."""
+
+    @abstractmethod
     def close(self) -> None:
         """Give back what is open. It is opened again when it is needed."""
 
@@ -124,12 +132,13 @@ class Store(ABC):
                 try:
                     connection.commit()
                     return value
-                except DBAPIError:
+                except DBAPIError as problem:
+                    reason = _said(problem)
                     with contextlib.suppress(SQLAlchemyError):
                         connection.invalidate()
             if self._arrived(writer.appended[-1]):
                 return value
-            raise LedgerError(f"the ledger {self.name} could not commit: nothing was recorded. Try again.")
+            raise LedgerError(f"the ledger {self.name} could not commit, and recorded nothing: {reason}")
 
     def _arrived(self, entry: Entry) -> bool:
         """Find out whether a commit that was not answered took place.
