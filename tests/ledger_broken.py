@@ -11,8 +11,9 @@ import pathlib
 import time
 from types import SimpleNamespace
 
-from dpmanifold.ledger import settling, standing
+from dpmanifold.ledger import Ledger, settling, sqlite, standing, witness
 from dpmanifold.ledger.attempts import FileAttempts
+from dpmanifold.ledger.opening import RegisteredData
 from dpmanifold.ledger.postgres import PostgresStore
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
@@ -116,3 +117,46 @@ def locks_by_a_file():
             path.unlink()
 
     Store.write = wrong
+
+
+@_broken
+def leaves_the_witness_to_the_system():
+    """The witness is written, and not synced."""
+    witness.sync_file = lambda handle: None
+
+
+@_broken
+def leaves_commits_to_the_system():
+    """A commit is written, and not synced."""
+    connected = sqlite._connected
+
+    def wrong(path):
+        connection = connected(path)
+        connection.execute("PRAGMA synchronous=OFF")
+        return connection
+
+    sqlite._connected = wrong
+
+
+@_broken
+def opens_before_it_pays():
+    """The records are looked at in order to see that they are there."""
+    check = RegisteredData.check
+
+    def wrong(self):
+        self.open()
+        check(self)
+
+    RegisteredData.check = wrong
+
+
+@_broken
+def tells_the_witness_at_the_end():
+    """The witness hears of a spend when all is done."""
+    witnessed = Ledger.witnessed
+
+    def wrong(self):
+        if self.store.read(lambda reader: reader.head().kind) == "drawn":
+            witnessed(self)
+
+    Ledger.witnessed = wrong

@@ -11,19 +11,11 @@ import pytest
 
 from dpmanifold import BudgetError, PureDP
 from dpmanifold.ledger import Ledger
-from ledger_clients import POPULATION, Clients, order
+from ledger_clients import POPULATION, order
 from ledger_seen import ends, faults
 
 SOON = 5  # seconds from a kill to the next answer
 COST = "0.001"
-
-
-@pytest.fixture(scope="module")
-def clients():
-    """A process that has imported all it needs, and forks clients."""
-    running = Clients()
-    yield running
-    running.close()
 
 
 @pytest.fixture

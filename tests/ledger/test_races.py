@@ -9,16 +9,8 @@ import pytest
 
 from dpmanifold import PureDP
 from dpmanifold.ledger import Ledger
-from ledger_clients import POPULATION, Clients
+from ledger_clients import POPULATION
 from ledger_seen import faults
-
-
-@pytest.fixture(scope="module")
-def clients():
-    """A process that has imported all it needs, and forks clients."""
-    running = Clients()
-    yield running
-    running.close()
 
 
 @pytest.fixture
