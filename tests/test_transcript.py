@@ -1,4 +1,4 @@
-"""The transcripts of docs/first-release.md and docs/how-to/audit.md, command by command, as a reader types them."""
+"""The transcripts of the first release, of audits and of the data steward, command by command, as readers type them."""
 
 import doctest
 import os
@@ -11,6 +11,7 @@ import pytest
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 PAGE, AUDITS = DOCS / "first-release.md", DOCS / "how-to" / "audit.md"
+STEWARD = DOCS / "how-to" / "data-steward.md"
 
 
 def commands(text):
@@ -58,3 +59,27 @@ def test_the_audit_is_what_happens(tmp_path):
     assert len(found) == 2
     for command, expected in found:
         assert fixed(typed(command, tmp_path)) == fixed(expected)
+
+
+@pytest.mark.slow
+def test_the_stewards_year_is_what_happens(tmp_path):
+    """Every line but for days, ids and hashes; the folder is called /data/study there."""
+
+    def fixed(text):
+        for found, name in (
+            (re.escape(str(tmp_path)), "/data/study"),
+            (r"\d{4}-\d\d-\d\d", "DAY"),
+            (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}|(?<=of ledger )[0-9a-f]{8}", "ID"),
+        ):
+            text = re.sub(found, name, text)
+        return text
+
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    found = list(commands(STEWARD.read_text()))
+    assert len(found) >= 30
+    for command, expected in found:
+        # The page has the words read once; here every command has a shell of its own.
+        printed = fixed(typed(f"[ ! -f words ] || . ./words\n{command}", tmp_path))
+        agrees = doctest.OutputChecker().check_output(fixed(expected), printed, flags)
+        assert agrees, f"$ {command}\nexpected:\n{expected}\ngot:\n{printed}"
+    assert (tmp_path / "history.png").stat().st_size > 10_000

@@ -15,7 +15,6 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from frontiers.regions import half_axes
 
 from dpmanifold._check import FloatArray
 from dpmanifold.ball import Ball
@@ -25,6 +24,7 @@ from dpmanifold.privacy import GDP
 from dpmanifold.stats import private_interval, private_statistic
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold_papers.coverage import in_ball
+from frontiers.regions import half_axes
 
 LEVEL, LEAST, NARROW = 0.95, 0.93, 0.1
 # Repetitions that coverage takes: with fewer it is not judged.

@@ -11,6 +11,7 @@ import tempfile
 import pytest
 
 from dpmanifold.ledger import Ledger
+from ledger_clients import Clients
 
 ENGINES = ("sqlite", "postgresql")
 _numbers = itertools.count(1)
@@ -122,3 +123,11 @@ def ledger_url(request, tmp_path):
     where = str(tmp_path / "study.db")
     Ledger.create(where, principal="steward").close()
     return where
+
+
+@pytest.fixture(scope="session")
+def clients():
+    """A process that has imported all it needs, and forks clients."""
+    running = Clients()
+    yield running
+    running.close()

@@ -10,6 +10,7 @@ from sklearn.model_selection import cross_val_score
 import dpmanifold as dpm
 from dpmanifold.errors import BudgetError, InvalidArgumentError
 from dpmanifold.estimators import PrivateFrechetMean, PrivateMDM
+from dpmanifold.ledger import Ledger
 from laws.accounts import MemoryAccount
 
 BALL = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0)
@@ -102,3 +103,17 @@ def test_seeds_keys_without_account_and_registered_data_are_refused(account):
     with pytest.raises(InvalidArgumentError, match="got registered data"):
         mean_model(account).fit(data)
     assert account.spent is None
+
+
+@pytest.mark.slow  # starts two processes
+def test_processes_share_the_account_of_a_ledger(tmp_path):
+    with Ledger.create(str(tmp_path / "study.db")) as ledger:
+        cohort = ledger.population("cohort", cap=dpm.GDP("1"), unit="participant")
+        scores = cross_val_score(class_model(cohort), X, Y, cv=4, n_jobs=2, error_score="raise")
+        assert len(scores) == 4
+        assert cohort.spent == dpm.GDP("1")
+        assert cohort.remaining is None
+        with pytest.raises(BudgetError):
+            class_model(cohort).fit(X, Y)
+        assert [entry.kind for entry in ledger.entries()].count("drawn") == 4
+        assert ledger.audit().ok

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pathlib
+import random
 import shutil
 import sqlite3
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -337,3 +339,68 @@ def test_an_export_serves_as_the_witness_that_was_lost(study: Study) -> None:
     with study.open() as ledger:
         assert ledger.audit().ok
         assert len(list(ledger.witness.lines())) == len(list(ledger.entries()))
+
+
+def test_on_a_server(cluster: Any, tmp_path: pathlib.Path) -> None:
+    """What a server has forgotten: its last entries are taken away by whoever may do everything."""
+    schema = cluster.new_schema()
+    places = {"witness": tmp_path / "study.witness"}
+    Ledger.create(cluster.address("owner", schema), writer="writer", principal="steward", **places).close()
+    address = cluster.address("writer", schema)
+    with Ledger(address, principal="ada") as ledger:
+        cohort = ledger.population("cohort", cap=CAP, unit="person")
+        for key in "abc":
+            cohort.settle(order(key), lambda receipt: b"drawn")
+        assert total(ledger) == Fraction(3, 100)
+        ledger.export(tmp_path / "export.jsonl")
+    assert verify_export(tmp_path / "export.jsonl").ok
+    cluster.sql(
+        f"SET session_replication_role = replica; DELETE FROM {schema}.results WHERE seq > 6; "
+        f"DELETE FROM {schema}.entries WHERE seq > 6"  # the payment of b is there, and not that it was begun
+    )
+    with pytest.raises(LedgerError, match=r"has entry 11 \(drawn\), and the database does not"):
+        Ledger(address, principal="ada")
+    with Ledger(address, principal="ada", reconcile="taken away") as ledger:
+        assert kinds(ledger)[6:] == ["lost", "note", "spend", "note", "note"]
+        assert total(ledger) == Fraction(3, 100)
+        cohort = ledger.population("cohort")
+        assert cohort.settle(order("a"), never) == b"drawn"
+        for key in "bc":
+            with pytest.raises(ReleaseLostError):
+                cohort.settle(order(key), never)
+        cohort.settle(order("d"), lambda receipt: b"drawn")
+        assert total(ledger) == Fraction(4, 100)
+    cluster.sql(f"SET session_replication_role = replica; UPDATE {schema}.entries SET subject = 'x' WHERE seq = 3")
+    with Ledger(address, principal="ada") as ledger:
+        assert ledger.audit().faults == ("entry 3 (spend) is filed under what it does not say.",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_histories_count_every_spend_once(study: Study, seed: int) -> None:
+    """Releases, backups, old files put back, copies that were spent from: what was ever paid for is in the total."""
+    choose = random.Random(seed)
+    study.do(lambda ledger: study.cohort(ledger).raise_cap(GDP("100"), "room"))
+    backups, made = ["0"], 0
+    study.back_up("0")
+    for step in range(1, 15):
+        what = choose.choice(["release", "release", "back up", "put back", "part"])
+        keys = [f"{step}-{number}" for number in range(choose.randint(1, 3))]
+        if what == "release":
+            study.release(*keys)
+            made += len(keys)
+        elif what == "back up":
+            backups.append(str(step))
+            study.back_up(str(step))
+        else:
+            study.put_back(choose.choice(backups))
+            if what == "part":
+                study.alone(*keys)
+                made += len(keys)
+            for _ in range(choose.randint(1, 2)):
+                study.open(reconcile=f"step {step}").close()
+    with study.open(reconcile="the end") as ledger:
+        assert total(ledger) == Fraction(made, 100)
+        assert all(ledger.verify(receipt) == [] for receipt in study.receipts.values())
+        states = {key: study.cohort(ledger).status(key) for key in study.receipts}
+        assert set(states.values()) <= {"released", "lost"}

@@ -12,7 +12,9 @@ from dataclasses import replace
 
 import pytest
 
+from dpmanifold import GDP
 from dpmanifold.errors import LedgerError
+from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.witness import Witness
 
@@ -201,6 +203,30 @@ def test_what_another_wrote_is_synced_too(witness: Witness, table: Table, monkey
     monkeypatch.setattr("dpmanifold.ledger.witness.sync_file", synced.append)
     assert witness.catch_up(table.read) == 2
     assert len(synced) == 1
+    assert witness.catch_up(table.read) == 2  # and not again what this process has synced
+    assert len(synced) == 1
+    with witness.path.open("ab") as file:
+        file.write((table.add().line() + "\n").encode())
+    assert witness.catch_up(table.read) == 3
+    assert len(synced) == 2
+    witness.path.rename(witness.path.with_name("kept"))  # another file of the same content
+    witness.path.write_bytes(witness.path.with_name("kept").read_bytes())
+    assert witness.catch_up(table.read) == 3
+    assert len(synced) == 3
+
+
+def test_who_only_reads_a_ledger_does_not_append(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Ledger(tmp_path / "study.db", principal="ada") as ledger:
+        ledger.population("cohort", cap=GDP(1.0), unit="person")
+        ledger.write(lambda writer: writer.append("note", "", None, {}))
+    before = ledger.witness.path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Witness, "writable", False)
+        with Ledger(tmp_path / "study.db", principal="eve") as ledger:
+            assert len(ledger.history()) == 3
+            assert "the last entry is not in the witness yet" in ledger.audit().notes[0]
+    assert ledger.witness.path.read_bytes() == before
+    assert ledger.witness.writable
 
 
 def test_threads_append_each_entry_once(witness: Witness, table: Table) -> None:
@@ -234,6 +260,7 @@ for count in range(1, 2000):
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_leaves_a_witness_that_goes_on(path: pathlib.Path) -> None:
     witness, table = Witness(path, LEDGER), Table(1)
     witness.create()

@@ -29,7 +29,7 @@ Content = Callable[[int], bytes | None]
 
 @final
 @dataclass
-class Account:
+class Totals:
     """What entries say about one population, added up anew.
 
     Attributes
@@ -92,7 +92,7 @@ class Audit:
     ledger: str
     entries: int
     head: str
-    populations: Mapping[str, Account]
+    populations: Mapping[str, Totals]
     faults: tuple[str, ...]
     more: int = 0
     notes: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ class Auditor:
     """
 
     def __init__(self, ledger: str, content: Content | None = None) -> None:
-        self.populations: dict[str, Account] = {}
+        self.populations: dict[str, Totals] = {}
         self._ledger, self._content = ledger, content
         self._before: Entry | None = None
         self._count = 0
@@ -209,10 +209,8 @@ class Auditor:
             self._say(fault)
         notes = []
         if beside.ahead:
-            notes.append(
-                f"the last {beside.ahead:,} entries are not in the witness yet: they are told to it when the ledger is "
-                "next opened."
-            )
+            which = "entry is" if beside.ahead == 1 else f"{beside.ahead:,} entries are"
+            notes.append(f"the last {which} not in the witness yet, which is told when the ledger is next opened.")
         head = "" if self._before is None else self._before.hash
         more = self._found - len(self._faults)
         return Audit(self._ledger, self._count, head, self.populations, tuple(self._faults), more, tuple(notes))
@@ -258,7 +256,7 @@ class Auditor:
             yield "makes a population that is there already."
             return
         cap = promise_from_body(facts["cap"])
-        self.populations[entry.population] = Account(cap, facts["unit"], nothing(cap), nothing(cap))
+        self.populations[entry.population] = Totals(cap, facts["unit"], nothing(cap), nothing(cap))
 
     def _new_cap(self, entry: Entry, facts: dict[str, Any]) -> Iterator[str]:
         account = self.populations[entry.population]
@@ -327,4 +325,4 @@ def _name(entry: Entry) -> str:
     return f"entry {entry.seq} ({entry.kind})"
 
 
-__all__ = ["Account", "Audit", "audited"]
+__all__ = ["Audit", "Totals", "audited"]

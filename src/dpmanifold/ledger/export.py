@@ -88,6 +88,19 @@ def verify_export(path: str | os.PathLike[str], witness: Lines | None = None) ->
     ----------
     path : of the file
     witness : `Witness(path, ledger).lines()`, where it is at hand
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dpmanifold as dpm
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> with dpm.Ledger(folder / "study.db", principal="ada") as ledger:
+    ...     cohort = ledger.population("cohort", cap=dpm.GDP("1"), unit="participant")
+    ...     ledger.export(folder / "study.jsonl")
+    2
+    >>> found = verify_export(folder / "study.jsonl")
+    >>> found.ok, found.entries, found.faults
+    (True, 2, ())
     """
     header, entries = read_export(path)
     found = audited(header["ledger"], entries, witness=witness)

@@ -99,7 +99,8 @@ class Ledger(Keeping):
         self.witness = Witness(self._places.witness_path(facts["witness"]), self.id)
         self.reconciled = None if reason is None else self.reconcile(reason)
         self.witness.check(self._entry)
-        self.witnessed()
+        if self.witness.writable:  # an auditor may read alone; whoever spends is refused there
+            self.witnessed()
 
     @classmethod
     def open(

@@ -116,6 +116,20 @@ def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:
     ----------
     thing : a release, a result made of releases, or a receipt
     export : the path of a file that `Ledger.export` wrote
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    >>> with dpm.Ledger(folder / "study.db", principal="ada") as ledger:
+    ...     cohort = ledger.population("cohort", cap=dpm.GDP("1"), unit="participant")
+    ...     mean = dpm.private_mean(np.zeros((9, 1)), ball, dpm.GDP("0.5"), units=dpm.EACH_RECORD, budget=cohort)
+    ...     entries = ledger.export(folder / "study.jsonl")
+    >>> verify_receipt(mean, folder / "study.jsonl")
+    []
     """
     ledger, entry_at, recovered = entry_in_export(export)
     return [fault for receipt in receipts_of(thing) for fault in receipt_faults(receipt, ledger, entry_at, recovered)]

@@ -4,7 +4,7 @@ A database that was put back from a backup has forgotten spends; alone it cannot
 and the ledger refuses to open until both agree. Each line is a whole entry, so that what the database has lost can be
 told in full.
 
-Each call opens the file anew and leaves nothing open: threads and forked processes share no state.
+Each call opens the file anew and leaves nothing open: threads and forked processes do not disturb each other.
 """
 
 from __future__ import annotations
@@ -73,9 +73,15 @@ class Witness:
 
     def __init__(self, path: str | os.PathLike[str], ledger: str) -> None:
         self.path, self.ledger = pathlib.Path(path), ledger
+        self._synced: tuple[int, int, int] | None = None  # device, file and size when it was last on the disk
 
     def __repr__(self) -> str:
         return f"Witness({str(self.path)!r})"
+
+    @property
+    def writable(self) -> bool:
+        """Whether this process may append to it: who only reads a ledger need not."""
+        return os.access(self.path, os.W_OK)
 
     def create(self) -> None:
         """Make the file, empty. One that is there is refused, unless it is empty too: a creation that was cut short."""
@@ -206,7 +212,9 @@ class Witness:
                 _write(handle, content)
                 reached = seq
             # Also where nothing was missing: whoever wrote it may have ended before it was on the disk.
-            sync_file(handle)
+            if self._synced != _state(handle):
+                sync_file(handle)
+                self._synced = _state(handle)
         except OSError as problem:
             # What a failed write or sync leaves behind may look whole and be on no disk: it is written again.
             with contextlib.suppress(OSError):
@@ -300,6 +308,11 @@ def _entry(line: bytes) -> Entry | None:
         return Entry.from_line(line.decode("ascii").removesuffix("\n"))
     except ValueError:
         return None
+
+
+def _state(handle: int) -> tuple[int, int, int]:
+    found = os.fstat(handle)
+    return found.st_dev, found.st_ino, found.st_size
 
 
 def _whole(handle: int) -> int:

@@ -123,7 +123,8 @@ def _draw_steps(axes: Axes, account: _Account) -> None:
         axes.fill_between(places, 0, floor, color=canvas.PALE, linewidth=0)
         axes.annotate("spent before", (0.5, floor[0] / 2), xytext=(4, 0), textcoords="offset points", fontsize=7,
                       va="center", color=canvas.INK)  # fmt: skip
-    for kind in [*account.kinds, _OTHERS]:
+    # Whatever came first lies below: a layer is not moved by kinds that come later.
+    for kind in dict.fromkeys(account.kind(line) for line in account.lines):
         for lost in (False, True):
             mine = np.array([account.kind(line) == kind and (line.state == LOST) == lost for line in account.lines])
             if mine.any():
@@ -136,8 +137,9 @@ def _draw_steps(axes: Axes, account: _Account) -> None:
     _draw_cap(axes, account, n)
     axes.set_xlim(0.5, n + 0.5)
     axes.set_ylim(0, 1.12 * max(100.0, float(floor.max())))
-    ticks = sorted({int(place) for place in np.linspace(1, n, min(n, 4)).round()})
-    axes.set_xticks(ticks, [f"{place:,}\n{account.lines[place - 1].time[:10]}" for place in ticks])
+    ticks = sorted({int(place) for place in np.linspace(1, n, min(n, 5)).round()})
+    days = {place: account.lines[place - 1].time[:10] for place in (1, n)}
+    axes.set_xticks(ticks, [f"{place:,}\n{days.get(place, '')}" for place in ticks])
     canvas.tidy(axes, "release", "share of the cap (%)", grid="y")
 
 

@@ -1,0 +1,75 @@
+"""Entries: one text for each, and none for what is no entry."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dpmanifold.errors import LedgerError
+from dpmanifold.ledger.entries import BEFORE_ALL, Entry, check_chain, entry_faults, hash_of, read_canonical
+
+LEDGER = "a-ledger"
+FIRST = Entry.chained(
+    LEDGER, None, "created", "", "created", {"note": "é \u2028 \x00", "many": [1, None, True, {"b": 1}]}
+)
+SECOND = Entry.chained(LEDGER, FIRST, "spend", "cohort", None, {})
+
+
+def test_an_entry_is_one_line_of_ascii_and_back() -> None:
+    for entry in (FIRST, SECOND):
+        line = entry.line()
+        assert line.isascii()
+        assert "\n" not in line
+        assert Entry.from_line(line) == entry
+        assert Entry.from_dict(json.loads(line)) == entry
+    assert (FIRST.seq, FIRST.prev) == (1, BEFORE_ALL)
+    assert SECOND.prev == FIRST.hash
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "", "{}", "[]", "null", "7", '"text"', FIRST.line() + " ", " " + FIRST.line(), FIRST.line() + FIRST.line(),
+        FIRST.line().replace(":", ": ", 1), FIRST.line().replace('"seq":1', '"seq":1.0'),
+        FIRST.line().replace('"seq":1', '"seq":true'), FIRST.line().replace('"seq":1', '"seq":"1"'),
+        FIRST.line().replace('"seq":1', '"seq":1,"seq":1'), FIRST.line().replace('"seq":1', '"seq":1,"zzz":1'),
+        FIRST.line().replace('"once":"created"', '"once":1'), FIRST.line().replace('"kind":"created"', '"kind":null'),
+        "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_what_is_no_entry_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Entry.from_line(line)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a":1.5}', '{"a":NaN}', '{"a":1e3}', '{"b":1,"a":2}', '{"a":"é"}', '{"a":-0}', "1 "]
+)
+def test_only_canonical_text_is_read(text: str) -> None:
+    with pytest.raises(ValueError, match="not canonical JSON"):
+        read_canonical(text)
+
+
+def test_the_hash_covers_the_ledger_and_every_field() -> None:
+    changes = {"seq": 3, "kind": "x", "population": "x", "once": "x", "body": "x", "prev": "x"}
+    hashes = {hash_of(LEDGER, SECOND), hash_of("another", SECOND)}
+    hashes |= {hash_of(LEDGER, replace(SECOND, **{name: value})) for name, value in changes.items()}
+    assert len(hashes) == len(changes) + 2
+    # A field that ends where another begins is no other field's beginning.
+    assert hash_of(LEDGER, replace(SECOND, kind="sp", population="endcohort")) not in hashes
+
+
+def test_the_first_bad_entry_of_a_chain_is_named() -> None:
+    third = Entry.chained(LEDGER, SECOND, "lost", "cohort", None, {"spend": 2})
+    assert list(check_chain(LEDGER, [FIRST, SECOND, third])) == [FIRST, SECOND, third]
+    assert list(check_chain(LEDGER, [third], SECOND)) == [third]
+    edited = replace(SECOND, body='{"edited":1}')
+    with pytest.raises(LedgerError, match=r"entry 2 \(spend\) is not what was written"):
+        list(check_chain(LEDGER, [FIRST, edited, third]))
+    with pytest.raises(LedgerError, match=r"entry 3 \(lost\) stands where entry 2 should"):
+        list(check_chain(LEDGER, [FIRST, third]))
+    with pytest.raises(LedgerError, match=r"entry 1 \(created\) is not what was written"):
+        list(check_chain("another", [FIRST]))
+    assert entry_faults(LEDGER, replace(SECOND, body="[]"), FIRST)[-1].endswith("no canonical JSON of a dict.")

@@ -1,0 +1,89 @@
+"""Clients that are killed at any moment: nothing is drawn unpaid or twice, nothing answered is forgotten, all goes on.
+
+The tests are told apart from luck by ledgers that are wrong on purpose, which they must find out.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from dpmanifold import BudgetError, PureDP
+from dpmanifold.ledger import Ledger
+from ledger_clients import POPULATION, order
+from ledger_seen import ends, faults
+
+SOON = 5  # seconds from a kill to the next answer
+COST = "0.001"
+
+
+@pytest.fixture
+def scene(clients, ledger_url, tmp_path):
+    """Runs a job on a new ledger, and returns what is wrong after it."""
+
+    def run(job, cap, **facts):
+        with Ledger(ledger_url, principal="ada") as ledger:
+            ledger.population(POPULATION, cap=PureDP(cap), unit="participant")
+        answer, seen = clients.run(job, ledger_url, tmp_path, cost=COST, seed=18, **facts)
+        with Ledger.open(ledger_url, principal="ada") as ledger:
+            found = faults(ledger, seen, Fraction(cap))
+            found += [f"after a kill {wait:.1f} s went by." for wait in answer["waits"] if wait > SOON]
+            if not answer["went on"]:
+                found.append(f"nobody was answered after kill {answer['killed']}.")
+            states = ends(ledger)
+        wait, cpu = max(answer["waits"], default=0.0), answer["cpu"]
+        print(f"{job}: {answer['killed']} kills, longest wait {wait:.2f} s, {dict(states)}, {cpu:.1f} s CPU")
+        return found, answer, states
+
+    return run
+
+
+def killed(scene, kills, cap, **facts):
+    return scene("kills", cap, processes=8, kills=kills, spread=0.1, **{"patience": 60, **facts})
+
+
+def test_thirty_kills_among_eight_processes(scene, ledger_url):
+    found, answer, states = killed(scene, 30, "0.05")
+    assert found == []
+    assert answer["killed"] == 30
+    with Ledger.open(ledger_url, principal="ada") as ledger:  # what is left can be spent to the last digit
+        cohort, left = ledger.population(POPULATION), 50 - sum(states.values())
+        if left:
+            cohort.settle(order("the rest", PureDP(f"0.{left:03d}")), lambda receipt: b"")
+        with pytest.raises(BudgetError):
+            cohort.settle(order("one more", PureDP("1e-300")), lambda receipt: b"")
+
+
+@pytest.mark.slow
+def test_a_thousand_kills_among_eight_processes(scene):
+    found, answer, states = killed(scene, 1000, "1")
+    assert found == []
+    assert answer["killed"] == 1000
+    assert min(states[state] for state in ("queued", "begun", "drawn", "lost")) > 0
+
+
+@pytest.mark.parametrize("step", [97, pytest.param(7, marks=pytest.mark.slow)])
+def test_a_kill_at_every_line_of_the_ledger(scene, step):
+    """Also of those that run between two commits, where a kill at random hardly ever falls."""
+    found, answer, states = scene("lines", "1", first=step // 2, step=step, patience=60)
+    assert found == []
+    assert answer["lines"] > 300
+    assert min(states[state] for state in ("drawn", "lost")) > 0
+
+
+@pytest.mark.parametrize("ledger_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [
+        ("draws_before_it_pays", "nobody paid for it"),
+        ("begins_what_was_begun", "was drawn again"),
+        ("returns_what_it_did_not_keep", "was answered with what the ledger does not have"),
+        ("locks_by_a_file", "nobody was answered after kill"),
+        pytest.param("waits_for_a_clock", "after a kill", marks=pytest.mark.slow),
+    ],
+)
+def test_ledgers_that_a_kill_breaks_are_found_out(scene, broken, fault):
+    patience = SOON if broken == "locks_by_a_file" else 60
+    found, _, _ = scene("lines", "1", first=20, step=150, patience=patience, broken=broken)
+    assert any(fault in sentence for sentence in found), found
