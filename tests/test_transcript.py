@@ -1,4 +1,4 @@
-"""The transcripts of docs/first-release.md, docs/how-to/audit.md and data-steward.md, command by command, as a reader types them."""
+"""The transcripts of the first release, of audits and of the data steward, command by command, as readers type them."""
 
 import doctest
 import os

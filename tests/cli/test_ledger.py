@@ -263,3 +263,64 @@ def test_an_edited_entry_is_named(study):
     database.close()
     found = study("ledger", "audit", "--ledger", "study.db", code=4)
     assert "(spend)" in found.output
+
+
+def test_a_registered_data_set_is_opened_after_the_spend(study):
+    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    study(*mean("0.3", "late.json", "--dataset", "dti", "--key", "k"))
+    study(*mean("0.3", "raw.json", "--key", "k"))  # the same request
+    assert pathlib.Path("late.json").read_bytes() == pathlib.Path("raw.json").read_bytes()
+    bare = ["mean", "a.npy", *BALL[:4], "--mu", "0.1", "--out", "bare.json", *LEDGER, "--dataset", "dti@1"]
+    study(*bare)  # the ball is registered
+    assert dpm.load("bare.json").ball.radius == 2.5
+
+
+def test_data_that_changed_lose_the_release_without_a_reason(study):
+    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    np.save("a.npy", tensors(seed=3))
+    message = one_paragraph(study(*mean("0.3", "mean.json", "--dataset", "dti", "--key", "k"), code=1))
+    assert "lost" in message
+    assert not any(word in message for word in ("registered", "a.npy", "fingerprint", "record"))
+    assert study("ledger", "status", "k", *LEDGER).stdout.startswith("k: lost.")
+    assert standing(study)["spent"] == dpm.GDP("0.3").to_dict()
+    assert not pathlib.Path("mean.json").exists()
+    assert "LOST: mean of dti@1" in study("ledger", "history", "--ledger", "study.db").stdout
+    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    found = json.loads(study("ledger", "datasets", "--ledger", "study.db", "--json").stdout)
+    assert [one["id"] for one in found] == ["dti@1", "dti@2"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"--dataset": "eeg"}, "no data set 'eeg'"),
+        ({"--dataset": "dti@x"}, "a version is a whole number"),
+        ({"--space": "sphere"}, "--space sphere is not that of dti@1, SPD(3)"),
+        ({"--units": "person"}, "each record is a unit"),
+        ({"mean": "missing.npy"}, "missing.npy is not there"),
+    ],
+)
+def test_words_that_cannot_be_about_the_data_set_cost_nothing(study, changes, reason):
+    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    words = mean("0.3", "mean.json", "--dataset", "dti")
+    for option, value in changes.items():
+        words[words.index(option) + 1] = value
+    assert reason in one_paragraph(study(*words, code=2))
+    assert standing(study)["spent"] is None
+
+
+def test_groups_and_classes_may_be_registered(study):
+    for name in ("a", "b"):
+        study("ledger", "register", name, f"{name}.npy", *BALL, *LEDGER)
+    words = ["test", "a.npy", "b.npy", *BALL, "--mu", "0.3", "--out", "test.json", *LEDGER, "--dataset", "a"]
+    assert "go together" in one_paragraph(study(*words, code=2))
+    study(*words, "--other-dataset", "b")
+    np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
+    by_class = ["c.npz", "--array", "X", "--labels", "y", "--classes", "0,1", *BALL, *LEDGER]
+    study("ledger", "register", "c", *by_class)
+    study("means", *by_class, "--mu", "0.1", "--out", "means", "--dataset", "c")
+    page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
+    assert [line["data"] for line in page["releases"]] == [["a@1", "b@1"], ["c@1"]]
+    assert "--ledger" in one_paragraph(
+        study("mean", "a.npy", *BALL, "--mu", "1", "--out", "m.json", "--dataset", "a", code=2)
+    )

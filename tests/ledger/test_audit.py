@@ -264,6 +264,7 @@ def test_what_comes_after_the_head_stays_out(book: Book, tmp_path: pathlib.Path)
     assert verify_export(tmp_path / "early").entries == 5
 
 
+@pytest.mark.slow
 def test_exports_need_neither_sqlalchemy_nor_a_database(export: pathlib.Path) -> None:
     script = (
         "import sys; sys.modules['sqlalchemy'] = sys.modules['alembic'] = sys.modules['psycopg'] = None\n"
@@ -375,4 +376,6 @@ def test_a_database_that_was_edited(tmp_path: pathlib.Path) -> None:
         for suffix in ("", "-wal", "-shm"):
             (tmp_path / f"study.db{suffix}").unlink(missing_ok=True)
         shutil.copyfile(tmp_path / "true.db", tmp_path / "study.db")
-    assert found() == ()
+    # Nothing else is wrong: whoever edits entries has to remove their triggers, and these are missed.
+    assert all(fault.startswith("the trigger ") for fault in found())
+    assert found()

@@ -39,7 +39,8 @@ _MOST_LINES = 30
 # What only a release needs.
 _OF_RELEASES = (
     "out", "epsilon", "delta", "mu", "rho", "arithmetic", "invalid", "confirm", "notice", "seed", "npy", "picture",
-    "links", "html", "force", "ledger", "population", "key", "principal", "secret",
+    "links", "html", "force", "ledger", "population", "key", "dataset", "principal",
+    "secret",
 )  # fmt: skip
 
 

@@ -14,14 +14,15 @@ from typing import Any
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import EACH
+from dpmanifold.cli.arguments import EACH, promise_of
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.notice import Teller, teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
 from dpmanifold.cli.question import Question
-from dpmanifold.cli.records import How, in_words_of_options
+from dpmanifold.cli.records import Given, How, in_words_of_options, read
+from dpmanifold.cli.registered import registered
 from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.mechanisms import MECHANISMS
@@ -29,6 +30,7 @@ from dpmanifold.privacy import Promise
 from dpmanifold.progress import quietly
 from dpmanifold.result import Result
 from dpmanifold.sources import Source
+from dpmanifold.stats.registered import Registered
 
 _VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.
@@ -61,6 +63,7 @@ def _shared(
     ledger: options.Ledger = None,
     population: options.Population = None,
     key: options.Key = None,
+    dataset: options.DataSet = None,
     principal: options.Principal = None,
     secret: options.Secret = None,
     workers: options.Workers = None,
@@ -91,7 +94,7 @@ class Asked:
     payer: Payer = NOBODY
 
     @property
-    def about(self) -> tuple[Array | Source, Ball, Promise]:
+    def about(self) -> tuple[Array | Source | Registered, Ball, Promise]:
         """Records, ball and promise."""
         return self.question.records, self.question.ball, self.question.privacy
 
@@ -113,13 +116,29 @@ class Asked:
         """Whether nobody owns two records."""
         return bool(self.words["units"] == EACH)
 
-    def second_group(self, path: str, array: str | None) -> Question:
+    def second_group(self, path: str, array: str | None, dataset: str | None) -> Question:
         """Read another file in the same way."""
-        return question_of({**self.words, "path": [path], "array": array or self.words["array"]}, self.curator)
+        if (dataset is None) != (self.words["dataset"] is None):
+            raise InvalidArgumentError(
+                "--dataset and --other-dataset go together: both groups are registered, or none."
+            )
+        words = {**self.words, "path": [path], "array": array or self.words["array"], "dataset": dataset}
+        return question_of(words, self.curator, self.payer)
 
 
-def question_of(words: dict[str, Any], tell: Teller | None = None) -> Question:
-    """Read and check the records, the ball, the promise and the units; the curator may be told of images."""
+def question_of(words: dict[str, Any], tell: Teller | None = None, payer: Payer = NOBODY) -> Question:
+    """Read and check the records, the ball, the promise and the units; the curator may be told of images.
+
+    Registered data are not looked at.
+    """
+    if words.get("dataset") is not None:
+        privacy = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"])
+        along = (words["units"], words.get("labels"))
+
+        def opened() -> Given:
+            return read(words["path"], words["space"], words["size"], how_of(words), along, tell)
+
+        return Question(*registered(words["dataset"], words, payer.account, opened), privacy, None)
     ball = (words["radius"], words["center"], words["source"], words.get("ball"))
     promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
     return Question.read(
@@ -197,7 +216,7 @@ def private_command(
             refuse_simulations(words | mine)
             curator = teller(words["notice"], words["quiet"])
             with paying(words) as payer, at_work(words):
-                asked = Asked(question_of(words, curator), words, curator, payer)
+                asked = Asked(question_of(words, curator, payer), words, curator, payer)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)
                 with in_words_of_options(), quietly(words["quiet"]):

@@ -205,6 +205,7 @@ def _say_grants(whose: Population, as_json: bool) -> None:
 # What only a release needs.
 _OF_RELEASES = (
     "out", "epsilon", "delta", "mu", "rho", "arithmetic", "seed", "npy", "picture", "links", "html", "force", "key",
+    "dataset",
 )  # fmt: skip
 
 
@@ -338,6 +339,7 @@ def reconcile(
     """
     with opened(ledger, principal, reconcile=reason) as book:
         done = book.reconciled
+    assert done is not None  # a reason was given
     if as_json:
         recovered = [entry.seq for entry in done.recovered]
         say_json({"common": done.common, "own": done.own, "recovered": recovered, "over": list(done.over)})

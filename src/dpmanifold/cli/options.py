@@ -63,6 +63,15 @@ Secret = Annotated[
         rich_help_panel=_LEDGER,
     ),
 ]
+DataSet = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="PATH holds this data set (dpm ledger register): open it once it is paid for, and compare it. What cannot "
+        "be read then loses the release; dpm check costs nothing.",
+        rich_help_panel=_LEDGER,
+    ),
+]
 Principal = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Who spends; the login name if left out.", rich_help_panel=_LEDGER),

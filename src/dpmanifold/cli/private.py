@@ -16,7 +16,7 @@ import typer
 
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words, classes_of, shape_of, shrink_of
+from dpmanifold.cli.arguments import class_words, shape_of, shrink_of
 from dpmanifold.cli.command import (
     Asked,
     how_of,
@@ -105,6 +105,8 @@ def means(
 ) -> None:
     """Release one private mean per class. Labels, and who is in which class, are public."""
     words = with_array(words)
+    if images and words["dataset"] is not None:
+        raise InvalidArgumentError("--images makes descriptors of the data, and --dataset opens them later. Give one.")
     if images == (space is not None):
         raise InvalidArgumentError("give either --space, or --images for descriptors of images.")
     own_ball = [
@@ -132,11 +134,11 @@ def means(
             described = (_one_path(words["path"]), words["array"], eta, words["units"], words["ball"])
             question = image_question(*described, promise, words["quiet"], labels)
         else:
-            question = question_of({**words, "space": space, "labels": labels}, curator)
+            question = question_of({**words, "space": space, "labels": labels}, curator, payer)
         asked = Asked(question, words, curator, payer)
         records, ball, privacy = asked.about
         with in_words_of_options(), quietly(words["quiet"]):
-            names = classes_of(listed, question.given.is_whole(question.labels))
+            names = question.classes(listed)
             releases = private_means(
                 records, question.labels, ball, privacy, classes=names, estimand=estimand, mechanism=mechanism,
                 refine=refine, shape=shape_of(shape), shrink=shrink_of(shrink, no_shrink), **asked.terms,
@@ -254,10 +256,12 @@ def two_sample(
     other_array: Annotated[
         str | None, typer.Option("--other-array", "--other-key", help="Array inside the second .npz file.")
     ] = None,
+    other_dataset: Annotated[str | None, typer.Option(metavar="NAME", help="The second group's --dataset.")] = None,
 ) -> TwoSampleTest:
     """Test whether two groups have the same mean. Nobody may be in both; --units is a column of both files."""
-    second = asked.second_group(other, other_array)
-    terms = asked.terms if asked.each_record else {**asked.terms, "units": (asked.question.units, second.units)}
+    second = asked.second_group(other, other_array, other_dataset)
+    alike = asked.each_record or asked.words["dataset"] is not None
+    terms = asked.terms if alike else {**asked.terms, "units": (asked.question.units, second.units)}
     records, ball, privacy = asked.about
     return private_test(records, second.records, ball, privacy, level=level, estimand=estimand, refine=refine, **terms)
 
@@ -314,7 +318,7 @@ def ball(
     words = {**words, "units": units}
     refuse_simulations(words)
     with paying(words) as payer, at_work(words):
-        asked = Asked(question_of(words, curator), words, curator, payer)
+        asked = Asked(question_of(words, curator, payer), words, curator, payer)
         with in_words_of_options(), quietly(words["quiet"]):
             result = private_ball(*asked.about, coverage=coverage, **asked.terms)
         outputs.write(result, words["as_json"], payer.remark)

@@ -10,12 +10,14 @@ from typing import Any
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.cli.arguments import ball_of, promise_of
+from dpmanifold.cli.arguments import ball_of, classes_of, promise_of
 from dpmanifold.cli.records import Given, How, read
 from dpmanifold.cli.work import working
 from dpmanifold.data.formats import loader_of
 from dpmanifold.privacy import Promise
 from dpmanifold.sources import Source
+from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.requests import names_in
 
 PromiseWords = tuple[str | None, str | None, str | None, str | None]
 
@@ -31,9 +33,16 @@ class Question:
     labels: Any = None
 
     @property
-    def records(self) -> Array | Source:
+    def records(self) -> Array | Source | Registered:
         """What every private function takes first."""
         return self.given.records
+
+    def classes(self, listed: list[str]) -> list[Any]:
+        """Return the classes that were listed, of the kind the labels have."""
+        if isinstance(self.records, Registered):
+            known = names_in(self.records.facts["classes"]) if "classes" in self.records.facts else []
+            return classes_of(listed, bool(known) and all(isinstance(name, int) for name in known))
+        return classes_of(listed, self.given.is_whole(self.labels))
 
     @staticmethod
     def read(

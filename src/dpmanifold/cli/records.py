@@ -28,6 +28,7 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Projected, Source
 from dpmanifold.stats import EACH_RECORD
+from dpmanifold.stats.registered import Registered
 
 # Where a message of the library begins with an argument, the command line has an option of that name.
 _OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates|units|labels)[ :])")
@@ -60,13 +61,13 @@ class Given:
 
     Attributes
     ----------
-    records : in the shape of the space, or a source of them
+    records : in the shape of the space, or a source of them; or data that are opened later
     space : which they are of
     names : columns or keys that can be asked for
     file : the file that was read, or the files that are to be
     """
 
-    records: Array | Source
+    records: Array | Source | Registered
     space: Manifold
     names: Sequence[str] = ()
     file: data.DataFile | data.Dataset | None = None
@@ -74,6 +75,8 @@ class Given:
     @property
     def rows(self) -> int | None:
         """How many records there are, where that is known."""
+        if isinstance(self.records, Registered):
+            return None
         return self.records.rows if isinstance(self.records, Source) else len(self.records)
 
     def units(self, text: str) -> Any:

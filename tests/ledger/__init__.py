@@ -1,0 +1,1 @@
+"""Ledgers. A package, so that its name is not taken for that of the benchmark."""
