@@ -156,12 +156,21 @@ class _Keeper:
         with self._lock:
             if self._connection is None:
                 try:
-                    self._connection = _patiently(lambda: _connected(self._path))
+                    self._connection = _patiently(self._connected)
                 except sqlite3.Error as problem:
                     raise LedgerError(
                         f"the ledger {self._path} cannot be opened: {problem}. Give the path of a ledger, or of a new "
                         "file in a folder that can be written to."
                     ) from None
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = _connected(self._path)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # the log is open from here on
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def close(self) -> None:
         with self._lock:
@@ -190,7 +199,6 @@ def _connected(path: pathlib.Path) -> sqlite3.Connection:
         if sys.platform == "darwin":  # where fsync leaves data in the drive's cache
             connection.execute("PRAGMA fullfsync=ON")
             connection.execute("PRAGMA checkpoint_fullfsync=ON")
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except BaseException:
         connection.close()
         raise
