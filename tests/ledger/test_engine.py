@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 
 import pytest
 
@@ -335,7 +336,9 @@ def test_a_pickle_never_starts_a_fresh_budget(tmp_path):
 
 def forked(action):
     """Run an action in a forked child, which ends with it, and return the child's number."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which wait for this one
+        child = os.fork()
     if child:
         return child
     try:
