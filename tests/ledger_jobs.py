@@ -15,6 +15,7 @@ import pathlib
 import random
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -24,9 +25,10 @@ import numpy as np
 
 import dpmanifold as dpm
 from dpmanifold import PureDP
+from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Ledger
 from ledger_broken import BROKEN
-from ledger_clients import Log, ask, forked, opened
+from ledger_clients import Log, Notes, ask, forked, opened
 
 
 def race(job):
@@ -187,7 +189,38 @@ def recorded(job):
     return {"code": os.waitstatus_to_exitcode(status), "strace": said, "attached": "attached" in said}
 
 
-JOBS = {"race": race, "kills": kills, "lines": lines, "recorded": recorded}
+def limited(job):
+    """Clients whose files may grow to some size at most; each asks twice more once they may grow again.
+
+    The size is that of one file as it is, and so many bytes more.
+    """
+    log, privacy = Log(job["log"]), PureDP(job["cost"])
+    no_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def client(more):
+        if "://" not in job["where"]:  # what SQLite has written ahead is copied into place: the log is short
+            connection = sqlite3.connect(job["where"])
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.close()
+        cohort, notes = opened(job), Notes()
+        size = pathlib.Path(job["file"]).stat().st_size + more
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, no_limit[1]))
+        try:
+            ask(cohort, notes, f"limit-{more}", privacy)
+        except LedgerError:
+            notes.add("failing", key=f"limit-{more}")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, no_limit)
+        notes.into(log)
+        ask(cohort, log, f"limit-{more}", privacy)
+        ask(cohort, log, f"next-{more}", privacy)
+
+    for more in job["more"]:
+        os.waitpid(forked(lambda more=more: client(more), log), 0)
+    return {}
+
+
+JOBS = {"race": race, "kills": kills, "lines": lines, "recorded": recorded, "limited": limited}
 
 
 def _give_up(number, frame):
