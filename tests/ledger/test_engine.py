@@ -1,5 +1,6 @@
 """A ledger from the outside: populations, spends, keys, grants, data sets; and what its tables refuse."""
 
+import contextlib
 import copy
 import functools
 import multiprocessing
@@ -398,7 +399,7 @@ def test_a_lock_does_not_outlive_its_holder_in_a_forked_child(ledger, cohort):
 
 
 def rows(path, statement, *values):
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(statement, values).fetchall()
 
 
@@ -446,7 +447,7 @@ def test_a_commit_syncs_a_log_that_is_written_ahead(tmp_path):
 def test_what_is_no_ledger_is_refused(tmp_path):
     text, other = tmp_path / "text.db", tmp_path / "other.db"
     text.write_text("these are no tables, and there are more than a hundred characters of it." * 20)
-    with sqlite3.connect(other) as connection:
+    with contextlib.closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE people (name TEXT)")
     for path in (text, other):
         with pytest.raises(LedgerError):
