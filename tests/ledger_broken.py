@@ -164,6 +164,12 @@ def tells_the_witness_at_the_end():
 
 
 @_broken
+def keeps_its_connections_over_forks():
+    """A child speaks to the server by its parent's connection."""
+    Store.engine = property(lambda self: self._engine)
+
+
+@_broken
 def hands_out_what_it_could_not_keep():
     """It is drawn and paid for: whoever asked has it, although it could not be written down."""
     attempt = Settling._attempt

@@ -22,6 +22,7 @@ import time
 import traceback
 
 import numpy as np
+import sqlalchemy
 
 import dpmanifold as dpm
 from dpmanifold import PureDP
@@ -37,8 +38,11 @@ def race(job):
     reader, writer = os.pipe()
     privacy = PureDP(job["cost"])
 
+    inherited = opened(job) if job.get("inherited") else None
+
     def client(keys):
-        cohort = opened(job)
+        signal.alarm(job.get("patience", 0))
+        cohort = opened(job) if inherited is None else inherited
         os.close(writer)
 
         def thread():
@@ -229,7 +233,9 @@ def _give_up(number, frame):
 
 def main():
     """Answer one job after the other."""
-    gc.freeze()  # so that forks share what was imported
+    for dialect in ("sqlite", "postgresql+psycopg"):
+        sqlalchemy.create_engine(f"{dialect}://")  # imports what forks would have to import
+    gc.freeze()
     for line in sys.stdin:
         job = json.loads(line)
         reader, writer = os.pipe()

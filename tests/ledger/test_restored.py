@@ -181,6 +181,7 @@ def test_yesterdays_database_is_refused_and_reconciled(study):
         assert ledger.audit().ok
 
 
+@pytest.mark.parametrize("study", ["files"], indirect=True)
 def test_without_the_witness_one_key_would_be_drawn_twice(study, monkeypatch):
     """What the test above is for: a ledger that does not ask its witness takes yesterday for today."""
     with monkeypatch.context() as patch:
