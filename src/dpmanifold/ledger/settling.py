@@ -65,13 +65,14 @@ class Settling:
     def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
         """Pay for an order and do the work, or return what is known; see :meth:`Account.settle`."""
         self._books.witnessed()  # one that cannot be written to is found out before anything is spent
-        spend, cap = self._books.write(lambda writer: self._paid(writer, order))
+        spend, cap, queued = self._books.write(lambda writer: self._paid(writer, order))
         with _naming(order.key):
             self._books.witnessed()
             while True:
-                held = self._begin(spend)
+                held = self._begin(spend) if queued else None
                 if held is not None:
                     return self._attempt(spend, cap, order.key, work, held)
+                queued = False
                 known = self._outcome(spend, order.key)
                 if known is not None:
                     return known
@@ -100,12 +101,12 @@ class Settling:
             return LOST
         return SPENT if started is None else STARTED
 
-    def _paid(self, writer: Writer, order: Order) -> tuple[Entry, Promise]:
-        """Return the entry that paid for an order, one that is there or a new one, and the cap."""
+    def _paid(self, writer: Writer, order: Order) -> tuple[Entry, Promise, bool]:
+        """Return the entry that paid for an order, there already or new; the cap; and whether it is still queued."""
         found = self._same(writer, order)
         standing = standing_of(writer, self._population, self._principal)
         if found is not None:
-            return found, standing.cap
+            return found, standing.cap, not _was_begun(writer, found)
         cost, total, mine = standing.after(order.privacy, self._population, self._principal)
         body = {
             "principal": self._principal,
@@ -121,7 +122,7 @@ class Settling:
             "token": secrets.token_hex(8),
             "time": now(),
         }
-        return writer.append("spend", self._population, self._once(order.key), body), standing.cap
+        return writer.append("spend", self._population, self._once(order.key), body), standing.cap, True
 
     def _same(self, reader: Reader, order: Order) -> Entry | None:
         """Return the entry that paid for this key; refuse if it did for another request."""
@@ -157,9 +158,7 @@ class Settling:
         return content
 
     def _begin(self, spend: Entry) -> Held | None:
-        """Begin the attempt at a spend; None where it was begun, or has an outcome."""
-        if self._books.store.read(lambda reader: _was_begun(reader, spend)):
-            return None
+        """Begin the attempt at a spend; None where somebody else was faster."""
         token = secrets.token_hex(16)
         held = self._books.store.hold(token)
         try:
@@ -184,7 +183,9 @@ class Settling:
         """Do the work and keep what it returns; whatever it raises, the answer is lost."""
         try:
             try:
-                content = bytes(work(self._receipt(spend, cap)))
+                content = work(self._receipt(spend, cap))
+                if not isinstance(content, bytes):
+                    raise TypeError("work must return bytes")
             except BaseException as problem:
                 self._lose_quietly(spend)
                 if isinstance(problem, Exception):

@@ -43,6 +43,7 @@ class SqliteStore(Store):
     """
 
     def __init__(self, path: pathlib.Path) -> None:
+        refuse_network(path)
         self.path = path
         self._attempts = FileAttempts(path.with_name(path.name + ".attempts"), like=path)
         self._keeper = _Keeper(path)
@@ -65,7 +66,6 @@ class SqliteStore(Store):
 
     def prepare(self) -> None:
         """Make the tables where there are none, and bring older ones up to date."""
-        refuse_network(self.path)
         with self.in_plain_words(), self._reading() as connection:
             revision = revision_of(connection)
         if revision is not None:
@@ -156,12 +156,21 @@ class _Keeper:
         with self._lock:
             if self._connection is None:
                 try:
-                    self._connection = _patiently(lambda: _connected(self._path))
+                    self._connection = _patiently(self._connected)
                 except sqlite3.Error as problem:
                     raise LedgerError(
                         f"the ledger {self._path} cannot be opened: {problem}. Give the path of a ledger, or of a new "
                         "file in a folder that can be written to."
                     ) from None
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = _connected(self._path)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # the log is open from here on
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def close(self) -> None:
         with self._lock:
@@ -190,7 +199,6 @@ def _connected(path: pathlib.Path) -> sqlite3.Connection:
         if sys.platform == "darwin":  # where fsync leaves data in the drive's cache
             connection.execute("PRAGMA fullfsync=ON")
             connection.execute("PRAGMA checkpoint_fullfsync=ON")
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except BaseException:
         connection.close()
         raise
