@@ -441,7 +441,7 @@ def test_of_two_grants_the_later_is_in_force_in_every_life():
 
 @pytest.mark.slow
 def test_more_and_longer_programs():
-    run(programs=60, steps=30)
+    run(programs=30, steps=25)
 
 
 @pytest.mark.slow
