@@ -12,29 +12,32 @@ Beside it stands what users call: private_mean with a Budget, and with the ledge
 The goal is checked: that p50 of one writer at a million entries is at most 1.5 times that at ten thousand. The exit
 code is 1 where it is missed. --quick: a hundred thousand entries at most, and fewer spends.
 
-SQLite lies in --folder: its disk is what is measured. PostgreSQL is a cluster in a temporary folder, or with --address
-a database, or a schema of one, that is empty and belongs to the role in the address; --writer is the address of the
-role that writes to it.
+SQLite lies in --folder: its disk is what is measured. PostgreSQL is a cluster in a temporary folder, or the server with
+--address, that of a role that may make schemas, and --writer, that of the role that writes to them.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import itertools
 import multiprocessing
+import operator
 import pathlib
 import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import psycopg
+import psycopg.conninfo
 from rich.console import Console
 from rich.table import Table
 
@@ -51,6 +54,7 @@ CAP, SHARE = dpm.GDP("1000"), dpm.GDP("0.001")
 (COST,) = cost_of(SHARE, CAP)
 WRITERS = (1, 2, 8)
 GOAL = 1.5
+VALUES = operator.attrgetter(*FIELDS)
 _PIECE = 30_000  # entries in one transaction while filling up
 _COLUMNS = (*FIELDS, "sets", "subject")
 Times = dict[tuple[int, int], list[float]]
@@ -72,8 +76,8 @@ def main() -> None:
 def measured(engine: str, folder: pathlib.Path, asked: argparse.Namespace) -> list[str]:
     """Measure one engine and print what was found; return what misses the goal."""
     sizes = (10, 10_000, 100_000 if asked.quick else 1_000_000)
-    with contextlib.ExitStack() as stack:
-        full = {size: stack.enter_context(place_of(engine, folder / str(size), asked)) for size in sizes}
+    with places_of(engine, sizes, folder, asked) as places:
+        full = dict(zip(sizes, places, strict=True))
         for size, place in full.items():
             began = time.perf_counter()
             fill(place, size)
@@ -179,13 +183,14 @@ def fill(place: Place, size: int) -> None:
         entries = lost_spends(ledger.id, head, size)
     with place.witness.open("a", encoding="ascii") as lines:
         while piece := list(itertools.islice(entries, _PIECE)):
-            place.insert([(*(getattr(entry, name) for name in FIELDS), *found_by(entry)) for entry in piece])
+            by = {entry.kind: found_by(entry) for entry in piece[:3]}
+            place.insert([(*VALUES(entry), *by[entry.kind]) for entry in piece])
             lines.writelines(entry.line() + "\n" for entry in piece)
 
 
 def lost_spends(ledger: str, head: Entry, size: int) -> Iterator[Entry]:
     """Yield entries that follow the last one, until there are `size`: spends that were begun and lost."""
-    moment, spent = now(), Fraction(0)
+    moment, spent, promise = now(), Fraction(0), promise_to_body(SHARE)
     while head.seq + 3 <= size:
         spent += COST
         key = hashlib.sha256(str(head.seq).encode()).hexdigest()[:32]
@@ -202,7 +207,7 @@ def lost_spends(ledger: str, head: Entry, size: int) -> Iterator[Entry]:
                 "label": "a mean",
                 "statistic": "mean",
                 "datasets": ["dti@1"],
-                "promise": promise_to_body(SHARE),
+                "promise": promise,
                 "cost": [str(COST)],
                 "spent": [str(spent)],
                 "of grant": [str(spent)],
@@ -226,16 +231,70 @@ class Place:
 
 
 @contextlib.contextmanager
-def place_of(engine: str, folder: pathlib.Path, asked: argparse.Namespace) -> Iterator[Place]:
-    folder.mkdir()
-    path = folder / "study.db"
-    yield Place(str(path), folder / "witness", lambda rows: into_sqlite(path, rows))
+def places_of(
+    engine: str, sizes: Sequence[int], folder: pathlib.Path, asked: argparse.Namespace
+) -> Iterator[list[Place]]:
+    """Have a place for a ledger of each size."""
+    witnesses = [folder / f"{size}.witness" for size in sizes]
+    if engine == "sqlite":
+        paths = [folder / f"{size}.db" for size in sizes]
+        yield [
+            Place(str(path), witness, functools.partial(into_sqlite, path))
+            for path, witness in zip(paths, witnesses, strict=True)
+        ]
+        return
+    with contextlib.ExitStack() as stack:
+        owner, writer = (asked.address, asked.writer) if asked.address else stack.enter_context(server())
+        names = [f"benchmark_{size}" for size in sizes]
+        for name, witness in zip(names, witnesses, strict=True):
+            stack.enter_context(schema(owner, name))
+            role = psycopg.conninfo.conninfo_to_dict(writer)["user"]
+            Ledger.create(within(owner, name), witness=witness, writer=role, principal="steward").close()
+        yield [
+            Place(within(writer, name), witness, functools.partial(into_postgres, within(writer, name)))
+            for name, witness in zip(names, witnesses, strict=True)
+        ]
 
 
 def into_sqlite(path: pathlib.Path, rows: list[tuple[Any, ...]]) -> None:
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         marks = ", ".join("?" * len(_COLUMNS))
         connection.executemany(f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({marks})", rows)
+
+
+def into_postgres(address: str, rows: list[tuple[Any, ...]]) -> None:
+    with (
+        psycopg.connect(address) as connection,
+        connection.cursor().copy(f"COPY entries ({', '.join(_COLUMNS)}) FROM STDIN") as copy,
+    ):
+        for row in rows:
+            copy.write_row(row)
+
+
+@contextlib.contextmanager
+def server() -> Iterator[tuple[str, str]]:
+    """Start the cluster of the tests; return the addresses of the roles that own and write."""
+    sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests"))
+    from ledger.conftest import running_cluster
+
+    with running_cluster() as found:
+        yield found.address("owner"), found.address("writer")
+
+
+@contextlib.contextmanager
+def schema(owner: str, name: str) -> Iterator[None]:
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+        try:
+            yield
+        finally:
+            connection.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+def within(address: str, name: str) -> str:
+    """Return an address with another schema."""
+    bare = address.split("&options=")[0]
+    return f"{bare}{'&' if '?' in bare else '?'}options=-csearch_path%3D{name}"
 
 
 def options() -> argparse.Namespace:

@@ -1,5 +1,6 @@
 """A ledger on every engine, PostgreSQL's in a cluster of its own that lasts as long as the tests do."""
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -88,9 +89,9 @@ class Cluster:
         return name
 
 
-@pytest.fixture(scope="session")
-def cluster():
-    """A running PostgreSQL with the roles `owner` and `writer`; what needs it is skipped where it is not installed."""
+@contextlib.contextmanager
+def running_cluster():
+    """Have a PostgreSQL with the roles `owner` and `writer`; skip where it is not installed."""
     programs, prefix = _programs(), _as_server()
     if programs is None:
         pytest.skip("PostgreSQL is not installed: initdb was not found (Debian: apt-get install postgresql)")
@@ -99,11 +100,19 @@ def cluster():
     running = Cluster(programs, prefix)
     try:
         running.sql("CREATE ROLE owner LOGIN")
+        running.sql("GRANT CREATE ON DATABASE postgres TO owner")
         running.sql("CREATE ROLE writer LOGIN")
         yield running
     finally:
         running.stop("immediate")
         shutil.rmtree(running.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A running PostgreSQL; what needs it is skipped where it is not installed."""
+    with running_cluster() as running:
+        yield running
 
 
 @pytest.fixture

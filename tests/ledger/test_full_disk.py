@@ -30,9 +30,7 @@ def limited(clients, ledger_url, tmp_path):
     """Lets clients ask while a file may grow by so many bytes, and returns what is wrong, and what happened."""
 
     def run(file, more, **facts):
-        answer, seen = clients.run(
-            "limited", ledger_url, tmp_path, file=str(file), more=list(more), cost=COST, **facts
-        )
+        answer, seen = clients.run("limited", ledger_url, tmp_path, file=str(file), more=list(more), cost=COST, **facts)
         with Ledger.open(ledger_url, principal="ada") as ledger:
             found = faults(ledger, seen, Fraction(1))
         happened = Counter(line["what"] for line in seen)

@@ -122,9 +122,7 @@ class Told:
 
 
 def mean(cohort, records, key):
-    return dpm.private_mean(
-        cohort.dataset("study", records), BALL, dpm.GDP("0.1"), units=None, budget=cohort, key=key
-    )
+    return dpm.private_mean(cohort.dataset("study", records), BALL, dpm.GDP("0.1"), units=None, budget=cohort, key=key)
 
 
 def opened(study):

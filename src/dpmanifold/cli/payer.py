@@ -61,6 +61,8 @@ def opened(
         raise InvalidArgumentError(
             "--ledger is missing: the file, or the postgresql:// address, of the ledger. Or set DPM_LEDGER."
         )
+    if pathlib.Path(where).is_dir():
+        raise InvalidArgumentError(f"--ledger {where} is a folder. Give the file of the ledger in it.")
     from dpmanifold.ledger import Ledger
 
     with Ledger.open(where, principal=principal, secret=secret, reconcile=reconcile) as ledger:

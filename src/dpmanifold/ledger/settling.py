@@ -102,7 +102,7 @@ class Settling:
         return SPENT if started is None else STARTED
 
     def _paid(self, writer: Writer, order: Order) -> tuple[Entry, Promise, bool]:
-        """Return the entry that paid for an order, one that is there or a new one; the cap; and whether it is queued."""
+        """Return the entry that paid for an order, there already or new; the cap; and whether it is still queued."""
         found = self._same(writer, order)
         standing = standing_of(writer, self._population, self._principal)
         if found is not None:
@@ -183,7 +183,9 @@ class Settling:
         """Do the work and keep what it returns; whatever it raises, the answer is lost."""
         try:
             try:
-                content = bytes(work(self._receipt(spend, cap)))
+                content = work(self._receipt(spend, cap))
+                if not isinstance(content, bytes):
+                    raise TypeError("work must return bytes")
             except BaseException as problem:
                 self._lose_quietly(spend)
                 if isinstance(problem, Exception):
