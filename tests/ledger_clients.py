@@ -51,6 +51,23 @@ class Log:
         os.close(self._handle)
 
 
+class Notes:
+    """Lines that wait until there is room for them."""
+
+    def __init__(self):
+        self._lines = []
+
+    def add(self, what, **facts):
+        self._lines.append((what, facts))
+
+    def into(self, log):
+        for what, facts in self._lines:
+            log.add(what, **facts)
+
+    def lines(self):
+        return [{"what": what, **facts} for what, facts in self._lines]
+
+
 def ask(cohort, log, key, privacy=None, pause=0.0):
     """Ask for something under a key, and write down what was drawn and what came of it."""
 

@@ -7,6 +7,7 @@ It reads jobs from its standard input, one JSON object a line, and answers each 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import gc
 import itertools
 import json
@@ -15,18 +16,21 @@ import pathlib
 import random
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import traceback
 
 import numpy as np
+import sqlalchemy
 
 import dpmanifold as dpm
 from dpmanifold import PureDP
+from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Ledger
 from ledger_broken import BROKEN
-from ledger_clients import Log, ask, forked, opened
+from ledger_clients import Log, Notes, ask, forked, opened
 
 
 def race(job):
@@ -35,8 +39,11 @@ def race(job):
     reader, writer = os.pipe()
     privacy = PureDP(job["cost"])
 
+    inherited = opened(job) if job.get("inherited") else None
+
     def client(keys):
-        cohort = opened(job)
+        signal.alarm(job.get("patience", 0))
+        cohort = opened(job) if inherited is None else inherited
         os.close(writer)
 
         def thread():
@@ -64,16 +71,24 @@ def kills(job):
     """
     log, chance = Log(job["log"]), random.Random(job["seed"])
     begun, living, numbers, job_process = time.monotonic(), [], itertools.count(), os.getpid()
-    privacy, inherited = PureDP(job["cost"]), opened(job)
+    privacy, inherited = PureDP(job["cost"]), None
+    while inherited is None:
+        with contextlib.suppress(*[LedgerError] * bool(job.get("server ends"))):
+            inherited = opened(job)
 
     def client(number):
         own = random.Random(f"{job['seed']} {number}")
-        cohort = opened(job) if own.random() < 0.25 else inherited
+        cohort = opened(job) if own.random() < 0.25 and not job.get("server ends") else inherited
         for turn in itertools.takewhile(lambda _: os.getppid() == job_process, itertools.count()):
             again = own.random() < 0.25
             key = f"{own.randrange(number + 1)}-{own.randrange(3)}" if again else f"{number}-{turn}"
             log.add("asks", key=key)
-            ask(cohort, log, key, privacy)
+            try:
+                ask(cohort, log, key, privacy)
+            except LedgerError:
+                if not job.get("server ends"):
+                    raise
+                log.add("failing", key=key)
 
     def start():
         number = next(numbers)
@@ -187,7 +202,38 @@ def recorded(job):
     return {"code": os.waitstatus_to_exitcode(status), "strace": said, "attached": "attached" in said}
 
 
-JOBS = {"race": race, "kills": kills, "lines": lines, "recorded": recorded}
+def limited(job):
+    """Clients whose files may grow to some size at most; each asks twice more once they may grow again.
+
+    The size is that of one file as it is, and so many bytes more.
+    """
+    log, privacy = Log(job["log"]), PureDP(job["cost"])
+    no_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def client(more):
+        if "://" not in job["where"]:  # what SQLite has written ahead is copied into place: the log is short
+            connection = sqlite3.connect(job["where"])
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.close()
+        cohort, notes = opened(job), Notes()
+        size = pathlib.Path(job["file"]).stat().st_size + more
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, no_limit[1]))
+        try:
+            ask(cohort, notes, f"limit-{more}", privacy)
+        except LedgerError:
+            notes.add("failing", key=f"limit-{more}")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, no_limit)
+        notes.into(log)
+        ask(cohort, log, f"limit-{more}", privacy)
+        ask(cohort, log, f"next-{more}", privacy)
+
+    for more in job["more"]:
+        os.waitpid(forked(lambda more=more: client(more), log), 0)
+    return {}
+
+
+JOBS = {"race": race, "kills": kills, "lines": lines, "recorded": recorded, "limited": limited}
 
 
 def _give_up(number, frame):
@@ -196,7 +242,9 @@ def _give_up(number, frame):
 
 def main():
     """Answer one job after the other."""
-    gc.freeze()  # so that forks share what was imported
+    for dialect in ("sqlite", "postgresql+psycopg"):
+        sqlalchemy.create_engine(f"{dialect}://")  # imports what forks would have to import
+    gc.freeze()
     for line in sys.stdin:
         job = json.loads(line)
         reader, writer = os.pipe()

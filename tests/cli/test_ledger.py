@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sqlite3
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 import dpmanifold as dpm
 from cli.shared import tensors
+from dpmanifold.cli.endings import Terminated
+from dpmanifold.ledger.settling import Settling
 
 BALL = ["--space", "spd", "--units", "each-record", "--center", "0.7", "--radius", "2.5"]
 LEDGER = ["--ledger", "study.db", "--principal", "ada"]
@@ -298,11 +301,12 @@ def test_data_that_changed_lose_the_release_without_a_reason(study):
         ({"--space": "sphere"}, "--space sphere is not that of dti@1, SPD(3)"),
         ({"--units": "person"}, "each record is a unit"),
         ({"mean": "missing.npy"}, "missing.npy is not there"),
+        ({"--invalid": "center"}, "--invalid must be raise, as dti@1 was registered"),
     ],
 )
 def test_words_that_cannot_be_about_the_data_set_cost_nothing(study, changes, reason):
     study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
-    words = mean("0.3", "mean.json", "--dataset", "dti")
+    words = mean("0.3", "mean.json", "--dataset", "dti", "--invalid", "raise")
     for option, value in changes.items():
         words[words.index(option) + 1] = value
     assert reason in one_paragraph(study(*words, code=2))
@@ -324,3 +328,47 @@ def test_groups_and_classes_may_be_registered(study):
     assert "--ledger" in one_paragraph(
         study("mean", "a.npy", *BALL, "--mu", "1", "--out", "m.json", "--dataset", "a", code=2)
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("population", "cohort"), ("principal", "ada"), ("secret", "study.db.key"), ("dataset", "dti")],
+)
+def test_words_about_a_ledger_without_one_release_nothing(study, option, value, monkeypatch):
+    words = ["mean", "a.npy", *BALL, "--mu", "0.3", "--out", "mean.json"]
+    message = one_paragraph(study(*words, f"--{option}", value, code=2))
+    assert f"--{option} is about a ledger" in message
+    assert "Give --ledger" in message
+    assert not pathlib.Path("mean.json").exists()
+    if option == "population":
+        monkeypatch.setenv("DPM_POPULATION", "cohort")
+        assert "unset DPM_POPULATION" in one_paragraph(study(*words, code=2))
+
+
+def test_a_key_without_a_ledger_is_not_dropped(study):
+    message = one_paragraph(study("mean", "a.npy", *BALL, "--mu", "0.3", "--out", "m.json", "--key", "k1", code=2))
+    assert "--ledger" in message
+    assert "--array" in message
+    assert not pathlib.Path("m.json").exists()
+
+
+def test_bad_records_are_registered_to_count_as_the_center(study):
+    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--invalid", "center")
+    words = mean("0.3", "mean.json", "--dataset", "dti")
+    assert "--invalid must be center" in one_paragraph(study(*words, "--invalid", "raise", code=2))
+    study(*words)  # nothing said: as registered
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"), [(KeyboardInterrupt(), 130), (Terminated(143), 143), (TypeError("Ann Smith"), 1)]
+)
+def test_an_interrupted_release_tells_its_key(study, monkeypatch, ending, code):
+    def interrupted(self, order, work):
+        raise ending
+
+    monkeypatch.setattr(Settling, "settle", interrupted)
+    message = one_paragraph(study(*mean("0.3", "mean.json", "--key", "mean-v1"), code=code))
+    assert "The request has the key 'mean-v1'" in message
+    assert "Ann" not in message
+    (key,) = re.findall("key '([0-9a-f]{32})'", study(*mean("0.3", "mean.json"), code=code).stderr)
+    assert key

@@ -14,11 +14,12 @@ from levels import LEVELS
 
 import dpmanifold as dpm
 from dpmanifold import frechet
-from dpmanifold.inference.corrected import ABOUT_FRECHET, spread_at_most
+from dpmanifold.inference.corrected import ABOUT_FRECHET, estimate_of, spread_at_most
+from dpmanifold.manifolds.base import shorten
 from dpmanifold.statistic import Header
 from dpmanifold.stats.outlook import plan
 from dpmanifold.stats.region import region_plan
-from dpmanifold_papers.coverage import in_ball
+from dpmanifold_papers.coverage import in_ball, region_about_a_mean
 from laws import replay
 
 EACH = {"units": dpm.EACH_RECORD}
@@ -141,11 +142,11 @@ def test_one_draw_is_chosen_from_public_numbers():
     def names(n, **options):
         return [step.statistic for step in region_plan(Header(TENSORS, n, dpm.GDP(1.0)), **options).steps()]
 
-    assert names(60, estimand="frechet") == ["joint moments"]
-    assert names(300, estimand="frechet", refine=True)[0] == "ball"
-    for n in (60, 2000):
-        assert names(n) == ["mean", "second moment"]
-    assert names(2000, estimand="frechet") == ["mean", "second moment"]
+    for same in ({}, {"estimand": None}, {"estimand": "frechet"}):
+        assert names(60, **same) == ["joint moments"]
+        assert names(300, refine=True, **same)[0] == "ball"
+        assert names(2000, **same) == ["mean", "second moment"]
+        assert names(60, mechanism="wrapped-gaussian", **same) == ["mean", "second moment"]
 
 
 @pytest.mark.slow
@@ -159,8 +160,7 @@ def test_plans_foresee_the_distance():
 
 @pytest.fixture(scope="module")
 def region():
-    X = sample(TENSORS, 100, np.random.default_rng(1))
-    return dpm.private_region(X, TENSORS, dpm.GDP(1.0), estimand="frechet", rng=1, **EACH)
+    return dpm.private_region(sample(TENSORS, 100, np.random.default_rng(1)), TENSORS, dpm.GDP(1.0), rng=1, **EACH)
 
 
 def test_it_says_what_it_is_and_is_read_back(region):
@@ -169,10 +169,13 @@ def test_it_says_what_it_is_and_is_read_back(region):
     assert "tangent" not in region.title
     assert 0 < region.gap == region.answers()["gap"]
     assert any("tangent mean that may be" in text for _, text in region.facts())
-    usual = dpm.private_region(sample(TENSORS, 100, np.random.default_rng(1)), TENSORS, dpm.GDP(1.0), rng=1, **EACH)
-    assert region.effective_radius < 0.9 * usual.effective_radius
-    assert usual.gap is None
-    assert "gap" not in usual.answers()
+    X = sample(TENSORS, 100, np.random.default_rng(1))
+    named = dpm.private_region(X, TENSORS, dpm.GDP(1.0), estimand="frechet", rng=1, **EACH)
+    assert json.dumps(named.answers()) == json.dumps(region.answers())
+    two_draws = region_about_a_mean(X, TENSORS, dpm.GDP(1.0), rng=1)
+    assert region.effective_radius < 0.9 * two_draws.effective_radius
+    assert two_draws.gap is None
+    assert "gap" not in two_draws.answers()
     assert dpm.verify(region).ok
     record = json.loads(json.dumps(region.to_dict()))
     assert dpm.Region.from_dict(record).to_dict() == region.to_dict()
@@ -209,8 +212,8 @@ def test_where_no_other_way_is_known():
     ball = CURVED["S^2 x H^2"]
     X = sample(ball, 300, np.random.default_rng(0))
     with pytest.raises(dpm.DPManifoldError):
-        dpm.private_region(X, ball, dpm.GDP(1.0), **EACH)
-    found = dpm.private_region(X, ball, dpm.GDP(1.0), estimand="frechet", rng=0, **EACH)
+        region_about_a_mean(X, ball, dpm.GDP(1.0), rng=0)
+    found = dpm.private_region(X, ball, dpm.GDP(1.0), rng=0, **EACH)
     assert found.estimand == "frechet"
     assert found.contains(frechet.mean(X, ball).value)
     assert dpm.verify(found).ok
@@ -222,8 +225,47 @@ def test_the_promise_is_kept(monkeypatch):
     first = sample(TENSORS, 100, np.random.default_rng(2))
     other = first.copy()
     first[0], other[0] = space.exp_coords(TENSORS.center, np.array([1.0, -1.0])[:, None] * np.eye(6)[:1])
-    told = replay.told(
-        lambda X: dpm.private_region(X, TENSORS, dpm.GDP(1.0), estimand="frechet", **EACH), first, other, monkeypatch
-    )
+    told = replay.told(lambda X: dpm.private_region(X, TENSORS, dpm.GDP(1.0), **EACH), first, other, monkeypatch)
     assert len(told) == 1
     assert 0.99 < replay.mu_of(told) <= 1.0
+
+
+@pytest.mark.parametrize("radius", [50.0, 300.0])
+@pytest.mark.parametrize("estimand", [None, "tangent"])
+def test_regions_as_large_as_doubles_can_be_read(radius, estimand):
+    """Coordinates at the mean and at the centre differ by e^radius: what is told in the latter does not go there."""
+    space = dpm.Hyperbolic(2)
+    ball = dpm.Ball(space, space.origin, radius)
+    for n in (2, 5):
+        X = np.repeat(space.origin[None], n, axis=0)
+        options = {"estimand": estimand, "confirm": True, "rng": 1, **EACH}
+        region = dpm.private_region(X, ball, dpm.GDP(0.01), **options)
+        assert region.contains(space.origin)
+        assert "as large as the ball" in repr(region).replace("\n", " ") or region.covers_ball
+        assert np.linalg.eigvalsh(region._in_chart[1])[0] > 0
+        assert np.isfinite(region.boundary(8)).all()
+        assert (region.axes()[0] >= 0).all()
+        assert dpm.verify(region).ok
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_its_mean_is_compared_with_public_data(refine):
+    """What was hidden is the tangent mean, over the same number as the released one; over 1 it is clearly another."""
+    ball, rng = CURVED["S^2"], np.random.default_rng(3)
+    space = ball.space
+    middle = space.exp_coords(ball.center, 0.4 * ball.radius * np.eye(2)[0])
+    X = sample(ball, 300, rng, 0.4, 0.2) if refine else across(ball, middle, 300, rng)
+    made = dpm.private_region(X, ball, dpm.GDP(1.0), estimand="tangent", refine=refine, confirm=True, rng=rng, **EACH)
+    assert (made.ball != ball) == refine
+    average = shorten(space.log_coords(made.ball.center, X), made.ball.radius).mean(axis=0)
+    stated = replace(made.release, details={**made.release.details, ABOUT_FRECHET: 1.0})
+    for release, divisor in ((made.mean, 1.0), (stated, estimate_of(stated).mean.middle)):
+        found = dpm.compare(release, X, public=True, **EACH)
+        hidden = space.exp_coords(made.ball.center, average / divisor)
+        center, truth = dpm.Region(release).center, frechet.mean(X, space).value
+        assert found.noise == pytest.approx(space.dist(hidden, center))
+        assert found.clipping == pytest.approx(space.dist(hidden, truth))
+        assert found.error == pytest.approx(space.dist(center, truth))
+    assert abs(found.clipping - space.dist(space.exp_coords(made.ball.center, average), truth)) > 1e-5
+    with pytest.raises(dpm.InvalidArgumentError, match="must be a mean"):
+        dpm.compare(dpm.private_variance(X, ball, dpm.GDP(1.0), confirm=True, **EACH), X, public=True, **EACH)

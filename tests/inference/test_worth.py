@@ -95,9 +95,24 @@ def test_a_test_says_that_its_distance_is_mostly_noise():
 def test_a_region_that_is_mostly_allowance_names_the_tangent_mean():
     cap = dpm.Ball(dpm.Sphere(5), dpm.Sphere(5).origin, 0.2)
     X = dpm.Sphere(5).exp_coords(cap.center, 0.03 * np.random.default_rng(0).standard_normal((40, 5)))
-    frechet = dpm.private_region(X, cap, dpm.GDP(2.0), **EACH)
+    usual = dpm.private_region(X, cap, dpm.GDP(2.0), **EACH)
     tangent = dpm.private_region(X, cap, dpm.GDP(2.0), estimand="tangent", **EACH)
-    assert frechet.parts.allowance > 0.5
-    assert any('estimand="tangent"' in note for note in frechet.notes())
-    assert not any('estimand="tangent"' in note for note in tangent.notes())
-    assert tangent.effective_radius < frechet.effective_radius
+    two_draws = dpm.Region(dpm.private_statistic(X, cap, dpm.GDP(2.0), statistic="second moment", **EACH))
+    assert two_draws.parts.allowance > 0.5
+    assert any('estimand="tangent"' in note for note in two_draws.notes())
+    assert tangent.effective_radius < usual.effective_radius < two_draws.effective_radius
+    for one_draw in (usual, tangent):  # of the first the distance is next to nothing
+        assert not any('estimand="tangent"' in note for note in one_draw.notes())
+
+
+def test_a_region_that_is_a_quarter_distance_names_the_tangent_mean():
+    cap = dpm.Ball(dpm.Sphere(5), dpm.Sphere(5).origin, 0.75)
+    X = dpm.Sphere(5).exp_coords(cap.center, 0.1 * np.random.default_rng(0).standard_normal((20, 5)))
+    region = dpm.private_region(X, cap, dpm.GDP(1.0), **EACH)
+    tangent = dpm.private_region(X, cap, dpm.GDP(1.0), estimand="tangent", **EACH)
+    assert region.estimand == "frechet"
+    assert region.gap is not None
+    assert tangent.effective_radius**2 < 0.75 * region.effective_radius**2
+    assert any("needs none" in note for note in region.notes())
+    assert "counted as allowance" in repr(region).replace("\n", " ")
+    assert not any("needs none" in note for note in tangent.notes())

@@ -1,5 +1,6 @@
 """A ledger from the outside: populations, spends, keys, grants, data sets; and what its tables refuse."""
 
+import contextlib
 import copy
 import functools
 import multiprocessing
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 
 import pytest
 
@@ -191,6 +193,18 @@ def test_a_spend_that_nobody_began_is_begun_by_whoever_asks_again(ledger, cohort
     assert kinds(ledger).count("spend") == 1
 
 
+def test_a_lock_that_cannot_be_had_is_found_out_before_the_spend(ledger, cohort, monkeypatch):
+    def full(token):
+        raise LedgerError("no attempt can be begun: Permission denied.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger.store, "hold", full)
+        with pytest.raises(LedgerError, match="Permission denied"):
+            cohort.settle(order("k"), never)
+    assert cohort.status("k") is cohort.spent is None
+    assert cohort.settle(order("k"), lambda receipt: b"now") == b"now"
+
+
 # ------------------------------------------------------------------------------------- populations and grants
 
 
@@ -335,7 +349,9 @@ def test_a_pickle_never_starts_a_fresh_budget(tmp_path):
 
 def forked(action):
     """Run an action in a forked child, which ends with it, and return the child's number."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which wait for this one
+        child = os.fork()
     if child:
         return child
     try:
@@ -395,7 +411,7 @@ def test_a_lock_does_not_outlive_its_holder_in_a_forked_child(ledger, cohort):
 
 
 def rows(path, statement, *values):
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(statement, values).fetchall()
 
 
@@ -443,7 +459,7 @@ def test_a_commit_syncs_a_log_that_is_written_ahead(tmp_path):
 def test_what_is_no_ledger_is_refused(tmp_path):
     text, other = tmp_path / "text.db", tmp_path / "other.db"
     text.write_text("these are no tables, and there are more than a hundred characters of it." * 20)
-    with sqlite3.connect(other) as connection:
+    with contextlib.closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE people (name TEXT)")
     for path in (text, other):
         with pytest.raises(LedgerError):

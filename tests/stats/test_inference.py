@@ -314,8 +314,11 @@ def test_noise_does_not_shrink_in_tiny_balls(space):
     ball = Ball(space, space.origin, 1e-10)
     X = np.repeat(space.origin[None], 400, axis=0)
     region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
-    noise = np.linalg.eigvalsh(Estimate(region.release).mean.noise) / region.mean.scale**2
-    assert np.allclose(noise, 1.0, rtol=1e-4)
+    two_draws = Region(private_statistic(X, ball, GDP(1.0), statistic="second moment", units=EACH_RECORD))
+    for found in (region, two_draws):
+        mean = estimate_of(found.release).mean
+        assert np.allclose(np.linalg.eigvalsh(mean.noise) / mean.scale**2, 1.0, rtol=1e-4)
+        assert mean.scale > 0.9 * 2 * ball.radius / 400
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,13 @@ def test_where_nothing_is_known_the_prospect_says_why():
 def test_plans_of_regions_and_tests_are_no_gloomier_than_what_they_plan():
     cap = dpm.Ball(dpm.Sphere(8), dpm.Sphere(8).origin, 0.1)
     region = dpm.plan(40, cap, dpm.GDP(0.3), statistic="region")
+    assert [step.statistic for step in region.steps] == ["joint moments"]
     assert "next to nothing" not in region.verdict
-    assert any('estimand="tangent"' in text for text in region.sentences())
+    assert not any('estimand="tangent"' in text for text in region.sentences())
+    disk = dpm.Ball(dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 2.0)
+    two_draws = dpm.plan(40, disk, dpm.GDP(0.3), statistic="region")
+    assert [step.statistic for step in two_draws.steps] == ["mean", "second moment"]
+    assert any('estimand="tangent"' in text for text in two_draws.sentences())
     tangent = dpm.plan(40, cap, dpm.GDP(0.3), statistic="region", estimand="tangent")
     assert not any('estimand="tangent"' in text for text in tangent.sentences())
     weak = dpm.plan(4000, cap, dpm.GDP(3.0), statistic="region")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
-from dpmanifold.cli.command import how_of, shared_options
+from dpmanifold.cli.command import how_of, invalid_of, shared_options
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.notice import teller
@@ -231,7 +231,7 @@ def register(
         with in_words_of_options(), quietly(words["quiet"]):
             found = whose.register(
                 name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,
-                invalid=words["invalid"], curator=curator, confirm=words["confirm"],
+                invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
             )  # fmt: skip
         _say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
 

@@ -40,11 +40,13 @@ class Grown(NamedTuple):
     covariance : (d, d), the distance included
     threshold : its squared radius in units of the covariance
     gap : the proven distance
+    share : of the trace of the covariance, the part that is there for this distance
     """
 
     covariance: FloatArray
     threshold: float
     gap: float
+    share: float
 
 
 def stands_for_frechet(release: Release) -> bool:
@@ -124,16 +126,21 @@ class CorrectedEstimate:
         # The smallest ellipsoid, by its trace, around the sum of an ellipsoid and a ball.
         size = math.sqrt(threshold * float(np.trace(covariance)) / d)
         around = (1 + gap / size) * covariance + (gap + size) * gap / threshold * np.eye(d)
-        return Grown(symmetrize(around) / middle**2, threshold, gap / middle)
+        share = 1 - float(np.trace(covariance) / np.trace(around))
+        return Grown(symmetrize(around) / middle**2, threshold, gap / middle, share)
 
     @cached_property
     def _outer(self) -> FloatArray:
         """Takes coordinates at the centre to those at the mean, (d, d)."""
         return np.asarray(np.linalg.inv(self.mean.derivative(self.mean.base)))
 
+    def at_center(self, tail: float) -> FloatArray:
+        """Return the covariance to divide by, in coordinates at the ball's centre, (d, d)."""
+        return self.grown(tail).covariance
+
     def safe(self, tail: float) -> FloatArray:
-        """Return the covariance to divide by, in the frame at the released mean, (d, d)."""
-        return symmetrize(self._outer @ self.grown(tail).covariance @ self._outer.T)
+        """Return the same in the frame at the released mean."""
+        return symmetrize(self._outer @ self.at_center(tail) @ self._outer.T)
 
     def threshold(self, tail: float) -> float:
         """Return the squared radius of the region, in units of that covariance."""

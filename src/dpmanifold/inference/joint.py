@@ -45,6 +45,11 @@ class CentralMean(ReleasedMean):
         """True: the noise is normal in coordinates at the centre."""
         return True
 
+    @property
+    def middle(self) -> float:
+        """What the average logarithm is divided by: nothing is corrected."""
+        return 1.0
+
     @cached_property
     def drawn(self) -> FloatArray:
         """The mean in coordinates at the centre, (d,), as it was drawn: noise may have carried it out of the ball."""
@@ -53,8 +58,12 @@ class CentralMean(ReleasedMean):
     @cached_property
     def at(self) -> Array:
         """The mean in the ball's frame, clipped."""
+        return self.placed(self.drawn)
+
+    def placed(self, coordinates: FloatArray) -> Array:
+        """Return the point of the frame that has such coordinates at the centre, clipped to the ball."""
         frame = self.ball.frame
-        return frame.exp_coords(frame.origin, shorten(self.drawn, self.ball.radius))
+        return frame.exp_coords(frame.origin, shorten(coordinates, self.ball.radius))
 
     @cached_property
     def reach(self) -> float:
@@ -174,9 +183,13 @@ class JointEstimate:
         """Takes coordinates at the centre to those at the mean, (d, d)."""
         return np.asarray(np.linalg.inv(self.mean.derivative(self.mean.base)))
 
+    def at_center(self, tail: float) -> FloatArray:
+        """Return the covariance to divide by, in coordinates at the ball's centre, (d, d)."""
+        return self.error.safe(tail)
+
     def safe(self, tail: float) -> FloatArray:
-        """Return the covariance to divide by, in the frame at the released mean, (d, d)."""
-        return symmetrize(self._outer @ self.error.safe(tail) @ self._outer.T)
+        """Return the same in the frame at the released mean."""
+        return symmetrize(self._outer @ self.at_center(tail) @ self._outer.T)
 
     def threshold(self, tail: float) -> float:
         """Return the squared radius of a region, in units of that covariance."""

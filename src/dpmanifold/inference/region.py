@@ -13,7 +13,7 @@ from scipy import special
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, array_text, told
-from dpmanifold.inference.corrected import CorrectedEstimate, estimate_of
+from dpmanifold.inference.corrected import CorrectedEstimate, Grown, estimate_of
 from dpmanifold.inference.estimate import TANGENT, Estimate
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.joint import JointEstimate
@@ -28,6 +28,10 @@ FORMAT = "dpmanifold region 1"
 TANGENT_HINT = (
     "most of the region is an allowance for the noise on the spread. A region for the tangent mean at the ball's "
     'centre needs less of it: estimand="tangent"'
+)
+GAP_HINT = (
+    "a quarter or more of the region's squared size is an allowance for how far the tangent mean that was drawn may be "
+    'from the Fréchet mean. A region for the tangent mean needs none: estimand="tangent"'
 )
 
 
@@ -109,9 +113,12 @@ class Region(FromRelease, format=FORMAT):
     @cached_property
     def _in_chart(self) -> tuple[FloatArray, FloatArray]:
         """Centre and covariance of the ellipsoid in the coordinates in which the noise is Gaussian."""
-        mean = self._estimate.mean
+        estimate, mean = self._estimate, self._estimate.mean
+        center = mean.coordinates(mean.base)
+        if not isinstance(estimate, Estimate):  # made there: to the mean and back would lose digits in large balls
+            return center, estimate.at_center(1 - self.level)
         inner = mean.derivative(mean.base)
-        return mean.coordinates(mean.base), symmetrize(inner @ self.covariance @ inner.T)
+        return center, symmetrize(inner @ self.covariance @ inner.T)
 
     @property
     def hessian(self) -> FloatArray:
@@ -122,7 +129,8 @@ class Region(FromRelease, format=FORMAT):
     def covariance(self) -> FloatArray:
         """Covariance the ellipsoid is drawn with, (d, d), in an orthonormal frame at the released mean.
 
-        Sampling plus noise, and an allowance for the noise on the second moment, which grows with the level.
+        Sampling plus noise, and an allowance for the noise on the second moment, which grows with the level; with it
+        the one for `gap`, where there is one.
         """
         return self._ellipsoid[0]
 
@@ -142,8 +150,12 @@ class Region(FromRelease, format=FORMAT):
 
         None where no other mean stands for the one that it is about.
         """
+        return None if self._grown is None else self._grown.gap
+
+    @cached_property
+    def _grown(self) -> Grown | None:
         estimate = self._estimate
-        return estimate.grown(1 - self.level).gap if isinstance(estimate, CorrectedEstimate) else None
+        return estimate.grown(1 - self.level) if isinstance(estimate, CorrectedEstimate) else None
 
     @property
     def expected_error(self) -> float:
@@ -164,7 +176,10 @@ class Region(FromRelease, format=FORMAT):
 
     @property
     def parts(self) -> Parts:
-        """What the covariance's trace is made of: noise, sampling, and the allowance for the noise on the spread."""
+        """What the covariance's trace is made of: noise, sampling, and an allowance for the noise on the spread.
+
+        The allowance for `gap` is in the last.
+        """
         estimate = self._estimate
         noise, sampling = (float(np.trace(part)) for part in (estimate.mean.noise, estimate.sampling_surely))
         return Parts.of(noise, sampling, float(np.trace(self.covariance)))
@@ -194,7 +209,8 @@ class Region(FromRelease, format=FORMAT):
         `space.exp(region.center, t * vector)` for t from minus to plus the length is the axis as a geodesic.
         """
         values, vectors = np.linalg.eigh(self.covariance)
-        lengths = np.sqrt(self.threshold * values[::-1])
+        # Of an ellipsoid that is flat but for rounding the shortest may come out below 0.
+        lengths = np.sqrt(self.threshold * np.maximum(values[::-1], 0.0))
         frame, at = self.ball.frame, self._estimate.mean.at
         # Along each axis a short geodesic in the frame, moved to the space: its logarithm there is the direction.
         step = 1e-3 * min(1.0, self.ball.radius)
@@ -235,19 +251,26 @@ class Region(FromRelease, format=FORMAT):
     def _facts(self) -> list[tuple[str, str]]:
         lengths = self.axes()[0]
         axes = f"{lengths[0]:.4g}" + (f" to {lengths[-1]:.4g}" if len(lengths) > 1 else "")
-        gap = "the Fréchet mean, by a tangent mean that may be {:.4g} off after correction: in the region, as allowance"
+        grown, about = self._grown, []
+        if grown is not None:
+            off = f"the Fréchet mean, by a tangent mean that may be {grown.gap:.4g} off after correction"
+            about = [("estimand", f"{off}: {grown.share:.0%} of the squared size, counted as allowance")]
         return [
             ("center", array_text(self.center)),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
-            *([] if self.gap is None else [("estimand", gap.format(self.gap))]),
+            *about,
             ("error", f"{self.expected_error:.4g} expected, noise and sampling together"),
             ("half axes", f"{axes}; squared size: {self.parts}"),
             ("ball", repr(self.ball)),
         ]
 
     def _worth(self) -> list[str]:
-        hint = isinstance(self._estimate, Estimate) and not self.space.is_flat and self.parts.allowance > 0.5
-        return [*self._beside_the_ball(), *([TANGENT_HINT] if hint else [])]
+        grown, hints = self._grown, []
+        if grown is not None and grown.share >= 0.25:
+            hints = [GAP_HINT]
+        elif isinstance(self._estimate, Estimate) and not self.space.is_flat and self.parts.allowance > 0.5:
+            hints = [TANGENT_HINT]
+        return [*self._beside_the_ball(), *hints]
 
     def _beside_the_ball(self) -> list[str]:
         """Say where the region, or the error to expect, is no smaller than the ball."""

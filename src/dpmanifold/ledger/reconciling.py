@@ -7,7 +7,7 @@ entries of their own behind what they have in common, the database's stay as the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -20,6 +20,7 @@ from dpmanifold.ledger.standing import standing_of
 from dpmanifold.privacy.amounts import Amount, added, amount_to_text, cost_of, fits, left_of
 
 _STEPS = ("started", "drawn", "lost")
+_PROMISES = {"cap": "cap", "grant": "promise"}
 
 
 @final
@@ -54,7 +55,7 @@ class Reconciled:
         return "\n".join(lines)
 
 
-def recover(writer: Writer, common: int, lost: Iterable[Entry], reason: str, principal: str) -> Reconciled:
+def recover(writer: Writer, common: int, lost: Sequence[Entry], reason: str, principal: str) -> Reconciled:
     """Append what a witness alone remembers, in one transaction; what was appended before is left as it is.
 
     Parameters
@@ -67,7 +68,7 @@ def recover(writer: Writer, common: int, lost: Iterable[Entry], reason: str, pri
     """
     head = writer.head()
     own = 0 if head is None else head.seq - common
-    recovery = _Recovery(writer, common, {"reason": reason, "by": principal, "time": now()})
+    recovery = _Recovery(writer, common, lost, {"reason": reason, "by": principal, "time": now()})
     for entry in lost:
         recovery.take(entry)
     names = dict.fromkeys(entry.population for entry in recovery.appended if entry.facts["kind"] == "spend")
@@ -81,42 +82,49 @@ def _over(writer: Writer, population: str) -> bool:
 
 
 class _Recovery:
-    """Takes entries that the witness alone has, one after the other."""
+    """Takes lines that the witness alone has, one after the other.
 
-    def __init__(self, writer: Writer, common: int, said: dict[str, str]) -> None:
+    A line may itself be a recovered entry, of a database that was then put back as well. What counts is what happened
+    at first: what it means is decided anew, by what this database has.
+    """
+
+    def __init__(self, writer: Writer, common: int, lost: Sequence[Entry], said: dict[str, str]) -> None:
         self._writer, self._common, self._said = writer, common, said
+        self._known = {before.hash for entry in writer.of_kind("recovered") for before in stood_for(entry)}
+        self._named = {one.hash: one for line in lost for one in (line, *stood_for(line))}
         self.appended: list[Entry] = []
 
     def take(self, lost: Entry) -> None:
-        """Append what stands for a lost entry, unless that is there."""
-        kind = lost.facts["kind"] if lost.kind == "recovered" else lost.kind
-        once = self._once(lost, kind)
-        there = None if once is None else self._writer.once(once)
-        spare = f"recovered:{lost.hash}"
-        if self._writer.once(spare) is not None or (there is not None and lost in stood_for(there)):
-            return  # by a reconciliation that was cut short
-        facts: dict[str, Any] = lost.facts
-        if any(self._writer.entry(before.seq) == before for before in stood_for(lost)):
-            kind = "note"  # what it stood for is in this database: counted there
-        elif kind == "spend":
-            facts = facts | self._counted(lost.population, facts)
-        elif kind in _STEPS:
-            kind, facts = self._step(lost, facts, there)
-        elif there is not None or self._set_anew(lost.population, kind, facts):
-            kind = "note"
+        """Append what stands for a lost entry, unless that is there: by a reconciliation that was cut short."""
+        if lost.hash in self._known:
+            return
+        kind, once, facts = self._meaning(lost)
         body = facts | self._said | {"kind": kind, "entry": lost.to_dict()}
-        entry = self._writer.append("recovered", lost.population, once if once and there is None else spare, body)
+        entry = self._writer.append("recovered", lost.population, once or f"recovered:{lost.hash}", body)
         self.appended.append(entry)
+        self._known.update(before.hash for before in stood_for(entry))
 
-    def _once(self, lost: Entry, kind: str) -> str | None:
-        """Return under which text others look for an entry; None where they do not.
+    def _meaning(self, lost: Entry) -> tuple[str, str | None, dict[str, Any]]:
+        """Return what a lost entry does here, as what it may be looked up, and its facts."""
+        first = _first(lost)
+        facts: dict[str, Any] = first.facts
+        if any(before.hash in self._known or self._has(before) for before in stood_for(lost)):
+            return "note", None, facts  # counted, or lost, where it stands
+        once = first.once if first.once is not None and self._writer.once(first.once) is None else None
+        if first.kind == "spend":
+            return "spend", once, facts | self._counted(first.population, facts)
+        if lost.kind == "recovered" and lost.facts["kind"] == "spend":  # a second draw, which was paid for
+            return "spend", None, lost.facts | self._counted(lost.population, lost.facts)
+        if first.kind in _STEPS:
+            return self._step(first, facts)
+        if first.kind in ("population", "dataset"):
+            return ("note" if once is None else first.kind), once, facts
+        if first.kind in ("cap", "grant") and self._in_force(first.population, first.kind, facts):
+            return first.kind, None, facts
+        return "note", None, facts
 
-        Numbers of entries mean something else in the database, behind what both have in common.
-        """
-        if kind in _STEPS:
-            spend = lost.facts["spend"]
-            return f"outcome:{spend}" if spend <= self._common else None
-        return lost.once if lost.once is not None and kind in ("population", "dataset", "spend") else None
+    def _has(self, entry: Entry) -> bool:
+        return self._writer.entry(entry.seq) == entry
 
     def _counted(self, population: str, facts: dict[str, Any]) -> dict[str, Any]:
         """Return what a spend costs, and the totals after it, which may exceed the cap and the grant."""
@@ -131,31 +139,51 @@ class _Recovery:
         totals = {"spent": added(standing.total, cost), "of grant": added(standing.mine, cost), "cost": cost}
         return more | {name: amount_to_text(amount) for name, amount in totals.items()}
 
-    def _step(self, lost: Entry, facts: dict[str, Any], there: Entry | None) -> tuple[str, dict[str, Any]]:
+    def _step(self, step: Entry, facts: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
         """Return what a step of a release means here.
 
         If the database has the spend and not what came of it, it is lost: what was drawn then must not be drawn again.
         If it has drawn itself, there were two draws for one payment, and the second is paid for now.
         """
-        if facts["spend"] > self._common:
-            return "note", facts  # its spend is recovered too, and lost by that
+        spend = _first(self._paid_by(step))
+        if spend.kind != "spend" or not self._has(spend):
+            return "note", None, facts  # its spend is recovered too, and lost by that
+        outcome = f"outcome:{spend.seq}"
+        there = self._writer.once(outcome)
         if there is None:
-            return "lost", facts
-        if there.kind == "drawn" and lost.kind == "drawn":
-            spend = self._writer.entry(facts["spend"])
-            if spend is not None and spend.kind == "spend":
-                return "spend", facts | spend.facts | self._counted(lost.population, spend.facts)
-        return "note", facts
+            return "lost", outcome, facts | {"spend": spend.seq}
+        if there.kind == "drawn" and step.kind == "drawn":
+            return "spend", None, facts | spend.facts | self._counted(step.population, spend.facts)
+        return "note", None, facts
 
-    def _set_anew(self, population: str, kind: str, facts: dict[str, Any]) -> bool:
-        """Return whether the database has set a cap or a grant of its own since: it stays in force."""
-        if kind not in ("cap", "grant"):
-            return kind not in ("population", "dataset")
+    def _paid_by(self, step: Entry) -> Entry:
+        """Return the entry that a step names by its number: numbers count along the step's own chain."""
+        wanted: int = step.facts["spend"]
+        entry = step
+        while entry.seq > wanted:
+            before = self._named.get(entry.prev)
+            if before is None:  # from here on the chain is the database's
+                return self._writer.entry(wanted) or step
+            entry = before
+        return entry
+
+    def _in_force(self, population: str, kind: str, facts: dict[str, Any]) -> bool:
+        """Return whether a lost cap or grant is to be in force: not if the database has set one of its own since."""
         wanted = [(kind, facts["principal"] if kind == "grant" else None), ("cap", None)]
-        last, cap = self._writer.latest(population, wanted)
-        own = last is not None and last.seq > self._common and last.kind != "recovered"
-        promise = promise_from_body(facts["promise" if kind == "grant" else "cap"])
-        return own or cap is None or type(promise) is not type(promise_from_body(cap.facts["cap"]))
+        last, cap_entry = self._writer.latest(population, wanted)
+        if cap_entry is None:
+            return False
+        if last is not None and last.seq > self._common and last.kind != "recovered" and last.hash not in self._named:
+            return False
+        cap, new = (promise_from_body(body) for body in (cap_entry.facts["cap"], facts[_PROMISES[kind]]))
+        return type(new) is type(cap) and (kind == "grant" or fits(cost_of(cap, cap), cost_of(new, cap)))
+
+
+def _first(entry: Entry) -> Entry:
+    """Return what an entry stood for at first: itself, if it is not recovered."""
+    for before in stood_for(entry):
+        entry = before
+    return entry
 
 
 __all__ = ["Reconciled", "recover"]

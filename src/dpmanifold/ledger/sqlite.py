@@ -43,6 +43,7 @@ class SqliteStore(Store):
     """
 
     def __init__(self, path: pathlib.Path) -> None:
+        refuse_network(path)
         self.path = path
         self._attempts = FileAttempts(path.with_name(path.name + ".attempts"), like=path)
         self._keeper = _Keeper(path)
@@ -65,7 +66,6 @@ class SqliteStore(Store):
 
     def prepare(self) -> None:
         """Make the tables where there are none, and bring older ones up to date."""
-        refuse_network(self.path)
         with self.in_plain_words(), self._reading() as connection:
             revision = revision_of(connection)
         if revision is not None:

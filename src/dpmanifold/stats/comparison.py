@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold import frechet
-from dpmanifold._check import Array
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features import coordinates
+from dpmanifold.inference.corrected import estimate_of
+from dpmanifold.inference.joint import CentralMean, is_joint
 from dpmanifold.mechanisms import get
 from dpmanifold.release import Release
 from dpmanifold.sources import as_source
@@ -45,7 +49,8 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
 
     Parameters
     ----------
-    release : the release of a mean
+    release : the release of a mean, or of joint moments, as `mean` of a region may be: their mean is compared, moved as
+        the region's centre is
     X, units : the records and who owns them, as they were given to :func:`private_mean`; both required
     public : must be True
 
@@ -65,7 +70,8 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
         raise InvalidArgumentError(
             "public must be True: the true error tells about the data. Compare only where the data may be shown."
         )
-    if release.estimand is None:
+    joint = _joint_mean(release)
+    if release.estimand is None and joint is None:
         raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
     if as_source(X) is not None:
         raise InvalidArgumentError("X must be an array or a list here, got a source of records. Read them into one.")
@@ -73,18 +79,19 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
     X = as_batch(X, ball)
     checked_units(units, number_of_records(X))
     owners = None if is_each_record(units) else units
-    clipped_mean, outside = _hidden(release, X, owners)
+    released = release.value if joint is None else ball.from_frame(joint.at[None])[0]
+    clipped_mean, outside = _hidden(release, joint, X, owners)
     # Data all over a sphere may have no Fréchet mean: without a ball the mean that was hidden is all there is.
     true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=owners).value
     return Comparison(
-        error=float(space.dist(true_mean, release.value)),
-        noise=float(space.dist(clipped_mean, release.value)),
+        error=float(space.dist(true_mean, released)),
+        noise=float(space.dist(clipped_mean, released)),
         clipping=float(space.dist(true_mean, clipped_mean)),
         clipped=outside,
     )
 
 
-def _hidden(release: Release, X: Any, owners: Any) -> tuple[Array, float]:
+def _hidden(release: Release, joint: CentralMean | None, X: Any, owners: Any) -> tuple[Array, float]:
     """Return the mean that a release hides, and the share of the units or records that were cut on the way to it."""
     ball = release.ball
     own = release.definition.hidden(release, lambda: frechet.unit_points(X, ball, units=owners))
@@ -96,4 +103,21 @@ def _hidden(release: Release, X: Any, owners: Any) -> tuple[Array, float]:
     if outer != ball:
         outside = 1 - points.each(lambda block: ball.contains(outer.from_frame(block))).mean()
         points = points.in_ball(ball)
-    return ball.from_frame(hidden_mean(ball, get(release.mechanism), points)[None])[0], float(outside)
+    if joint is None:
+        in_frame = hidden_mean(ball, get(release.mechanism), points)
+    else:  # the tangent mean, moved as the released one was: what moves it is public
+        in_frame = joint.placed(points.mean_of(lambda block: _logarithms(block, ball), ball.radius) / joint.middle)
+    return ball.from_frame(in_frame[None])[0], float(outside)
+
+
+def _joint_mean(release: Release) -> CentralMean | None:
+    """Return the mean that joint moments hold; None of other releases, which are means themselves or have none."""
+    if not is_joint(release):
+        return None
+    found = estimate_of(release).mean
+    assert isinstance(found, CentralMean)
+    return found
+
+
+def _logarithms(block: Array, ball: Ball) -> FloatArray:
+    return ball.radius * coordinates(block, ball)

@@ -58,7 +58,7 @@ CONCLUSIONS: dict[str, Conclusion] = {
 # What to ask for where noise on the spread is more than the spread, by the number of groups.
 _IN_ONE_DRAW = {
     1: "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
-    'estimand="tangent". One for the Fréchet mean may do so too, if it is asked for by name: estimand="frechet".',
+    'estimand="tangent".',
     2: "A test of the tangent means at the ball's centre takes one draw of each group and allows for less noise: "
     'estimand="tangent".',
 }

@@ -99,6 +99,7 @@ def prospect(draws: Sequence[AveragePlan], fill: float, of_test: bool, dim: int)
     --------
     >>> import dpmanifold as dpm
     >>> from dpmanifold.statistic import Header
+    >>> from dpmanifold.stats.joint_moments import JOINT_MOMENTS
     >>> header = Header(dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0), 100, dpm.GDP(1.0))
     >>> found = prospect([JOINT_MOMENTS.prepared(header)], 0.5, of_test=False, dim=2)
     >>> round(found.size, 2), round(found.plain, 2)

@@ -47,18 +47,18 @@ def private_region(
     """Release the mean with a confidence region for the population's Fréchet mean (theory section 7).
 
     On flat spaces one draw holds the mean and a second moment about the ball's centre, and the mean has the noise that
-    it would have by itself. Elsewhere four fifths of the promise pay for the mean and one fifth for a second moment
-    about it; the mean Hessian costs nothing: its bound follows from the second moment.
+    it would have by itself. Elsewhere this draw holds the tangent mean, and the region is grown by how far the Fréchet
+    mean can be from it (`gap`), where public numbers say that it is clearly smaller so: with few units for the
+    dimension. Otherwise four fifths of the promise pay for the mean and one fifth for a second moment about it; the
+    mean Hessian costs nothing: its bound follows from the second moment.
 
     Parameters
     ----------
     X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
         ApproxDP, ZCDP or GDP
     level : the confidence, in (0, 1)
-    estimand : which mean: "tangent" is that of coordinates at the ball's centre, which one draw gives on every space.
-        "frechet", the default, is the same on flat spaces. Asked for by name on others, its region is made from one
-        draw as well where public numbers say that this is clearly smaller: with few units for the dimension. It is then
-        grown by how far the two means can be apart
+    estimand : which mean: "frechet", as is None, or "tangent", that of coordinates at the ball's centre, which one draw
+        gives on every space, and exactly. On flat spaces the two are the same
     refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; the region is then about
         the mean of the population clipped to that ball
 
@@ -84,16 +84,20 @@ def private_region(
 def region_plan(
     header: Header, *, estimand: str | None = None, refine: bool = False, mechanism: Any = "auto"
 ) -> Prepared:
-    """Return what a region is made of: joint moments where their mean is the one asked for, else a mean and a moment.
+    """Return what a region is made of: joint moments, or a mean and a second moment about it.
+
+    Joint moments where their mean is the one asked for, or where the region is clearly smaller although it is grown by
+    how far the two means can be apart; public numbers decide.
 
     Parameters
     ----------
     header : what is known before any data are seen
     estimand, refine : as in :func:`private_region`
-    mechanism : "auto", or the name of the Gaussian noise
+    mechanism : "auto", or the name of the Gaussian noise; on curved spaces of that about a Fréchet mean, which then is
+        released by itself
     """
     at_once = in_one_draw(header.ball, checked_estimand(estimand, "region"))
-    if not at_once and (estimand is None or mechanism != "auto"):
+    if not at_once and mechanism != "auto":
         return SECOND_MOMENT.prepared(header, refine=refine, mechanism=mechanism)
     statistic = JointMomentsAboutCenter(weight_in(header.ball), about_frechet=not at_once)
     plan = FeaturePlan(JOINT_MOMENTS, statistic, header, refine, mechanism)

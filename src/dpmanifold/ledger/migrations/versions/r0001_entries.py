@@ -53,13 +53,13 @@ _SQLITE = (
 
 _POSTGRESQL = (
     """
-    CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
     BEGIN
         RAISE EXCEPTION 'what is in a ledger is never changed and never removed';
     END $$
     """,
     """
-    CREATE FUNCTION ledger_follow() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    CREATE FUNCTION ledger_follow() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
     DECLARE
         head_seq bigint;
         head_hash text;
@@ -75,7 +75,7 @@ _POSTGRESQL = (
     END $$
     """,
     """
-    CREATE FUNCTION ledger_result() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    CREATE FUNCTION ledger_result() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
     DECLARE
         head_seq bigint;
         head_kind text;
@@ -124,5 +124,12 @@ def upgrade() -> None:
         sa.Column("seq", number, primary_key=True, autoincrement=False),
         sa.Column("bytes", sa.LargeBinary, nullable=False),
     )
-    for statement in _SQLITE if op.get_bind().dialect.name == "sqlite" else _POSTGRESQL:
-        op.execute(sa.text(statement))
+    bind = op.get_bind()
+    if bind.dialect.name == "sqlite":
+        for statement in _SQLITE:
+            op.execute(sa.text(statement))
+        return
+    # By name, so that no table of the same name elsewhere is looked at instead.
+    schema = bind.dialect.identifier_preparer.quote(bind.execute(sa.text("SELECT current_schema()")).scalar_one())
+    for statement in _POSTGRESQL:
+        op.execute(sa.text(statement.replace("{schema}", schema)))
