@@ -18,7 +18,7 @@ from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.keeping import Keeping
 from dpmanifold.ledger.places import Places
-from dpmanifold.ledger.population import Population, cap_of, checked_name
+from dpmanifold.ledger.population import Population, cap_of, checked_label, checked_name
 from dpmanifold.ledger.postgres import SCHEMES, PostgresStore
 from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
@@ -172,7 +172,7 @@ class Ledger(Keeping):
         ------
         InvalidArgumentError : there is none and no cap was given, or its cap or unit is another one
         """
-        wanted = checked_name(name, "name")
+        wanted = checked_label(name, "name")
         if cap is not None:
             as_promise(cap, "cap")
         what = None if unit is None else checked_text(unit, "unit")
