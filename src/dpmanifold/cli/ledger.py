@@ -151,7 +151,9 @@ _OF_RELEASES = (
 @shared_options(*_OF_RELEASES, leading=("name",))
 def register(
     words: dict[str, Any],
-    name: Annotated[str, typer.Argument(help="Its name in the ledger, as of a population. A changed file becomes its next version.")],
+    name: Annotated[
+        str, typer.Argument(help="Its name in the ledger, as of a population. A changed file becomes its next version.")
+    ],
     labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes, to ask by class.")] = None,
     classes: Annotated[str | None, typer.Option(help="As in dpm means: the public list of classes.")] = None,
 ) -> None:

@@ -45,9 +45,9 @@ class Ledger(Keeping):
     Parameters
     ----------
     where : the path of a file (SQLite), or "postgresql://..." for a database that :meth:`create` made a ledger of
-    witness : the path of the witness, best on another volume; beside the file, with ".witness" behind its name, where
+    witness : the path of the witness, best on another volume; beside the file, with ".witness" after its name, where
         it is not given. It is stored when the ledger is made, and only compared later.
-    secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" behind its name,
+    secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" after its name,
         where it is not given
     principal : who spends; the login name where it is not given
     reconcile : the reason for which the database and its witness are to be reconciled first (:meth:`reconcile`): one
@@ -206,7 +206,7 @@ class Ledger(Keeping):
         Parameters
         ----------
         population : whose; None for all
-        after : the number of the entry behind which the page starts
+        after : the number of the entry after which the page starts
         limit : how many at most
         """
         if isinstance(after, bool) or not isinstance(after, int) or after < 0:

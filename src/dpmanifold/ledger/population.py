@@ -333,7 +333,9 @@ def checked_label(value: object, what: str) -> str:
     name = checked_name(value, what)
     plain = all(letter.isalnum() or letter in "-_." for letter in name)
     if not (plain and name[0].isalnum() and name[-1].isalnum()):
-        raise InvalidArgumentError(f"{what} must be letters and digits, with - _ and . between them, got {shown(name)}.")
+        raise InvalidArgumentError(
+            f"{what} must be letters and digits, with - _ and . between them, got {shown(name)}."
+        )
     return name
 
 
