@@ -24,6 +24,7 @@ import functools
 import hashlib
 import itertools
 import multiprocessing
+import operator
 import pathlib
 import sqlite3
 import sys
@@ -53,6 +54,7 @@ CAP, SHARE = dpm.GDP("1000"), dpm.GDP("0.001")
 (COST,) = cost_of(SHARE, CAP)
 WRITERS = (1, 2, 8)
 GOAL = 1.5
+VALUES = operator.attrgetter(*FIELDS)
 _PIECE = 30_000  # entries in one transaction while filling up
 _COLUMNS = (*FIELDS, "sets", "subject")
 Times = dict[tuple[int, int], list[float]]
@@ -181,13 +183,14 @@ def fill(place: Place, size: int) -> None:
         entries = lost_spends(ledger.id, head, size)
     with place.witness.open("a", encoding="ascii") as lines:
         while piece := list(itertools.islice(entries, _PIECE)):
-            place.insert([(*(getattr(entry, name) for name in FIELDS), *found_by(entry)) for entry in piece])
+            by = {entry.kind: found_by(entry) for entry in piece[:3]}
+            place.insert([(*VALUES(entry), *by[entry.kind]) for entry in piece])
             lines.writelines(entry.line() + "\n" for entry in piece)
 
 
 def lost_spends(ledger: str, head: Entry, size: int) -> Iterator[Entry]:
     """Yield entries that follow the last one, until there are `size`: spends that were begun and lost."""
-    moment, spent = now(), Fraction(0)
+    moment, spent, promise = now(), Fraction(0), promise_to_body(SHARE)
     while head.seq + 3 <= size:
         spent += COST
         key = hashlib.sha256(str(head.seq).encode()).hexdigest()[:32]
@@ -204,7 +207,7 @@ def lost_spends(ledger: str, head: Entry, size: int) -> Iterator[Entry]:
                 "label": "a mean",
                 "statistic": "mean",
                 "datasets": ["dti@1"],
-                "promise": promise_to_body(SHARE),
+                "promise": promise,
                 "cost": [str(COST)],
                 "spent": [str(spent)],
                 "of grant": [str(spent)],

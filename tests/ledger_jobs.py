@@ -7,6 +7,7 @@ It reads jobs from its standard input, one JSON object a line, and answers each 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import gc
 import itertools
 import json
@@ -70,16 +71,24 @@ def kills(job):
     """
     log, chance = Log(job["log"]), random.Random(job["seed"])
     begun, living, numbers, job_process = time.monotonic(), [], itertools.count(), os.getpid()
-    privacy, inherited = PureDP(job["cost"]), opened(job)
+    privacy, inherited = PureDP(job["cost"]), None
+    while inherited is None:
+        with contextlib.suppress(*[LedgerError] * bool(job.get("server ends"))):
+            inherited = opened(job)
 
     def client(number):
         own = random.Random(f"{job['seed']} {number}")
-        cohort = opened(job) if own.random() < 0.25 else inherited
+        cohort = opened(job) if own.random() < 0.25 and not job.get("server ends") else inherited
         for turn in itertools.takewhile(lambda _: os.getppid() == job_process, itertools.count()):
             again = own.random() < 0.25
             key = f"{own.randrange(number + 1)}-{own.randrange(3)}" if again else f"{number}-{turn}"
             log.add("asks", key=key)
-            ask(cohort, log, key, privacy)
+            try:
+                ask(cohort, log, key, privacy)
+            except LedgerError:
+                if not job.get("server ends"):
+                    raise
+                log.add("failing", key=key)
 
     def start():
         number = next(numbers)

@@ -88,6 +88,7 @@ GAUSSIAN = {
     "joint moments of a product": (dpm.private_statistic, SEVERAL, {"statistic": "joint moments"}),
     "joint lengths": (dpm.private_statistic, PLANE, {"statistic": "joint lengths"}),
     "region": (dpm.private_region, TENSORS, {}),
+    "region on a curved space": (dpm.private_region, CURVED, {}),
     "interval": (dpm.private_interval, PLANE, {}),
     "refined interval": (dpm.private_interval, TENSORS, {"refine": True}),
     "interval about a mean": (dpm.private_statistic, PLANE, {"statistic": "fourth moment"}),

@@ -40,7 +40,15 @@ def limited(clients, ledger_url, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("points", [6, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("ledger_url", "points"),
+    [
+        ("sqlite", 6),
+        pytest.param("sqlite", 60, marks=pytest.mark.slow),
+        pytest.param("postgresql", 60, marks=pytest.mark.slow),
+    ],
+    indirect=["ledger_url"],
+)
 def test_a_witness_that_is_full_at_any_byte(limited, ledger_url, points):
     """The witness is the longest file there is, so that it alone is in the way."""
     with Ledger.open(ledger_url, principal="ada") as ledger:

@@ -441,7 +441,7 @@ def test_of_two_grants_the_later_is_in_force_in_every_life():
 
 @pytest.mark.slow
 def test_more_and_longer_programs():
-    run(programs=60, steps=30)
+    run(programs=30, steps=25)
 
 
 @pytest.mark.slow
@@ -459,10 +459,10 @@ def test_programs_on_a_server(cluster, monkeypatch):
 def begun_before_the_witness_knows(monkeypatch):
     begin = settling.Settling._begin
 
-    def hasty(self, spend):
+    def hasty(self, spend, token):
         with monkeypatch.context() as meanwhile:
             meanwhile.setattr(Ledger, "witnessed", lambda ledger: None)
-            return begin(self, spend)
+            return begin(self, spend, token)
 
     monkeypatch.setattr(settling.Settling, "_begin", hasty)
 

@@ -49,7 +49,14 @@ def test_one_key_fifty_times_at_once_is_drawn_once(race, processes, threads):
 
 
 @pytest.mark.parametrize("ledger_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
-@pytest.mark.parametrize("broken", ["looks_before_it_locks", "begins_what_was_begun", "takes_the_living_for_dead"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "looks_before_it_locks",
+        "takes_the_living_for_dead",
+        pytest.param("begins_what_was_begun", marks=pytest.mark.slow),
+    ],
+)
 def test_ledgers_that_a_race_breaks_are_found_out(race, broken):
     if broken == "looks_before_it_locks":
         found, happened, _ = race(each_its_own(8, 3), "1", "0.5", broken=broken)

@@ -195,8 +195,10 @@ def refusal(promise: Promise, cap: Promise, total: Amount, whole: Amount, *, of:
     else:
         remedy = f"Ask for less, or {'plan with a larger budget' if of == 'budget' else 'ask its steward for more'}."
     left = as_promise_down(cap, left_of(whole, total))
+    same = left is not None and str(left) == str(promise)  # a float and a typed number: only quotes tell them apart
+    there = "nothing" if left is None else repr(left) if same else readable(left)
     return (
-        f"promise {promise} is more than the {of} has left, {readable(left) if left else 'nothing'} of {cap}. "
+        f"promise {repr(promise) if same else promise} is more than the {of} has left, {there} of {cap}. "
         f"Nothing was spent. {remedy}"
     )
 
