@@ -49,13 +49,14 @@ def create(
         str | None,
         typer.Option(metavar="ROLE", help="PostgreSQL: the role of those who spend, who may add entries and no more."),
     ] = None,
+    principal: steward.Principal = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a new ledger, with its witness and the secret key of its fingerprints. Refuses one that is there."""
     from dpmanifold.ledger import Ledger
     from dpmanifold.ledger.filesystems import same_volume
 
-    with Ledger.create(where, witness=witness, secret=secret, writer=writer) as ledger:
+    with Ledger.create(where, witness=witness, secret=secret, principal=principal, writer=writer) as ledger:
         facts = {"ledger": ledger.id, "where": ledger.name, "witness": str(ledger.witness.path),
                  "secret": str(ledger.secret)}  # fmt: skip
     if as_json:

@@ -113,12 +113,8 @@ class Audit:
             spent = "nothing" if account.spent is None else in_words(account.spent)
             over = ", MORE THAN THE CAP" if account.over else ""
             recovered = f", {account.recovered:,} of them recovered" if account.recovered else ""
-            found.append(
-                (
-                    name,
-                    f"{spent} of {in_words(account.cap)} spent{over}, {many(account.spends, 'spend', 'spends')}{recovered}",
-                )
-            )
+            spends = many(account.spends, "spend", "spends")
+            found.append((name, f"{spent} of {in_words(account.cap)} spent{over}, {spends}{recovered}"))
         found += [("fault", fault) for fault in self.faults]
         if self.more:
             found.append(("fault", f"and {self.more:,} more"))

@@ -141,8 +141,9 @@ class Ledger(Keeping):
         with store_of(Places.of(where, witness, secret)) as store:
             if store.exists():
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
+            who = cls._principal(principal)
             store.make(writer)
-            created(store, Places.of(where, witness, secret), cls._principal(principal))
+            created(store, Places.of(where, witness, secret), who)
         return cls(where, witness=witness, secret=secret, principal=principal)
 
     @staticmethod
