@@ -31,6 +31,7 @@ from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Ledger
 from ledger_broken import BROKEN
 from ledger_clients import Log, Notes, ask, forked, opened
+from ledger_recorder import Recorder
 
 
 def race(job):
@@ -165,7 +166,7 @@ def lines(job):
     for number in itertools.count(job["first"], job["step"]):
         _, status = os.waitpid(forked(lambda number=number: client(number), log), 0)
         if not os.WIFSIGNALED(status):
-            return {"waits": waits, "killed": len(waits) // 2, "lines": number, "went on": status == 0}
+            break
         signal.alarm(job["patience"])
         try:
             for key in (f"next-{number}", f"line-{number}"):
@@ -175,31 +176,41 @@ def lines(job):
         except TimeoutError:
             return {"waits": waits, "killed": len(waits) // 2 + 1, "went on": False}
         signal.alarm(0)
+    return {"waits": waits, "killed": len(waits) // 2, "lines": number, "went on": status == 0}
 
 
 def recorded(job):
-    """One release of registered data in a file, while strace attends to the client."""
-    log, reports = Log(job["log"]), job["log"] + ".strace"
+    """One release of registered data in a file, while the client records what it does, or strace attends to it."""
+    log, report = Log(job["log"]), job["log"] + ".strace"
     reader, writer = os.pipe()
 
     def client():
         cohort = opened(job)
         data = cohort.dataset("study", lambda: np.load(job["records"]))
+        recorder = Recorder(job["witness"], job["records"]) if job["layer"] == "within" else None
         os.close(writer)
         os.read(reader, 1)
-        release = dpm.private_mean(data, data.ball, dpm.GDP("0.1"), units=None, budget=cohort, key="mean")
-        log.add("returned", key="mean", entry=release.receipt.sequence)
+        dpm.private_mean(data, data.ball, dpm.GDP("0.1"), units=None, budget=cohort, key="mean")
+        log.add("returned", steps=recorder and recorder.steps)
 
-    child = forked(client, log)
-    calls = "trace=openat,open,write,pwrite64,fsync,fdatasync,sendto,recvfrom"
-    command = ["strace", "-f", "-y", "-s", "4096", "-e", calls, "-o", reports, "-p", str(child)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
-        said = tracer.stderr.readline()
+    def attended(child):
+        calls = "trace=openat,open,write,pwrite64,fsync,fdatasync,sendto,recvfrom"
+        command = ["strace", "-f", "-y", "-s", "4096", "-e", calls, "-o", report, "-p", str(child)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+            said = tracer.stderr.readline()
+            end(child)
+            tracer.wait()
+        return said
+
+    def end(child):
         os.close(reader)
         os.close(writer)
         _, status = os.waitpid(child, 0)
-        tracer.wait()
-    return {"code": os.waitstatus_to_exitcode(status), "strace": said, "attached": "attached" in said}
+        codes.append(os.waitstatus_to_exitcode(status))
+
+    codes, child = [], forked(client, log)
+    said = end(child) if job["layer"] == "within" else attended(child)
+    return {"code": codes[0], "strace": said, "report": report}
 
 
 def limited(job):
