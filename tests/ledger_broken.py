@@ -174,10 +174,10 @@ def hands_out_what_it_could_not_keep():
     """It is drawn and paid for: whoever asked has it, although it could not be written down."""
     attempt = Settling._attempt
 
-    def wrong(self, spend, cap, key, work, held):
+    def wrong(self, spend, cap, key, work):
         drawn = []
         try:
-            return attempt(self, spend, cap, key, lambda receipt: drawn.append(work(receipt)) or drawn[0], held)
+            return attempt(self, spend, cap, key, lambda receipt: drawn.append(work(receipt)) or drawn[0])
         except LedgerError:
             if drawn:
                 return drawn[0]

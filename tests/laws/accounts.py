@@ -93,6 +93,7 @@ class MemoryData(Registered):
         self.ball, self.n, self.unit, self.facts, self.invalid = ball, found.n, found.unit, found.facts, invalid
         self._account, self._classes, self._opened = account, classes, opened
         self._content = b"".join(found.content())
+        self.fingerprint = hashlib.sha256(self._content).hexdigest()
         self.opening = lambda: None
 
     def replace(self, **changes):
@@ -164,7 +165,7 @@ class RecordedData(Registered):
 
     def __init__(self, account, data):
         self._account, self._data, self.opening = account, data, lambda: None
-        for name in ("id", "ledger", "population", "name", "ball", "n", "unit", "invalid", "facts"):
+        for name in ("id", "ledger", "population", "name", "ball", "n", "unit", "invalid", "fingerprint", "facts"):
             setattr(self, name, getattr(data, name))
 
     def replace(self, **changes):

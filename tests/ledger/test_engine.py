@@ -193,6 +193,18 @@ def test_a_spend_that_nobody_began_is_begun_by_whoever_asks_again(ledger, cohort
     assert kinds(ledger).count("spend") == 1
 
 
+def test_a_lock_that_cannot_be_had_is_found_out_before_the_spend(ledger, cohort, monkeypatch):
+    def full(token):
+        raise LedgerError("no attempt can be begun: Permission denied.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger.store, "hold", full)
+        with pytest.raises(LedgerError, match="Permission denied"):
+            cohort.settle(order("k"), never)
+    assert cohort.status("k") is cohort.spent is None
+    assert cohort.settle(order("k"), lambda receipt: b"now") == b"now"
+
+
 # ------------------------------------------------------------------------------------- populations and grants
 
 

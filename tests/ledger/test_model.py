@@ -459,10 +459,10 @@ def test_programs_on_a_server(cluster, monkeypatch):
 def begun_before_the_witness_knows(monkeypatch):
     begin = settling.Settling._begin
 
-    def hasty(self, spend):
+    def hasty(self, spend, token):
         with monkeypatch.context() as meanwhile:
             meanwhile.setattr(Ledger, "witnessed", lambda ledger: None)
-            return begin(self, spend)
+            return begin(self, spend, token)
 
     monkeypatch.setattr(settling.Settling, "_begin", hasty)
 

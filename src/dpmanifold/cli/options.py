@@ -195,9 +195,9 @@ Arithmetic = Annotated[
     ),
 ]
 Invalid = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="raise: refuse bad records (the message describes data). center: count them as the center "
+        help="raise (the default): refuse bad records (the message describes data). center: count them as the center "
         "(more than half: see --confirm). What cannot be read from the file at all is refused either way."
     ),
 ]

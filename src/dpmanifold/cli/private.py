@@ -21,6 +21,7 @@ from dpmanifold.cli.command import (
     Asked,
     how_of,
     inputs_of,
+    invalid_of,
     private_command,
     question_of,
     refuse_mechanism,
@@ -55,7 +56,7 @@ from dpmanifold.stats import (
 
 
 def _refuse_reveal(words: dict[str, Any]) -> None:
-    if words["reveal"] and words["invalid"] != "raise":
+    if words["reveal"] and invalid_of(words) != "raise":
         raise InvalidArgumentError("--reveal compares with the records themselves: it goes with --invalid raise only.")
 
 

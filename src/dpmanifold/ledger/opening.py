@@ -35,7 +35,7 @@ class RegisteredData(Registered):
         self.n, self.unit, self.invalid = known.n, known.unit, str(known.about["invalid"])
         self.ball = ball_from_dict(json.loads(known.about["ball"]))
         self.space = known.space
-        self._whose, self._fingerprint = population, known.fingerprint
+        self._whose, self.fingerprint = population, known.fingerprint
         self._records, self._units, self._labels = records, units, labels
 
     def check(self) -> None:
@@ -48,7 +48,7 @@ class RegisteredData(Registered):
         opened = Opened(given, self._units, self._labels)
         classes = names_in(self.facts["classes"]) if "classes" in self.facts else None
         content = content_of(opened.records, self.ball, opened.units, opened.labels, classes)
-        if self._whose.fingerprint(content) != self._fingerprint:
+        if self._whose.fingerprint(content) != self.fingerprint:
             raise LedgerError(f"the records are not those that were registered as {self.id}.")
         return opened
 

@@ -20,7 +20,7 @@ from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
 from dpmanifold.ledger.standing import standing_of
-from dpmanifold.ledger.stores import Held, Store
+from dpmanifold.ledger.stores import Store
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import Order, Receipt
 from dpmanifold.privacy.amounts import amount_from_text, amount_to_text, as_promise_up
@@ -64,15 +64,20 @@ class Settling:
 
     def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
         """Pay for an order and do the work, or return what is known; see :meth:`Account.settle`."""
-        self._books.witnessed()  # one that cannot be written to is found out before anything is spent
-        spend, cap, queued = self._books.write(lambda writer: self._paid(writer, order))
+        # A witness that cannot be written to, and a lock that cannot be had, are found out before anything is spent.
+        self._books.witnessed()
+        token = secrets.token_hex(16)
+        held = self._books.store.hold(token)
+        try:
+            spend, cap, queued = self._books.write(lambda writer: self._paid(writer, order))
+            with _naming(order.key):
+                self._books.witnessed()
+                if queued and self._begin(spend, token):
+                    return self._attempt(spend, cap, order.key, work)
+        finally:
+            held.release()
         with _naming(order.key):
-            self._books.witnessed()
             while True:
-                held = self._begin(spend) if queued else None
-                if held is not None:
-                    return self._attempt(spend, cap, order.key, work, held)
-                queued = False
                 known = self._outcome(spend, order.key)
                 if known is not None:
                     return known
@@ -157,20 +162,12 @@ class Settling:
             )
         return content
 
-    def _begin(self, spend: Entry) -> Held | None:
-        """Begin the attempt at a spend; None where somebody else was faster."""
-        token = secrets.token_hex(16)
-        held = self._books.store.hold(token)
-        try:
-            mine = self._books.write(lambda writer: self._start(writer, spend, token))
-            if mine:
-                self._books.witnessed()
-                return held
-        except BaseException:
-            held.release()
-            raise
-        held.release()
-        return None
+    def _begin(self, spend: Entry, token: str) -> bool:
+        """Begin the attempt at a spend; False where somebody else was faster."""
+        if not self._books.write(lambda writer: self._start(writer, spend, token)):
+            return False
+        self._books.witnessed()
+        return True
 
     def _start(self, writer: Writer, spend: Entry, token: str) -> bool:
         if _was_begun(writer, spend):
@@ -179,24 +176,21 @@ class Settling:
         writer.append("started", self._population, _started(spend), body)
         return True
 
-    def _attempt(self, spend: Entry, cap: Promise, key: str, work: Callable[[Receipt], bytes], held: Held) -> bytes:
+    def _attempt(self, spend: Entry, cap: Promise, key: str, work: Callable[[Receipt], bytes]) -> bytes:
         """Do the work and keep what it returns; whatever it raises, the answer is lost."""
         try:
-            try:
-                content = work(self._receipt(spend, cap))
-                if not isinstance(content, bytes):
-                    raise TypeError("work must return bytes")
-            except BaseException as problem:
-                self._lose_quietly(spend)
-                if isinstance(problem, Exception):
-                    raise ReleaseLostError.of(key) from None
-                raise
-            if not self._books.write(lambda writer: self._draw(writer, spend, content)):
-                raise ReleaseLostError.of(key)  # somebody took this attempt for dead: what was drawn is forgotten
-            self._books.witnessed()
-            return content
-        finally:
-            held.release()
+            content = work(self._receipt(spend, cap))
+            if not isinstance(content, bytes):
+                raise TypeError("work must return bytes")
+        except BaseException as problem:
+            self._lose_quietly(spend)
+            if isinstance(problem, Exception):
+                raise ReleaseLostError.of(key) from None
+            raise
+        if not self._books.write(lambda writer: self._draw(writer, spend, content)):
+            raise ReleaseLostError.of(key)  # somebody took this attempt for dead: what was drawn is forgotten
+        self._books.witnessed()
+        return content
 
     def _draw(self, writer: Writer, spend: Entry, content: bytes) -> bool:
         if writer.once(_outcome(spend)) is not None:

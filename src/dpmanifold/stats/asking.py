@@ -85,7 +85,7 @@ def ask(question: Question[Prepared], X: object, ball: Ball, privacy: Promise, t
 
 def _ask_registered(question: Question[Prepared], X: Registered, ball: Ball, privacy: Promise, terms: Terms) -> Release:
     """Plan from what is registered, pay, and only then open the records."""
-    refuse_elsewhere(X, ball, terms.units, terms.budget)
+    refuse_elsewhere(X, ball, terms.units, terms.invalid, terms.budget)
     told = terms.told
     plan = question(Header(ball, X.n, privacy, X.unit, arithmetic=terms.arithmetic))
     bits = fresh_bits(terms.rng, ball, terms.arithmetic)

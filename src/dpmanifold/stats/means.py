@@ -226,7 +226,7 @@ def _counted(
 ) -> tuple[ClassCounts, list[UnitPoints]]:
     """Return how many units each class has, and their points; of registered data these are not open yet."""
     if isinstance(X, Registered):
-        refuse_elsewhere(X, ball, terms.units, terms.budget)
+        refuse_elsewhere(X, ball, terms.units, terms.invalid, terms.budget)
         return registered_counts(X, labels, names), []
     groups, touched, n = points_by_class(X, labels, ball, terms.units, terms.invalid, names, terms.told)
     return ClassCounts([len(points) for points in groups], touched, n, groups[0].unit), groups

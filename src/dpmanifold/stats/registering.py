@@ -118,8 +118,8 @@ class ClassCounts:
 # -------------------------------------------------------------------- registered data in private calls
 
 
-def refuse_elsewhere(X: Registered, ball: Ball, units: object, budget: object) -> None:
-    """Refuse registered data without their population's account, on another space, or with other units."""
+def refuse_elsewhere(X: Registered, ball: Ball, units: object, invalid: object, budget: object) -> None:
+    """Refuse registered data without their population's account, on another space, or as other than registered."""
     if not isinstance(budget, Account) or (budget.ledger, budget.name) != (X.ledger, X.population):
         raise InvalidArgumentError(
             f"X is registered with the population {X.population!r} of a ledger, and only its account may pay for it: "
@@ -131,6 +131,10 @@ def refuse_elsewhere(X: Registered, ball: Ball, units: object, budget: object) -
         require_ball(ball)  # as for any units with several records
     if not (units is None or (is_each_record(units) and X.unit == "record")):
         raise InvalidArgumentError("units are registered with X: give None in their place.")
+    if invalid not in ("raise", X.invalid):  # the first may be said without a word
+        raise InvalidArgumentError(
+            f"invalid is registered with X, as {X.invalid!r}: leave it out, got {shown(invalid)}."
+        )
     X.check()
 
 

@@ -31,6 +31,8 @@ from dpmanifold.release import Release
 from dpmanifold.stats.curator import Curator, Notice
 
 OUTCOME = "dpmanifold outcome 1"
+KEY_NOTE = "The request has the key"
+"""How the note begins that an error has which ended a call whose request may be paid for."""
 
 Draw = Callable[[], Sequence[Release]]
 """Opens records where they are not open yet, computes and draws."""
@@ -163,7 +165,7 @@ def _settled(account: Account, order: Order, work: Callable[[Receipt], bytes]) -
     except (BudgetError, InvalidArgumentError, PromiseError):
         raise  # nothing was spent
     except BaseException as problem:
-        problem.add_note(f"The request has the key {order.key!r}: ask again under it to learn what became of it.")
+        problem.add_note(f"{KEY_NOTE} {order.key!r}: ask again under it to learn what became of it.")
         raise
     raise ReleaseLostError.of(order.key)
 

@@ -59,7 +59,9 @@ def private_test(
     """Test whether two groups have the same mean (theory section 7).
 
     Who is in which group is public, and nobody is in both: each group's mean and second moment keep the whole promise,
-    released as for :func:`private_region`. The noise is part of the test's variance.
+    released as for :func:`private_region`. The noise is part of the test's variance. With ids a unit in both groups is
+    refused (where both groups are registered, it comes out after the spend, and the release is lost); with EACH_RECORD
+    that there is none is your word.
 
     Parameters
     ----------
@@ -101,6 +103,11 @@ def private_test(
             account.data_set(content_of(records, ball, owners), facts_of(ball, points))
             for records, owners, points in zip((X, Y), _paired_units(units), groups, strict=True)
         ]
+        if ids[0] == ids[1]:
+            raise InvalidArgumentError(
+                "X and Y must be records of different units, got the same records twice: a unit in both groups would "
+                "be counted once where it is touched twice. Nothing was spent."
+            )
         return question.request(header, ids)
 
     def draw() -> tuple[Release, Release]:
@@ -141,9 +148,12 @@ def _registered_sizes(both: tuple[Registered, ...], ball: Ball, terms: Terms) ->
     """Return what is registered about both groups; their points are not open yet."""
     first, second = both
     for data in both:
-        refuse_elsewhere(data, ball, terms.units, terms.budget)
-    if first.id == second.id:
-        raise InvalidArgumentError("X and Y must be two data sets, got one twice: its units are in both groups.")
+        refuse_elsewhere(data, ball, terms.units, terms.invalid, terms.budget)
+    if first.name == second.name or first.fingerprint == second.fingerprint:
+        raise InvalidArgumentError(
+            f"X and Y must be data sets of different units, got {first.id} and {second.id}: versions of one data set, "
+            "or the same records under two names, have units in both groups. Nothing was spent."
+        )
     if first.unit != second.unit:
         raise InvalidArgumentError(
             f"X and Y must have one kind of unit, got a {first.unit} and a {second.unit}: ids for both, or for neither."
