@@ -231,11 +231,14 @@ def limited(job):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, no_limit[1]))
         try:
             ask(cohort, notes, f"limit-{more}", privacy)
+            failed = False
         except LedgerError:
-            notes.add("failing", key=f"limit-{more}")
+            failed = True
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, no_limit)
         notes.into(log)
+        if failed:
+            log.add("failing", key=f"limit-{more}", state=cohort.status(f"limit-{more}"))
         ask(cohort, log, f"limit-{more}", privacy)
         ask(cohort, log, f"next-{more}", privacy)
 

@@ -29,15 +29,16 @@ def population(ledger):
 
 @pytest.fixture
 def limited(clients, ledger_url, tmp_path):
-    """Lets clients ask while a file may grow by so many bytes, and returns what is wrong, and what happened."""
+    """Lets clients ask while a file may grow by so many bytes; returns what is wrong, and the states that were left."""
 
     def run(file, more, **facts):
         answer, seen = clients.run("limited", ledger_url, tmp_path, file=str(file), more=list(more), cost=COST, **facts)
         with Ledger.open(ledger_url, principal="ada") as ledger:
             found = faults(ledger, seen, Fraction(1))
         happened = Counter(line["what"] for line in seen)
-        print(f"{len(more)} sizes, {dict(happened)}, {answer['cpu']:.1f} s CPU")
-        return found, happened
+        states = Counter(line["state"] for line in seen if line["what"] == "failing")
+        print(f"{len(more)} sizes, {dict(happened)}, {dict(states)}, {answer['cpu']:.1f} s CPU")
+        return found, states
 
     return run
 
@@ -60,10 +61,10 @@ def test_a_witness_that_is_full_at_any_byte(limited, ledger_url, points):
         before = path.stat().st_size
         cohort.settle(order("limit-some", PureDP(COST)), lambda receipt: b"before")
         length = path.stat().st_size - before
-    found, happened = limited(path, [length * point // points for point in range(points)])
+    found, states = limited(path, [length * point // points for point in range(points)])
     assert found == []
-    assert happened["failing"] == points
-    assert happened["lost"] < points < happened["returned"]  # what was drawn was kept, or was not begun
+    assert sum(states.values()) == points
+    assert {"spent", "lost", "released"} <= set(states)  # it failed at every step
 
 
 @pytest.mark.parametrize("ledger_url", ["sqlite"], indirect=True)
@@ -71,9 +72,9 @@ def test_a_witness_that_is_full_at_any_byte(limited, ledger_url, points):
 def test_a_log_that_is_full_at_any_byte(limited, ledger_url, points):
     with Ledger.open(ledger_url, principal="ada") as ledger:
         population(ledger)
-    found, happened = limited(f"{ledger_url}.key", [100_000 * point // points for point in range(points)])
+    found, states = limited(f"{ledger_url}.key", [160_000 * point // points for point in range(points)])
     assert found == []
-    assert happened["failing"] > 0
+    assert {None, "spent", "lost"} <= set(states)
 
 
 @pytest.mark.parametrize("ledger_url", ["sqlite"], indirect=True)
