@@ -9,12 +9,14 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import gc
+import importlib.util
 import itertools
 import json
 import os
 import pathlib
 import random
 import resource
+import select
 import signal
 import sqlite3
 import subprocess
@@ -256,7 +258,7 @@ def _give_up(number, frame):
 
 def main():
     """Answer one job after the other."""
-    for dialect in ("sqlite", "postgresql+psycopg"):
+    for dialect in ("sqlite", *["postgresql+psycopg"] * bool(importlib.util.find_spec("psycopg"))):
         sqlalchemy.create_engine(f"{dialect}://")  # imports what forks would have to import
     gc.freeze()
     for line in sys.stdin:
@@ -275,6 +277,8 @@ def main():
                 traceback.print_exc() if sys.exc_info()[0] else None
                 os._exit(0)
         os.close(writer)
+        if sys.stdin in select.select([sys.stdin, reader], [], [])[0]:  # whoever gave the job is gone
+            os.kill(child, signal.SIGKILL)
         with os.fdopen(reader) as answer:
             print(answer.read().strip() or "null", flush=True)
         os.waitpid(child, 0)
