@@ -234,6 +234,8 @@ def register(
                 invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
             )  # fmt: skip
         _say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
+        if found.unit == "record" and not words["as_json"]:
+            say(f"Each record counts as one {whose.unit}: by this you assert that nobody has two.")
 
 
 @guarded
