@@ -84,7 +84,7 @@ def test_ten_times_a_tenth_fills_the_cap(study):
         study("mean", "a.npy", *words, "--out", f"{number}.json")
     study("mean", "a.npy", *words, "--out", "3.json", code=4)
     both = json.loads(study("ledger", "populations", "--ledger", "study.db", "--json").stdout)
-    assert both[1]["remaining"] is None
+    assert both[1]["unspent"] is None
 
 
 @pytest.mark.parametrize(
