@@ -161,6 +161,9 @@ class Population(Account):
         What is wrong with them is said here, to whoever holds them. The ledger keeps the space, the ball, how many
         units there are and a fingerprint under its key. Changed records under the same name are its next version.
 
+        The cap is about the population's units, such as participants, and who is one is your word: EACH_RECORD asserts
+        that nobody has two records here, and ids that nobody has two ids. Nothing can check that.
+
         Parameters
         ----------
         name : of the data set
