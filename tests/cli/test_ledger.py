@@ -84,7 +84,7 @@ def test_ten_times_a_tenth_fills_the_cap(study):
         study("mean", "a.npy", *words, "--out", f"{number}.json")
     study("mean", "a.npy", *words, "--out", "3.json", code=4)
     both = json.loads(study("ledger", "populations", "--ledger", "study.db", "--json").stdout)
-    assert both[1]["remaining"] is None
+    assert both[1]["unspent"] is None
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,6 @@ def test_every_private_command_pays(study):
     }
     for name, words in commands.items():
         study(*words, "--out", f"{name}.json", "--key", name)
-        study("verify", f"{name}.json", "--ledger", "study.db")
     np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
     study(
         "means",
@@ -169,6 +168,12 @@ def test_every_private_command_pays(study):
         "--key",
         "means",
     )
+    study("ledger", "export", "study.jsonl", "--ledger", "study.db")
+    for where in ("study.db", "study.jsonl"):
+        for name in commands:
+            assert "what was drawn then, bit for bit" in study("verify", f"{name}.json", "--ledger", where).stdout
+        said = study("verify", "means/mean-0.json", "--ledger", where).stdout
+        assert ("NOT shown: that it is what was drawn" in said) == (where == "study.jsonl")
     page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
     assert [line["key"] for line in page["releases"]] == [*commands, "means"]
     assert {line["state"] for line in page["releases"]} == {"released"}
@@ -372,3 +377,54 @@ def test_an_interrupted_release_tells_its_key(study, monkeypatch, ending, code):
     assert "Ann" not in message
     (key,) = re.findall("key '([0-9a-f]{32})'", study(*mean("0.3", "mean.json"), code=code).stderr)
     assert key
+
+
+def pasted(receipt_of, onto, name):
+    """Write a release with the receipt of another one, and return the file's name."""
+    receipt = json.loads(pathlib.Path(receipt_of).read_text())["receipt"]
+    record = json.loads(pathlib.Path(onto).read_text())
+    pathlib.Path(name).write_text(json.dumps({**record, "receipt": receipt}))
+    return name
+
+
+def test_a_receipt_that_was_pasted_is_found_by_ledger_and_export(study):
+    study(*mean("0.3", "paid.json"))
+    np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
+    by_class = ["means", "c.npz", "--array", "X", "--labels", "y", "--classes", "0,1", *BALL, "--mu", "0.3"]
+    study(*by_class, "--out", "paid", *LEDGER)
+    study("ledger", "export", "study.jsonl", "--ledger", "study.db")
+    np.save("few.npy", tensors(80))
+    unpaid = {
+        "other": ["mean", "b.npy", *BALL, "--mu", "0.3"],
+        "much": ["mean", "a.npy", *BALL, "--mu", "0.25"],
+        "few": ["mean", "few.npy", *BALL, "--mu", "0.3"],
+        "spread": ["variance", "a.npy", *BALL, "--mu", "0.3"],
+    }
+    reasons = {
+        "other": "not what was drawn",
+        "much": "the release promises GDP",
+        "few": "another number of units",
+        "spread": "paid for a mean, and the release is of a variance",
+    }
+    for name, words in unpaid.items():
+        study(*words, "--out", f"{name}.json")
+        forged = pasted("paid.json", f"{name}.json", f"forged-{name}.json")
+        for where in ("study.db", "study.jsonl"):
+            assert reasons[name] in study("verify", forged, "--ledger", where, code=4).stdout
+    study(*by_class[:-1], "0.2", "--out", "unpaid")
+    forged = pasted("paid/mean-0.json", "unpaid/mean-1.json", "forged.json")
+    assert "promises GDP" in study("verify", forged, "--ledger", "study.jsonl", code=4).stdout
+    forged = pasted("paid/mean-0.json", "few.json", "forged.json")
+    assert "another number of units" in study("verify", forged, "--ledger", "study.jsonl", code=4).stdout
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), [("spend", "ada", "eve"), ("drawn", "sha256", "sha255")])
+def test_an_edited_entry_of_an_export_proves_nothing(study, kind, old, new):
+    study(*mean("0.3", "mean.json"))
+    study("ledger", "export", "study.jsonl", "--ledger", "study.db")
+    lines = pathlib.Path("study.jsonl").read_text().splitlines(keepends=True)
+    edited = [line.replace(old, new) if f'"kind":"{kind}"' in line else line for line in lines]
+    assert edited != lines
+    pathlib.Path("edited.jsonl").write_text("".join(edited))
+    said = study("verify", "mean.json", "--ledger", "edited.jsonl", code=4).stdout
+    assert f"({kind}) is not what was written" in said
