@@ -46,7 +46,9 @@ class MemoryAccount(Account):
     def marked(self, content, facts):
         records, rest = (hashlib.sha256(piece).hexdigest() for piece in content())
         self.events.append("registered")
-        return Mark(self._sets.setdefault((records, rest, canonical_json(facts)), f"data@{len(self._sets) + 1}"), records)
+        return Mark(
+            self._sets.setdefault((records, rest, canonical_json(facts)), f"data@{len(self._sets) + 1}"), records
+        )
 
     def known(self, order):
         if order.key not in self._answers:
@@ -169,7 +171,19 @@ class RecordedData(Registered):
 
     def __init__(self, account, data):
         self._account, self._data, self.opening = account, data, lambda: None
-        for name in ("id", "ledger", "population", "name", "ball", "n", "unit", "invalid", "fingerprint", "facts"):
+        for name in (
+            "id",
+            "ledger",
+            "population",
+            "name",
+            "ball",
+            "n",
+            "unit",
+            "invalid",
+            "fingerprint",
+            "records_mark",
+            "facts",
+        ):
             setattr(self, name, getattr(data, name))
 
     def replace(self, **changes):
