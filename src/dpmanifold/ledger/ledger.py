@@ -167,7 +167,8 @@ class Ledger(Keeping):
         ----------
         name : of the population: the people whom the cap protects
         cap : what may be spent on them in all; may be left out for a population that is there, and must be its cap
-        unit : what a unit is, such as "participant"; likewise
+        unit : who is protected, such as "participant"; likewise. "record" says that every record is a unit of its own,
+            in whichever data set it is: then, and only then, no ids are asked for
 
         Raises
         ------

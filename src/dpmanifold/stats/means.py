@@ -35,6 +35,7 @@ from dpmanifold.stats.registering import (
     registered_counts,
 )
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.settling import Request
 from dpmanifold.stats.shaped import plan_shaped
 
 
@@ -209,11 +210,11 @@ def private_means(
     plans = question(header)
     bits = fresh_bits(rng, ball, arithmetic)
 
-    def request(account: Account) -> dict[str, Any]:
+    def request(account: Account) -> Request:
         if isinstance(X, Registered):
-            return question.request(header, [X.id])
-        content = content_of(X, ball, units, labels, names)
-        return question.request(header, [account.data_set(content, known.facts(ball, names))])
+            return question.request(header, [X.id]), ()
+        data = account.marked(content_of(X, ball, units, labels, names), known.facts(ball, names))
+        return question.request(header, [data.id]), (data,)
 
     def draw() -> list[Release]:
         groups = opened_by_class(X, ball, names, told) if isinstance(X, Registered) else found
