@@ -485,7 +485,7 @@ def test_a_database_that_was_removed_is_not_a_fresh_budget(tmp_path):
         ledger.population("cohort", cap=GDP(1.0), unit="p")
     for name in ("study.db", "study.db-wal", "study.db-shm"):
         (tmp_path / name).unlink(missing_ok=True)
-    with pytest.raises(LedgerError, match="is there already"):
+    with pytest.raises(LedgerError, match="is gone"):
         Ledger(tmp_path / "study.db")
 
 

@@ -12,7 +12,7 @@ from dpmanifold._check import positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.creating import created, facts_of_ledger
+from dpmanifold.ledger.creating import created, facts_of_ledger, new_file, refuse_remains
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
 from dpmanifold.ledger.history import History
@@ -90,6 +90,7 @@ class Ledger(Keeping):
             raise
 
     def _open(self, reason: str | None) -> None:
+        new_file(self._places)
         self.store.prepare()
         first = self._entry(1) or created(self.store, self._places, self.principal)
         facts = facts_of_ledger(first)
@@ -142,8 +143,11 @@ class Ledger(Keeping):
             if store.exists():
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
             who = cls._principal(principal)
+            places = Places.of(where, witness, secret)
+            new_file(places)
+            refuse_remains(places)
             store.make(writer)
-            created(store, Places.of(where, witness, secret), who)
+            created(store, places, who)
         return cls(where, witness=witness, secret=secret, principal=principal)
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -200,7 +201,7 @@ class Population(Account):
             record is a unit
         version : which one; None for the latest
         """
-        return dataset(self, name, records, units, labels, version)
+        return dataset(self, checked_name(name, "name"), records, units, labels, version)
 
     def datasets(self) -> list[DataSet]:
         """Return the data sets that were registered, every version, in order."""
@@ -368,8 +369,14 @@ def checked_label(value: object, what: str) -> str:
 
 
 def checked_name(value: object, what: str) -> str:
-    """Return a name of a population or a principal, or say what is wrong with it."""
-    name = checked_text(value, what)
+    """Return a name of a population or a principal, or say what is wrong with it.
+
+    Letters of any script; what looks the same because it is composed in another way is the same name (NFC).
+
+    >>> checked_name("e\u0301tude", "name") == checked_name("\u00e9tude", "name")
+    True
+    """
+    name = unicodedata.normalize("NFC", checked_text(value, what))
     if ":" in name or name != name.strip():
         raise InvalidArgumentError(f"{what} must have no colon and no space at its ends, got {shown(value)}.")
     return name
