@@ -41,7 +41,7 @@ class MemoryAccount(Account):
     def remaining(self):
         return as_promise_down(self._cap, left_of(cost_of(self._cap, self._cap), self._total))
 
-    def dataset_id(self, content, facts):
+    def data_set(self, content, facts):
         told = (hashlib.sha256(b"".join(content())).hexdigest(), canonical_json(facts))
         self.events.append("registered")
         return self._sets.setdefault(told, f"data@{len(self._sets) + 1}")
@@ -81,7 +81,7 @@ class MemoryAccount(Account):
     def register(self, name, X, ball, units, labels=None, classes=None, invalid="raise", confirm=False):
         """Return records as registered data of this account."""
         found = survey(X, ball, units=units, labels=labels, classes=classes, invalid=invalid, confirm=confirm)
-        identity = self.dataset_id(found.content, found.facts)
+        identity = self.data_set(found.content, found.facts)
         return MemoryData(self, identity, name, ball, found, invalid, classes, Opened(X, units, labels))
 
 
@@ -124,9 +124,9 @@ class RecordedPopulation(Account):
     spent = property(lambda self: self._whose.spent)
     remaining = property(lambda self: self._whose.remaining)
 
-    def dataset_id(self, content, facts):
+    def data_set(self, content, facts):
         self.events.append("registered")
-        return self._whose.dataset_id(content, facts)
+        return self._whose.data_set(content, facts)
 
     def known(self, order):
         return self._whose.known(order)

@@ -281,10 +281,10 @@ FACTS = {"space": "SPD(3)", "n": 40, "unit": "participant"}
 
 
 def test_data_are_recognised_by_content_and_facts(ledger, cohort):
-    first = cohort.dataset_id(lambda: [b"some", b"bytes"], FACTS)
-    assert cohort.dataset_id(lambda: [b"somebytes"], FACTS) == first
-    assert cohort.dataset_id(lambda: [b"other"], FACTS) != first
-    assert cohort.dataset_id(lambda: [b"somebytes"], {**FACTS, "n": 41}) != first
+    first = cohort.data_set(lambda: [b"some", b"bytes"], FACTS)
+    assert cohort.data_set(lambda: [b"somebytes"], FACTS) == first
+    assert cohort.data_set(lambda: [b"other"], FACTS) != first
+    assert cohort.data_set(lambda: [b"somebytes"], {**FACTS, "n": 41}) != first
     assert kinds(ledger).count("dataset") == 3
     found = cohort.datasets()[0]
     assert (found.id, found.n, found.unit, found.space) == (first, 40, "participant", "SPD(3)")
@@ -295,7 +295,7 @@ def test_another_key_is_not_taken_for_the_ledgers(ledger_url, ledger, cohort, tm
     other.write_bytes(bytes(32))
     other.chmod(0o600)
     with Ledger(ledger_url, secret=other, principal="ada") as wrong, pytest.raises(LedgerError, match="not the one"):
-        wrong.population("cohort").dataset_id(lambda: [b""], FACTS)
+        wrong.population("cohort").data_set(lambda: [b""], FACTS)
 
 
 # ---------------------------------------------------------------------------- history, opening, copies, forks

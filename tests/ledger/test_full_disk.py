@@ -53,7 +53,7 @@ def test_a_witness_that_is_full_at_any_byte(limited, ledger_url, points):
     """The witness is the longest file there is, so that it alone is in the way."""
     with Ledger.open(ledger_url, principal="ada") as ledger:
         cohort, path = population(ledger), ledger.witness.path
-        cohort.dataset_id(lambda: [b""], {"n": 1, "unit": "x" * 300_000, "space": "a space"})
+        cohort.data_set(lambda: [b""], {"n": 1, "unit": "x" * 300_000, "space": "a space"})
         before = path.stat().st_size
         cohort.settle(order("limit-1000", PureDP(COST)), lambda receipt: b"before")
         length = path.stat().st_size - before

@@ -139,7 +139,7 @@ class Population(Account):
         """
         return self._settling.state(checked_text(key, "key"))
 
-    def dataset_id(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
+    def data_set(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
         """Return the id of the data set with this content and these facts; register it if it is new."""
         return self.registered_as(content, facts, None).id
 

@@ -161,7 +161,7 @@ class Account(ABC):
         """The largest promise that can still be spent here, rounded down; None once there is none."""
 
     @abstractmethod
-    def dataset_id(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
+    def data_set(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
         """Return the id of the data set with this content and these facts; register it if it is new.
 
         Parameters

@@ -78,7 +78,7 @@ def ask(question: Question[Prepared], X: object, ball: Ball, privacy: Promise, t
 
     def request(account: Account) -> dict[str, Any]:
         content = content_of(X, ball, terms.units)
-        return question.request(made.header, [account.dataset_id(content, facts_of(ball, points))])
+        return question.request(made.header, [account.data_set(content, facts_of(ball, points))])
 
     return terms.settle(privacy, made.label, request, lambda: [made.release(points, bits)])[0]
 

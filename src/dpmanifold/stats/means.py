@@ -212,7 +212,7 @@ def private_means(
         if isinstance(X, Registered):
             return question.request(header, [X.id])
         content = content_of(X, ball, units, labels, names)
-        return question.request(header, [account.dataset_id(content, known.facts(ball, names))])
+        return question.request(header, [account.data_set(content, known.facts(ball, names))])
 
     def draw() -> list[Release]:
         groups = opened_by_class(X, ball, names, told) if isinstance(X, Registered) else found

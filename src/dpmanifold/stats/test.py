@@ -100,7 +100,7 @@ def private_test(
         if both:
             return question.request(header, [data.id for data in both])
         ids = [
-            account.dataset_id(content_of(records, ball, owners), facts_of(ball, points))
+            account.data_set(content_of(records, ball, owners), facts_of(ball, points))
             for records, owners, points in zip((X, Y), _paired_units(units), groups, strict=True)
         ]
         if ids[0] == ids[1]:
