@@ -214,12 +214,22 @@ class Ledger(Keeping):
         population : whose; None for all
         after : the number of the entry after which the page starts
         limit : how many at most
+
+        Raises
+        ------
+        InvalidArgumentError : there is no such population
         """
         if isinstance(after, bool) or not isinstance(after, int) or after < 0:
             raise InvalidArgumentError(f"after must be a whole number of at least 0, got {shown(after)}.")
         most = min(positive_int(limit, "limit"), _LONGEST_PAGE)
 
         def look(reader: Reader) -> History:
+            if population is not None and reader.once(f"population:{population}") is None:
+                names = ", ".join(entry.population for entry in reader.starting("population:"))
+                raise InvalidArgumentError(
+                    f"population must be one of the ledger's ({names or 'it has none yet'}) or None, "
+                    f"got {shown(population)}."
+                )
             found = reader.page(after, most + 1, population)
             page = found[:most]
             spends = [entry.seq for entry in page if entry.kind == "spend"]
@@ -259,9 +269,16 @@ class Ledger(Keeping):
         return self.store.write(self.id, action)
 
     def change(self, action: Callable[[Writer], T]) -> T:
-        """Append in one transaction, and have the witness know of it."""
-        value = self.write(action)
+        """Append in one transaction, and have the witness know of it; refused before where it cannot be written to."""
         self.witnessed()
+        value = self.write(action)
+        try:
+            self.witnessed()
+        except LedgerError as problem:
+            raise LedgerError(
+                f"{problem} What was to be recorded is in the database and stands: once that is mended, the witness "
+                "gets it as well. Do not ask for it again."
+            ) from None
         return value
 
     def witnessed(self) -> None:
