@@ -279,7 +279,7 @@ def test_caps_grants_populations_and_data_sets_come_back(study: Study) -> None:
         cohort.raise_cap(GDP("2"), "more people")
         cohort.grant("ada", GDP("1.5"), "her thesis")
         ledger.population("others", cap=PureDP("1"), unit="household")
-        cohort.data_set(lambda: [b"content"], {"n": 5, "unit": "person"})
+        cohort.registered_as(lambda: [b"content"], {"n": 5, "unit": "person"}, "eeg")
 
     study.do(change)
     study.put_back()
@@ -290,7 +290,7 @@ def test_caps_grants_populations_and_data_sets_come_back(study: Study) -> None:
         assert [population.name for population in ledger.populations()] == ["cohort", "others"]
         assert ledger.population("others").privacy == PureDP("1")
         before = len(list(ledger.entries()))
-        cohort.data_set(lambda: [b"content"], {"n": 5, "unit": "person"})
+        cohort.registered_as(lambda: [b"content"], {"n": 5, "unit": "person"}, "eeg")
         assert len(list(ledger.entries())) == before
         assert ledger.audit().ok
 

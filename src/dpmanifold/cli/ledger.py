@@ -176,6 +176,8 @@ def register(
                 invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
             )  # fmt: skip
         say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
+        if found.unit == "record" and not words["as_json"]:
+            say(f"Each record counts as one {whose.unit}: by this you assert that nobody has two.")
 
 
 _SET_UP, _INSPECT, _AUDIT = "Set up", "Inspect", "Audit"

@@ -106,6 +106,10 @@ class Audit:
         """Return the same audit with faults that were found around the entries."""
         return replace(self, faults=(*self.faults, *faults))
 
+    def with_notes(self, notes: Iterable[str]) -> Audit:
+        """Return the same audit with notes about what is around the entries."""
+        return replace(self, notes=(*self.notes, *notes))
+
     def facts(self) -> list[tuple[str, str]]:
         """Names and texts to show."""
         found = [("ledger", self.ledger), ("entries", f"{self.entries:,}"), ("last hash", self.head)]

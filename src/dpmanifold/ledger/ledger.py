@@ -12,7 +12,7 @@ from dpmanifold._check import positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.creating import created, facts_of_ledger
+from dpmanifold.ledger.creating import created, facts_of_ledger, new_file, refuse_remains
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
 from dpmanifold.ledger.history import History
@@ -90,6 +90,7 @@ class Ledger(Keeping):
             raise
 
     def _open(self, reason: str | None) -> None:
+        new_file(self._places)
         self.store.prepare()
         first = self._entry(1) or created(self.store, self._places, self.principal)
         facts = facts_of_ledger(first)
@@ -142,8 +143,11 @@ class Ledger(Keeping):
             if store.exists():
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
             who = cls._principal(principal)
+            places = Places.of(where, witness, secret)
+            new_file(places)
+            refuse_remains(places)
             store.make(writer)
-            created(store, Places.of(where, witness, secret), who)
+            created(store, places, who)
         return cls(where, witness=witness, secret=secret, principal=principal)
 
     @staticmethod
@@ -167,7 +171,8 @@ class Ledger(Keeping):
         ----------
         name : of the population: the people whom the cap protects
         cap : what may be spent on them in all; may be left out for a population that is there, and must be its cap
-        unit : what a unit is, such as "participant"; likewise
+        unit : who is protected, such as "participant"; likewise. "record" says that every record is a unit of its own,
+            in whichever data set it is: then, and only then, no ids are asked for
 
         Raises
         ------
@@ -209,12 +214,22 @@ class Ledger(Keeping):
         population : whose; None for all
         after : the number of the entry after which the page starts
         limit : how many at most
+
+        Raises
+        ------
+        InvalidArgumentError : there is no such population
         """
         if isinstance(after, bool) or not isinstance(after, int) or after < 0:
             raise InvalidArgumentError(f"after must be a whole number of at least 0, got {shown(after)}.")
         most = min(positive_int(limit, "limit"), _LONGEST_PAGE)
 
         def look(reader: Reader) -> History:
+            if population is not None and reader.once(f"population:{population}") is None:
+                names = ", ".join(entry.population for entry in reader.starting("population:"))
+                raise InvalidArgumentError(
+                    f"population must be one of the ledger's ({names or 'it has none yet'}) or None, "
+                    f"got {shown(population)}."
+                )
             found = reader.page(after, most + 1, population)
             page = found[:most]
             spends = [entry.seq for entry in page if entry.kind == "spend"]
@@ -254,9 +269,16 @@ class Ledger(Keeping):
         return self.store.write(self.id, action)
 
     def change(self, action: Callable[[Writer], T]) -> T:
-        """Append in one transaction, and have the witness know of it."""
-        value = self.write(action)
+        """Append in one transaction, and have the witness know of it; refused before where it cannot be written to."""
         self.witnessed()
+        value = self.write(action)
+        try:
+            self.witnessed()
+        except LedgerError as problem:
+            raise LedgerError(
+                f"{problem} What was to be recorded is in the database and stands: once that is mended, the witness "
+                "gets it as well. Do not ask for it again."
+            ) from None
         return value
 
     def witnessed(self) -> None:
