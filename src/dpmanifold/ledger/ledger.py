@@ -18,7 +18,7 @@ from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.keeping import Keeping
 from dpmanifold.ledger.places import Places
-from dpmanifold.ledger.population import Population, cap_of, checked_name
+from dpmanifold.ledger.population import Population, cap_of, checked_label, checked_name
 from dpmanifold.ledger.postgres import SCHEMES, PostgresStore
 from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
@@ -45,9 +45,9 @@ class Ledger(Keeping):
     Parameters
     ----------
     where : the path of a file (SQLite), or "postgresql://..." for a database that :meth:`create` made a ledger of
-    witness : the path of the witness, best on another volume; beside the file, with ".witness" behind its name, where
+    witness : the path of the witness, best on another volume; beside the file, with ".witness" after its name, where
         it is not given. It is stored when the ledger is made, and only compared later.
-    secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" behind its name,
+    secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" after its name,
         where it is not given
     principal : who spends; the login name where it is not given
     reconcile : the reason for which the database and its witness are to be reconciled first (:meth:`reconcile`): one
@@ -141,8 +141,9 @@ class Ledger(Keeping):
         with store_of(Places.of(where, witness, secret)) as store:
             if store.exists():
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
+            who = cls._principal(principal)
             store.make(writer)
-            created(store, Places.of(where, witness, secret), cls._principal(principal))
+            created(store, Places.of(where, witness, secret), who)
         return cls(where, witness=witness, secret=secret, principal=principal)
 
     @staticmethod
@@ -172,7 +173,7 @@ class Ledger(Keeping):
         ------
         InvalidArgumentError : there is none and no cap was given, or its cap or unit is another one
         """
-        wanted = checked_name(name, "name")
+        wanted = checked_label(name, "name")
         if cap is not None:
             as_promise(cap, "cap")
         what = None if unit is None else checked_text(unit, "unit")
@@ -206,7 +207,7 @@ class Ledger(Keeping):
         Parameters
         ----------
         population : whose; None for all
-        after : the number of the entry behind which the page starts
+        after : the number of the entry after which the page starts
         limit : how many at most
         """
         if isinstance(after, bool) or not isinstance(after, int) or after < 0:

@@ -174,7 +174,7 @@ class Population(Account):
         -------
         what every private call takes as X, with this population as its budget
         """
-        return register(self, checked_name(name, "name"), X, ball, units, labels, classes, invalid, curator, confirm)
+        return register(self, checked_label(name, "name"), X, ball, units, labels, classes, invalid, curator, confirm)
 
     def dataset(
         self, name: str, records: object, *, units: object = None, labels: object = None, version: int | None = None
@@ -319,6 +319,27 @@ class Population(Account):
 
 def _again(ledger: Ledger, name: str, unit: str, principal: str) -> Population:
     return Population(ledger, name, unit, principal)
+
+
+def checked_label(value: object, what: str) -> str:
+    """Return a name of a population or a data set: letters and digits, with - _ and . between them.
+
+    Examples
+    --------
+    >>> checked_label("cohort-2026", "name")
+    'cohort-2026'
+    >>> checked_label("dti@1", "name")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: name must be letters and digits, with - _ and . between them, got 'dti@1'.
+    """
+    name = checked_name(value, what)
+    plain = all(letter.isalnum() or letter in "-_." for letter in name)
+    if not (plain and name[0].isalnum() and name[-1].isalnum()):
+        raise InvalidArgumentError(
+            f"{what} must be letters and digits, with - _ and . between them, got {shown(name)}."
+        )
+    return name
 
 
 def checked_name(value: object, what: str) -> str:
