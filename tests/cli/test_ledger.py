@@ -21,7 +21,7 @@ LEDGER = ["--ledger", "study.db", "--principal", "ada"]
 def study(invoke):
     """A ledger with the population cohort, cap GDP("1"), in the folder of the tests."""
     invoke("ledger", "create", "study.db", "--witness", "study.witness")
-    invoke("ledger", "population", "cohort", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+    invoke("ledger", "population", "cohort", "--unit", "record", "--mu", "1", "--ledger", "study.db")
     return invoke
 
 
@@ -78,7 +78,7 @@ def test_what_does_not_fit_is_refused_with_4_and_binds_no_key(study):
 
 
 def test_ten_times_a_tenth_fills_the_cap(study):
-    study("ledger", "population", "other", "--unit", "participant", "--epsilon", "0.3", "--ledger", "study.db")
+    study("ledger", "population", "other", "--unit", "record", "--epsilon", "0.3", "--ledger", "study.db")
     words = [*BALL, "--epsilon", "0.1", *LEDGER, "--population", "other"]
     for number in range(3):
         study("mean", "a.npy", *words, "--out", f"{number}.json")
@@ -112,7 +112,7 @@ def test_a_mistyped_ledger_is_no_new_one(study, folder):
 def test_a_ledger_is_not_made_twice(study):
     assert "study.db" in one_paragraph(study("ledger", "create", "study.db", code=2))
     assert "already" in one_paragraph(
-        study("ledger", "population", "cohort", "--unit", "participant", "--mu", "2", "--ledger", "study.db", code=2)
+        study("ledger", "population", "cohort", "--unit", "record", "--mu", "2", "--ledger", "study.db", code=2)
     )
 
 

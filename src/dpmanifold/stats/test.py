@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from dpmanifold._check import open_fraction
 from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball, require_ball
