@@ -582,7 +582,7 @@ def test_a_receipt_is_written_shown_and_checked(account, tmp_path):
     loaded = dpm.load(tmp_path / "mean.json")
     assert loaded.receipt == release.receipt
     assert loaded.receipt.promise == dpm.GDP(0.5)
-    said = "entry 1 of ledger ledger-1, population cohort; spent with it: GDP(mu=0.5)"
+    said = "entry 1 of ledger ledger-1, population cohort; total spent so far: GDP(mu=0.5)"
     assert said in repr(release)
     assert said in release.report()
     assert "GDP(mu=0.5)" in repr(release)

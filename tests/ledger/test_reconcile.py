@@ -112,7 +112,7 @@ def test_yesterdays_file_is_refused_and_reconciled(study: Study) -> None:
     with study.open(reconcile="Tuesday's backup") as ledger:
         assert ledger.reconciled is not None
         assert (ledger.reconciled.common, ledger.reconciled.own, ledger.reconciled.over) == (5, 0, ())
-        assert "6 entries that only the witness had were recovered, 2 of them spends" in repr(ledger.reconciled)
+        assert "Recovered from the witness: 6 entries, 2 spends among them" in repr(ledger.reconciled)
         cohort = study.cohort(ledger)
         assert total(ledger) == Fraction(3, 100)
         assert kinds(ledger)[5:] == ["spend", "note", "note"] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -185,7 +186,7 @@ class Population(Account):
         -------
         what every private call takes as X, with this population as its budget
         """
-        return register(self, checked_name(name, "name"), X, ball, units, labels, classes, invalid, curator, confirm)
+        return register(self, checked_label(name, "name"), X, ball, units, labels, classes, invalid, curator, confirm)
 
     def dataset(
         self, name: str, records: object, *, units: object = None, labels: object = None, version: int | None = None
@@ -200,7 +201,7 @@ class Population(Account):
             record is a unit
         version : which one; None for the latest
         """
-        return dataset(self, name, records, units, labels, version)
+        return dataset(self, checked_name(name, "name"), records, units, labels, version)
 
     def datasets(self) -> list[DataSet]:
         """Return the data sets that were registered, every version, in order."""
@@ -346,9 +347,36 @@ def _again(ledger: Ledger, name: str, unit: str, principal: str) -> Population:
     return Population(ledger, name, unit, principal)
 
 
+def checked_label(value: object, what: str) -> str:
+    """Return a name of a population or a data set: letters and digits, with - _ and . between them.
+
+    Examples
+    --------
+    >>> checked_label("cohort-2026", "name")
+    'cohort-2026'
+    >>> checked_label("dti@1", "name")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: name must be letters and digits, with - _ and . between them, got 'dti@1'.
+    """
+    name = checked_name(value, what)
+    plain = all(letter.isalnum() or letter in "-_." for letter in name)
+    if not (plain and name[0].isalnum() and name[-1].isalnum()):
+        raise InvalidArgumentError(
+            f"{what} must be letters and digits, with - _ and . between them, got {shown(name)}."
+        )
+    return name
+
+
 def checked_name(value: object, what: str) -> str:
-    """Return a name of a population or a principal, or say what is wrong with it."""
-    name = checked_text(value, what)
+    """Return a name of a population or a principal, or say what is wrong with it.
+
+    Letters of any script; what looks the same because it is composed in another way is the same name (NFC).
+
+    >>> checked_name("e\u0301tude", "name") == checked_name("\u00e9tude", "name")
+    True
+    """
+    name = unicodedata.normalize("NFC", checked_text(value, what))
     if ":" in name or name != name.strip():
         raise InvalidArgumentError(f"{what} must have no colon and no space at its ends, got {shown(value)}.")
     return name
