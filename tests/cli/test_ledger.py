@@ -443,9 +443,13 @@ def test_why_a_release_is_lost_is_for_whoever_asks_for_notices(study, monkeypatc
 
 
 def test_registering_says_what_each_record_asserts(study):
-    said = study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER).stdout
+    assert "assert" not in study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER).stdout
+    study("ledger", "population", "people", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+    said = study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--population", "people").stdout
     assert "Each record counts as one participant: by this you assert that nobody has two." in said
     np.savez("d.npz", X=tensors(), person=np.arange(200) // 2)
     by_id = ["d.npz", "--array", "X", *["person" if word == "each-record" else word for word in BALL]]
-    assert "assert" not in study("ledger", "register", "ids", *by_id, *LEDGER).stdout
-    assert json.loads(study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--json").stdout)
+    assert "assert" not in study("ledger", "register", "ids", *by_id, *LEDGER, "--population", "people").stdout
+    assert json.loads(
+        study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--population", "cohort", "--json").stdout
+    )
