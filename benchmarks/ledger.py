@@ -178,7 +178,7 @@ def median(times: list[float]) -> float:
 def fill(place: Place, size: int) -> None:
     """Make a ledger and its witness with this number of entries."""
     with Ledger(place.address, witness=place.witness, principal="ada") as ledger:
-        ledger.population("cohort", cap=CAP, unit="participant")
+        ledger.population("cohort", cap=CAP, unit="record")
         *_, head = ledger.entries()
         entries = lost_spends(ledger.id, head, size)
     with place.witness.open("a", encoding="ascii") as lines:
