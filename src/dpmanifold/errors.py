@@ -34,7 +34,10 @@ class BudgetError(DPManifoldError, RuntimeError):
 
 
 class LedgerError(DPManifoldError, RuntimeError):
-    """A ledger cannot be opened or cannot be trusted; the message says what to do. Nothing was spent."""
+    """A ledger cannot be opened, written to or trusted; the message says what to do.
+
+    Where something was paid for before, the message says so and names its key: asking again with it spends nothing more.
+    """
 
 
 class MissingPackageError(DPManifoldError, ImportError):

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sqlite3
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 import dpmanifold as dpm
 from cli.shared import tensors
+from dpmanifold.cli.endings import Terminated
+from dpmanifold.ledger.settling import Settling
 
 BALL = ["--space", "spd", "--units", "each-record", "--center", "0.7", "--radius", "2.5"]
 LEDGER = ["--ledger", "study.db", "--principal", "ada"]
@@ -81,7 +84,7 @@ def test_ten_times_a_tenth_fills_the_cap(study):
         study("mean", "a.npy", *words, "--out", f"{number}.json")
     study("mean", "a.npy", *words, "--out", "3.json", code=4)
     both = json.loads(study("ledger", "populations", "--ledger", "study.db", "--json").stdout)
-    assert both[1]["remaining"] is None
+    assert both[1]["unspent"] is None
 
 
 @pytest.mark.parametrize(
@@ -149,7 +152,6 @@ def test_every_private_command_pays(study):
     }
     for name, words in commands.items():
         study(*words, "--out", f"{name}.json", "--key", name)
-        study("verify", f"{name}.json", "--ledger", "study.db")
     np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
     study(
         "means",
@@ -166,6 +168,12 @@ def test_every_private_command_pays(study):
         "--key",
         "means",
     )
+    study("ledger", "export", "study.jsonl", "--ledger", "study.db")
+    for where in ("study.db", "study.jsonl"):
+        for name in commands:
+            assert "what was drawn then, bit for bit" in study("verify", f"{name}.json", "--ledger", where).stdout
+        said = study("verify", "means/mean-0.json", "--ledger", where).stdout
+        assert ("NOT shown: that it is what was drawn" in said) == (where == "study.jsonl")
     page = json.loads(study("ledger", "history", "--ledger", "study.db", "--json").stdout)
     assert [line["key"] for line in page["releases"]] == [*commands, "means"]
     assert {line["state"] for line in page["releases"]} == {"released"}
@@ -298,11 +306,12 @@ def test_data_that_changed_lose_the_release_without_a_reason(study):
         ({"--space": "sphere"}, "--space sphere is not that of dti@1, SPD(3)"),
         ({"--units": "person"}, "each record is a unit"),
         ({"mean": "missing.npy"}, "missing.npy is not there"),
+        ({"--invalid": "center"}, "--invalid must be raise, as dti@1 was registered"),
     ],
 )
 def test_words_that_cannot_be_about_the_data_set_cost_nothing(study, changes, reason):
     study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
-    words = mean("0.3", "mean.json", "--dataset", "dti")
+    words = mean("0.3", "mean.json", "--dataset", "dti", "--invalid", "raise")
     for option, value in changes.items():
         words[words.index(option) + 1] = value
     assert reason in one_paragraph(study(*words, code=2))
@@ -324,3 +333,119 @@ def test_groups_and_classes_may_be_registered(study):
     assert "--ledger" in one_paragraph(
         study("mean", "a.npy", *BALL, "--mu", "1", "--out", "m.json", "--dataset", "a", code=2)
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("population", "cohort"), ("principal", "ada"), ("secret", "study.db.key"), ("dataset", "dti")],
+)
+def test_words_about_a_ledger_without_one_release_nothing(study, option, value, monkeypatch):
+    words = ["mean", "a.npy", *BALL, "--mu", "0.3", "--out", "mean.json"]
+    message = one_paragraph(study(*words, f"--{option}", value, code=2))
+    assert f"--{option} is about a ledger" in message
+    assert "Give --ledger" in message
+    assert not pathlib.Path("mean.json").exists()
+    if option == "population":
+        monkeypatch.setenv("DPM_POPULATION", "cohort")
+        assert "unset DPM_POPULATION" in one_paragraph(study(*words, code=2))
+
+
+def test_a_key_without_a_ledger_is_not_dropped(study):
+    message = one_paragraph(study("mean", "a.npy", *BALL, "--mu", "0.3", "--out", "m.json", "--key", "k1", code=2))
+    assert "--ledger" in message
+    assert "--array" in message
+    assert not pathlib.Path("m.json").exists()
+
+
+def test_bad_records_are_registered_to_count_as_the_center(study):
+    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--invalid", "center")
+    words = mean("0.3", "mean.json", "--dataset", "dti")
+    assert "--invalid must be center" in one_paragraph(study(*words, "--invalid", "raise", code=2))
+    study(*words)  # nothing said: as registered
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"), [(KeyboardInterrupt(), 130), (Terminated(143), 143), (TypeError("Ann Smith"), 1)]
+)
+def test_an_interrupted_release_tells_its_key(study, monkeypatch, ending, code):
+    def interrupted(self, order, work):
+        raise ending
+
+    monkeypatch.setattr(Settling, "settle", interrupted)
+    message = one_paragraph(study(*mean("0.3", "mean.json", "--key", "mean-v1"), code=code))
+    assert "The request has the key 'mean-v1'" in message
+    assert "Ann" not in message
+    (key,) = re.findall("key '([0-9a-f]{32})'", study(*mean("0.3", "mean.json"), code=code).stderr)
+    assert key
+
+
+def pasted(receipt_of, onto, name):
+    """Write a release with the receipt of another one, and return the file's name."""
+    receipt = json.loads(pathlib.Path(receipt_of).read_text())["receipt"]
+    record = json.loads(pathlib.Path(onto).read_text())
+    pathlib.Path(name).write_text(json.dumps({**record, "receipt": receipt}))
+    return name
+
+
+def test_a_receipt_that_was_pasted_is_found_by_ledger_and_export(study):
+    study(*mean("0.3", "paid.json"))
+    np.savez("c.npz", X=tensors(), y=np.arange(200) % 2)
+    by_class = ["means", "c.npz", "--array", "X", "--labels", "y", "--classes", "0,1", *BALL, "--mu", "0.3"]
+    study(*by_class, "--out", "paid", *LEDGER)
+    study("ledger", "export", "study.jsonl", "--ledger", "study.db")
+    np.save("few.npy", tensors(80))
+    unpaid = {
+        "other": ["mean", "b.npy", *BALL, "--mu", "0.3"],
+        "much": ["mean", "a.npy", *BALL, "--mu", "0.25"],
+        "few": ["mean", "few.npy", *BALL, "--mu", "0.3"],
+        "spread": ["variance", "a.npy", *BALL, "--mu", "0.3"],
+    }
+    reasons = {
+        "other": "not what was drawn",
+        "much": "the release promises GDP",
+        "few": "another number of units",
+        "spread": "paid for a mean, and the release is of a variance",
+    }
+    for name, words in unpaid.items():
+        study(*words, "--out", f"{name}.json")
+        forged = pasted("paid.json", f"{name}.json", f"forged-{name}.json")
+        for where in ("study.db", "study.jsonl"):
+            assert reasons[name] in study("verify", forged, "--ledger", where, code=4).stdout
+    study(*by_class[:-1], "0.2", "--out", "unpaid")
+    forged = pasted("paid/mean-0.json", "unpaid/mean-1.json", "forged.json")
+    assert "promises GDP" in study("verify", forged, "--ledger", "study.jsonl", code=4).stdout
+    forged = pasted("paid/mean-0.json", "few.json", "forged.json")
+    assert "another number of units" in study("verify", forged, "--ledger", "study.jsonl", code=4).stdout
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), [("spend", "ada", "eve"), ("drawn", "sha256", "sha255")])
+def test_an_edited_entry_of_an_export_proves_nothing(study, kind, old, new):
+    study(*mean("0.3", "mean.json"))
+    study("ledger", "export", "study.jsonl", "--ledger", "study.db")
+    lines = pathlib.Path("study.jsonl").read_text().splitlines(keepends=True)
+    edited = [line.replace(old, new) if f'"kind":"{kind}"' in line else line for line in lines]
+    assert edited != lines
+    pathlib.Path("edited.jsonl").write_text("".join(edited))
+    said = study("verify", "mean.json", "--ledger", "edited.jsonl", code=4).stdout
+    assert f"({kind}) is not what was written" in said
+
+
+def test_why_a_release_is_lost_is_for_whoever_asks_for_notices(study, monkeypatch):
+    monkeypatch.setattr("dpmanifold.cli.notice.on_a_terminal", lambda: True)
+    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    study(*mean("0.1", "mean.json", "--dataset", "dti"))  # how many are clipped is not told either
+    np.save("a.npy", tensors(seed=3))
+    one_paragraph(study(*mean("0.1", "lost.json", "--dataset", "dti"), code=1))
+    said = study(*mean("0.1", "lost.json", "--dataset", "dti", "--notice"), code=1).stderr
+    assert "FOR THE CURATOR ALONE" in said
+    assert "not those that were registered" in said
+    assert "FOR THE CURATOR ALONE" in study(*mean("0.1", "raw.json")).stderr
+
+
+def test_registering_says_what_each_record_asserts(study):
+    said = study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER).stdout
+    assert "Each record counts as one participant: by this you assert that nobody has two." in said
+    np.savez("d.npz", X=tensors(), person=np.arange(200) // 2)
+    by_id = ["d.npz", "--array", "X", *["person" if word == "each-record" else word for word in BALL]]
+    assert "assert" not in study("ledger", "register", "ids", *by_id, *LEDGER).stdout
+    assert json.loads(study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--json").stdout)

@@ -345,8 +345,9 @@ def test_registered_data_are_refused_before_the_spend_where_public_facts_say_so(
         ("classes must be those", lambda: by_class(data, ["b", "a"])),
         ("classes must be those", lambda: by_class(each, CLASSES)),
         ("must both be registered", lambda: compared(data, X)),
-        ("got one twice", lambda: compared(data, data)),
-        ("one kind of unit", lambda: compared(data, each)),
+        ("are registered with ids", lambda: compared(data, data)),
+        ("are registered with ids", lambda: compared(data, each)),
+        ("data sets of different units", lambda: compared(each, each)),
     ]
 
     def ask(given, ball, budget=account, units=None):
@@ -478,13 +479,6 @@ def test_the_reason_is_for_the_curator_whose_own_errors_do_not_show_either(accou
     assert [str(notice) for notice in told] == [f"The release is lost: ValueError: {SECRET}"] * 2
 
 
-def test_one_person_in_both_registered_groups_is_lost_and_nothing_says_why(either):
-    one, two = (either.register(name, Z, BALL, IDS) for name, Z in (("one", X), ("two", Y)))
-    with pytest.raises(ReleaseLostError) as found:
-        dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=either, key="test")
-    assert str(found.value) == str(ReleaseLostError.of("test"))
-
-
 def test_classes_that_changed_since_are_lost(account):
     data = account.register("study", X, BALL, IDS, labels=LABELS, classes=CLASSES)
     data.replace(labels=LABELS[::-1])
@@ -588,7 +582,7 @@ def test_a_receipt_is_written_shown_and_checked(account, tmp_path):
     loaded = dpm.load(tmp_path / "mean.json")
     assert loaded.receipt == release.receipt
     assert loaded.receipt.promise == dpm.GDP(0.5)
-    said = "entry 1 of ledger ledger-1, population cohort; spent with it: GDP(mu=0.5)"
+    said = "entry 1 of ledger ledger-1, population cohort; total spent so far: GDP(mu=0.5)"
     assert said in repr(release)
     assert said in release.report()
     assert "GDP(mu=0.5)" in repr(release)
@@ -627,3 +621,81 @@ def test_a_receipt_that_cannot_be_of_this_release_is_found_out(account):
     other = replace(test.first.receipt, sequence=9)
     mixed = dpm.TwoSampleTest(test.first, replace(test.second, receipt=other), test.level)
     assert "the groups have different receipts: one call pays for both" in mixed.verify().wrong
+
+
+# -------------------------------------------------------------------- one person in both groups of a test
+
+
+def test_versions_of_one_data_set_are_no_two_groups(either):
+    one, two = (either.register("eeg", records, BALL, EACH) for records in (X, X + 0.01))
+    for first, second in ((one, two), (one, one)):
+        with pytest.raises(InvalidArgumentError, match=r"data sets of different units.*Nothing was spent"):
+            dpm.private_test(first, second, BALL, dpm.GDP(1.0), units=None, budget=either)
+    assert either.spent is None
+    other = either.register("controls", Y, BALL, EACH)
+    assert dpm.private_test(one, other, BALL, dpm.GDP(1.0), units=None, budget=either).private
+
+
+def test_the_same_records_under_two_names_are_no_two_groups(either):
+    smaller = dpm.Ball(BALL.space, BALL.center, 2.5)
+    one, two = either.register("eeg", X, BALL, EACH), either.register("again", X, smaller, EACH)
+    assert one.fingerprint == two.fingerprint
+    with pytest.raises(InvalidArgumentError, match=r"data sets of different units.*Nothing was spent"):
+        dpm.private_test(one, two, BALL, dpm.GDP(1.0), units=None, budget=either)
+    assert either.spent is None
+
+
+def test_the_same_array_twice_is_no_two_groups(either):
+    with pytest.raises(InvalidArgumentError, match=r"the same records twice.*Nothing was spent"):
+        dpm.private_test(X, X.tolist(), BALL, dpm.GDP(1.0), units=EACH, budget=either)
+    assert either.spent is None
+
+
+# -------------------------------------------------------------------- several words for one request
+
+
+def requests_of(account, call, *several, given=X, ball=BALL):
+    """Return the requests that a call makes with each of several keywords."""
+    for words in several:
+        call(given, ball, dpm.GDP(1.0), units=EACH, budget=account, **words)
+    return [order.request_hash for order in account.orders]
+
+
+@pytest.mark.parametrize("call", [dpm.private_mean, private_means, dpm.private_region])
+def test_the_frechet_mean_is_asked_for_by_name_or_without(account, call):
+    left_out, named, tangent = requests_of(account, call, {}, {"estimand": "frechet"}, {"estimand": "tangent"})
+    assert left_out == named != tangent
+
+
+def test_a_test_of_frechet_means_is_asked_for_by_name_or_without(account):
+    def call(X, *rest, **words):
+        return dpm.private_test(X, Y, *rest, **words)
+
+    left_out, named = requests_of(account, call, {}, {"estimand": "frechet"})
+    assert left_out == named
+
+
+def test_a_mechanism_of_another_mean_tells_the_words_apart(account):
+    # With a smaller ball, a tangent mean that stands for the Fréchet mean is shared out otherwise than one by itself.
+    sphere = dpm.Sphere(2)
+    ball = dpm.Ball(sphere, [0.0, 0.0, 1.0], 0.7)
+    points = sphere.exp_coords(ball.center, np.random.default_rng(1).normal(0.0, 0.05, (4000, 2)))
+    asked = {"mechanism": "tangent-mean-gaussian", "refine": True}
+    one, two = requests_of(account, dpm.private_mean, asked, {**asked, "estimand": "frechet"}, given=points, ball=ball)
+    assert one != two
+
+
+def test_a_point_is_the_same_in_a_list_and_in_an_array(account):
+    ways = [{"about": about} for about in ([0, 0], [0.0, 0.0], np.zeros(2), np.zeros(2, np.float32))]
+    assert len(set(requests_of(account, dpm.private_variance, *ways))) == 1
+    assert len(set(requests_of(account, dpm.private_variance, {"about": [0.0, 0.5]}))) == 2
+
+
+# -------------------------------------------------------------------- what is registered is not said again
+
+
+def test_bad_records_count_as_registered_or_are_refused(either):
+    data = either.register("dti", X, BALL, EACH)
+    with pytest.raises(InvalidArgumentError, match=r"invalid is registered with X, as 'raise'"):
+        dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, invalid="center", budget=either)
+    assert either.spent is None

@@ -281,10 +281,16 @@ FACTS = {"space": "SPD(3)", "n": 40, "unit": "participant"}
 
 
 def test_data_are_recognised_by_content_and_facts(ledger, cohort):
-    first = cohort.data_set(lambda: [b"some", b"bytes"], FACTS)
-    assert cohort.data_set(lambda: [b"somebytes"], FACTS) == first
-    assert cohort.data_set(lambda: [b"other"], FACTS) != first
-    assert cohort.data_set(lambda: [b"somebytes"], {**FACTS, "n": 41}) != first
+    def asked(key, content, facts=FACTS):
+        data = cohort.marked(lambda: content, facts)
+        cohort.settle(Order(GDP("0.1"), "mean", key, {"data": [data.id]}, (data,)), lambda receipt: b"")
+        return data.id
+
+    first = asked("a", [b"some", b"bytes"])
+    assert cohort.marked(lambda: [b"some", b"bytes"], FACTS).new is None
+    assert asked("b", [b"somebytes"]) == first
+    assert asked("c", [b"other"]) != first
+    assert asked("d", [b"somebytes"], {**FACTS, "n": 41}) != first
     assert kinds(ledger).count("dataset") == 3
     found = cohort.datasets()[0]
     assert (found.id, found.n, found.unit, found.space) == (first, 40, "participant", "SPD(3)")
@@ -295,7 +301,7 @@ def test_another_key_is_not_taken_for_the_ledgers(ledger_url, ledger, cohort, tm
     other.write_bytes(bytes(32))
     other.chmod(0o600)
     with Ledger(ledger_url, secret=other, principal="ada") as wrong, pytest.raises(LedgerError, match="not the one"):
-        wrong.population("cohort").data_set(lambda: [b""], FACTS)
+        wrong.population("cohort").marked(lambda: [b""], FACTS)
 
 
 # ---------------------------------------------------------------------------- history, opening, copies, forks
@@ -316,6 +322,36 @@ def test_history_comes_in_pages_with_the_state_of_each_release(ledger, cohort):
     for wrong in ({"after": -1}, {"limit": 0}, {"after": True}):
         with pytest.raises(InvalidArgumentError):
             ledger.history(**wrong)
+
+
+def test_the_history_of_a_population_that_is_not_there_is_refused(ledger, cohort):
+    ledger.population("twins", cap=GDP(1.0), unit="participant")
+    with pytest.raises(InvalidArgumentError, match=r"ledger's \(cohort, twins\) or None, got 'cohrot'"):
+        ledger.history("cohrot")
+
+
+def test_a_change_that_the_witness_cannot_learn_of_is_refused(ledger, cohort):
+    path = ledger.witness.path
+    path.rename(path.with_suffix(".away"))
+    with pytest.raises(LedgerError, match="is missing"):
+        cohort.grant("bob", GDP(0.5))
+    assert kinds(ledger) == ["created", "population"]
+    path.with_suffix(".away").rename(path)
+
+
+def test_a_change_that_the_witness_did_not_learn_of_stands(ledger, cohort, monkeypatch):
+    path, write = ledger.witness.path, Ledger.write
+
+    def written(self, action):
+        value = write(self, action)
+        path.rename(path.with_suffix(".away"))
+        return value
+
+    monkeypatch.setattr(Ledger, "write", written)
+    with pytest.raises(LedgerError, match=r"is missing.* in the database and stands"):
+        cohort.grant("bob", GDP(0.5))
+    path.with_suffix(".away").rename(path)
+    assert kinds(ledger)[-1] == "grant"
 
 
 def test_a_ledger_is_opened_again_as_it_was(ledger_url, ledger, cohort):
@@ -472,6 +508,40 @@ def test_what_is_no_ledger_is_refused(tmp_path):
         Ledger.create(tmp_path / "new.db")
     with pytest.raises(InvalidArgumentError, match="postgresql://"):
         Ledger("mysql://me:secret@there/ledger")
+
+
+def test_what_is_no_ledger_is_not_touched(tmp_path):
+    """To look whether a file is a ledger must not turn it into one: the log that is written ahead is its property."""
+    empty, bare, other = (tmp_path / name for name in ("empty.db", "bare.db", "other?#.db"))
+    empty.touch()
+    for path, statement in ((bare, "VACUUM"), (other, "CREATE TABLE people (name TEXT)")):
+        rows(path, statement)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(map(len, before.values())) == [0, 4096, 8192]
+    for path in (empty, bare):
+        with pytest.raises(InvalidArgumentError, match="there is no ledger"):
+            Ledger.open(path)
+    for opened in (Ledger, Ledger.open, Ledger.create):
+        with pytest.raises(LedgerError, match="not those of a ledger"):
+            opened(other)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_file_that_a_crash_left_in_the_middle_of_a_write_is_opened(tmp_path):
+    """A journal that has to be taken back first, which a look that may not write cannot do."""
+    source, path = tmp_path / "source.db", tmp_path / "study.db"
+    rows(source, "VACUUM")
+    with contextlib.closing(sqlite3.connect(source)) as connection:
+        connection.execute("PRAGMA cache_spill = 1")
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("CREATE TABLE people (name TEXT)")
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO people VALUES (?)", [("x" * 1000,)] * 100)
+        for end in ("", "-journal"):
+            shutil.copyfile(f"{source}{end}", f"{path}{end}")
+        connection.rollback()
+    with pytest.raises(LedgerError, match="not those of a ledger"):
+        Ledger.open(path)
 
 
 def test_a_database_that_was_removed_is_not_a_fresh_budget(tmp_path):

@@ -5,6 +5,9 @@ The tests are told apart from luck by ledgers that are wrong on purpose, which t
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import threading
 from fractions import Fraction
 
 import pytest
@@ -22,13 +25,14 @@ COST = "0.001"
 def scene(clients, ledger_url, tmp_path):
     """Runs a job on a new ledger, and returns what is wrong after it."""
 
-    def run(job, cap, **facts):
+    def run(job, cap, meanwhile=None, soon=SOON, **facts):
         with Ledger(ledger_url, principal="ada") as ledger:
             ledger.population(POPULATION, cap=PureDP(cap), unit="participant")
-        answer, seen = clients.run(job, ledger_url, tmp_path, cost=COST, seed=18, **facts)
+        with meanwhile or contextlib.nullcontext():
+            answer, seen = clients.run(job, ledger_url, tmp_path, cost=COST, seed=18, **facts)
         with Ledger.open(ledger_url, principal="ada") as ledger:
             found = faults(ledger, seen, Fraction(cap))
-            found += [f"after a kill {wait:.1f} s went by." for wait in answer["waits"] if wait > SOON]
+            found += [f"after a kill {wait:.1f} s went by." for wait in answer["waits"] if wait > soon]
             if not answer["went on"]:
                 found.append(f"nobody was answered after kill {answer['killed']}.")
             states = ends(ledger)
@@ -40,7 +44,7 @@ def scene(clients, ledger_url, tmp_path):
 
 
 def killed(scene, kills, cap, **facts):
-    return scene("kills", cap, processes=8, kills=kills, spread=0.1, **{"patience": 60, **facts})
+    return scene("kills", cap, processes=8, kills=kills, spread=0.03, **{"patience": 60, **facts})
 
 
 def test_thirty_kills_among_eight_processes(scene, ledger_url):
@@ -63,7 +67,49 @@ def test_a_thousand_kills_among_eight_processes(scene):
     assert min(states[state] for state in ("queued", "begun", "drawn", "lost")) > 0
 
 
-@pytest.mark.parametrize("step", [149, pytest.param(23, marks=pytest.mark.slow)])
+@contextlib.contextmanager
+def trouble(cluster):
+    """A server that ends all sessions twice a second, and now and then itself, without time to write anything."""
+    stop = threading.Event()
+
+    def make():
+        for turn in itertools.count(1):
+            if stop.wait(0.5):
+                return
+            if turn % 4:
+                cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'writer'")
+            else:
+                cluster.stop("immediate")
+                cluster.start()
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ledger_url", ["postgresql"], indirect=True)
+def test_sessions_and_servers_that_end_while_clients_are_killed(scene, cluster):
+    """A commit that is not answered took place or not: who asks again gets what is right. How soon is the server's."""
+    facts = {"meanwhile": trouble(cluster), "server ends": True, "soon": 60}
+    found, answer, _ = killed(scene, 40, "1", **facts)
+    assert found == []
+    assert answer["killed"] == 40
+
+
+@pytest.mark.parametrize(
+    ("ledger_url", "step"),
+    [
+        ("sqlite", 149),
+        pytest.param("sqlite", 23, marks=pytest.mark.slow),
+        pytest.param("postgresql", 23, marks=pytest.mark.slow),
+    ],
+    indirect=["ledger_url"],
+)
 def test_a_kill_at_every_line_of_the_ledger(scene, step):
     """Also of those that run between two commits, where a kill at random hardly ever falls."""
     found, answer, states = scene("lines", "1", first=step // 2, step=step, patience=60)
@@ -76,7 +122,7 @@ def test_a_kill_at_every_line_of_the_ledger(scene, step):
 @pytest.mark.parametrize(
     ("broken", "fault"),
     [
-        ("draws_before_it_pays", "nobody paid for it"),
+        pytest.param("draws_before_it_pays", "nobody paid for it", marks=pytest.mark.slow),
         ("begins_what_was_begun", "was drawn again"),
         pytest.param(
             *("returns_what_it_did_not_keep", "was answered with what the ledger does not have"),

@@ -363,3 +363,17 @@ def test_a_tolerance_of_the_last_digit_would_be_noticed():
         total += 0.1
     assert total <= 1.0  # what a sum of floats says
     assert not fits((10 * Fraction(0.1),), (Fraction(1),))
+
+
+def test_a_float_and_a_typed_number_that_look_the_same_are_told_apart_by_quotes():
+    budget = Budget(PureDP("0.2"))
+    budget.spend(PureDP("0.1"))
+    with pytest.raises(
+        BudgetError, match=r"^promise PureDP\(epsilon=0.1\) is more .* left, PureDP\(epsilon='0.1'\) of"
+    ):
+        budget.spend(PureDP(0.1))
+
+
+def test_people_see_numbers_without_quotes():
+    assert str(GDP("0.3")) == "GDP(mu=0.3)"
+    assert str(ApproxDP("0.5", "1e-6")) == "ApproxDP(epsilon=0.5, delta=1e-6)"

@@ -69,7 +69,7 @@ def _shared(
     workers: options.Workers = None,
     dask: options.Dask = None,
     arithmetic: options.Arithmetic = "auto",
-    invalid: options.Invalid = "raise",
+    invalid: options.Invalid = None,
     confirm: options.Confirm = False,
     notice: options.ShowNotice = False,
     quiet: options.Quiet = False,
@@ -105,7 +105,7 @@ class Asked:
             **self.payer.terms,
             "units": self.question.units,
             "arithmetic": self.words["arithmetic"],
-            "invalid": self.words["invalid"],
+            "invalid": invalid_of(self.words),
             "curator": self.curator,
             "confirm": self.words["confirm"],
             "rng": self.words["seed"],
@@ -151,6 +151,11 @@ def how_of(words: dict[str, Any]) -> How:
     """Return how files become records."""
     given = {**words, "key": words["array"]}
     return How(**{field.name: given[field.name] for field in fields(How)})
+
+
+def invalid_of(words: dict[str, Any]) -> str:
+    """Return what bad records count as; nothing is said about registered data, which know it."""
+    return "raise" if words["invalid"] is None else str(words["invalid"])
 
 
 def shared_options(
@@ -214,7 +219,7 @@ def private_command(
             if refuse is not None:
                 refuse(words | mine)
             refuse_simulations(words | mine)
-            curator = teller(words["notice"], words["quiet"])
+            curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
             with paying(words) as payer, at_work(words):
                 asked = Asked(question_of(words, curator, payer), words, curator, payer)
                 outputs.refuse_unmarked(asked.question.ball.simulated)

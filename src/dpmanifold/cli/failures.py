@@ -28,6 +28,7 @@ from dpmanifold.errors import (
     ReleaseLostError,
     SourceChangedError,
 )
+from dpmanifold.stats.settling import KEY_NOTE
 
 FAULT, BAD_ARGUMENTS, DATA_REFUSED, PROMISE_IMPOSSIBLE = 1, 2, 3, 4
 
@@ -66,17 +67,19 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except CannotPrintError as problem:
             fail(f"standard output cannot be written: {problem}.", FAULT)
         except OSError as problem:
-            fail(f"{problem.filename or 'a file'}: {problem.strerror or 'cannot be used'}. Check the path.")
-        except MemoryError:
-            fail("not enough memory. Use a larger machine (docs/reference/data.md says what is read in blocks).", FAULT)
+            what = f"{problem.filename or 'a file'}: {problem.strerror or 'cannot be used'}. Check the path."
+            fail(what + _key_in(problem))
+        except MemoryError as problem:
+            what = "not enough memory. Use a larger machine (docs/reference/data.md says what is read in blocks)."
+            fail(what + _key_in(problem), FAULT)
         except (KeyboardInterrupt, Terminated) as ending:
-            fail("interrupted.", code_of(ending))
+            fail(f"interrupted.{_key_in(ending)}", code_of(ending))
         except Exception as problem:
             if wants_traceback():
                 raise
             fail(
                 f"an unexpected {type(problem).__name__}. Its message may quote data and is not shown: set "
-                "DPM_TRACEBACK=1 to see it, and please report it.",
+                f"DPM_TRACEBACK=1 to see it, and please report it.{_key_in(problem)}",
                 FAULT,
             )
 
@@ -131,6 +134,11 @@ def _reason(problem: Exception) -> str:
     said = problem.strerror if isinstance(problem, OSError) else None
     said = str(problem) if isinstance(problem, CannotPrintError) else said
     return f" ({said})" if said else ""
+
+
+def _key_in(problem: BaseException) -> str:
+    """Return what an error says about the key of its request, which may be paid for; no other note is shown."""
+    return "".join(f" {note}" for note in getattr(problem, "__notes__", ()) if note.startswith(KEY_NOTE))
 
 
 def _behind(remark: str) -> str:

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import decimal
 import pathlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
+from dpmanifold.cli import ledger_checks as checks
+from dpmanifold.cli import ledger_options as steward
+from dpmanifold.cli import ledger_views as views
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
-from dpmanifold.cli.command import how_of, shared_options
+from dpmanifold.cli.command import how_of, invalid_of, shared_options
 from dpmanifold.cli.engine import at_work
-from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
+from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.ledger_views import say_datasets, say_grants, say_populations
 from dpmanifold.cli.notice import teller
-from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.payer import opened, population_of
 from dpmanifold.cli.records import in_words_of_options, read
-from dpmanifold.cli.speech import say, say_json, say_table
+from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.privacy import Promise
-from dpmanifold.privacy.amounts import cost_of
 from dpmanifold.progress import quietly
-
-if TYPE_CHECKING:
-    from dpmanifold.ledger import Population
-    from dpmanifold.ledger.datasets import DataSet
-
-_DIGITS = 4  # of amounts in tables; JSON has all of them
 
 app = typer.Typer(
     help="Keep account of what is spent, for years: populations with caps, who may spend, and what was spent on what."
@@ -42,21 +32,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_Ledger = Annotated[
-    str | None,
-    typer.Option("--ledger", envvar="DPM_LEDGER", metavar="PATH|URL", help="The ledger: a file, or postgresql://..."),
-]
-_Population = Annotated[
-    str | None,
-    typer.Option(envvar="DPM_POPULATION", metavar="NAME", help="Which; may be left out where there is one."),
-]
-_Principal = Annotated[str | None, typer.Option(metavar="NAME", help="Who does this; the login name if left out.")]
-_Reason = Annotated[str, typer.Option(help="Why. It stays in the ledger for good.")]
-_Secret = Annotated[
-    pathlib.Path | None,
-    typer.Option(help="The key file under which data sets are fingerprinted. Beside the ledger if left out."),
-]
-
 
 @guarded
 def create(
@@ -65,20 +40,23 @@ def create(
     ],
     witness: Annotated[
         pathlib.Path | None,
-        typer.Option(help="A file that is written along with every entry: put it on another disk. NAME.witness else."),
+        typer.Option(
+            help="A file that is written along with every entry: put it on another disk. Default: PATH.witness."
+        ),
     ] = None,
-    secret: _Secret = None,
+    secret: steward.Secret = None,
     writer: Annotated[
         str | None,
         typer.Option(metavar="ROLE", help="PostgreSQL: the role of those who spend, who may add entries and no more."),
     ] = None,
+    principal: steward.Principal = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a new ledger, with its witness and the key of its fingerprints. Refuses one that is there."""
+    """Make a new ledger, with its witness and the secret key of its fingerprints. Refuses one that is there."""
     from dpmanifold.ledger import Ledger
     from dpmanifold.ledger.filesystems import same_volume
 
-    with Ledger.create(where, witness=witness, secret=secret, writer=writer) as ledger:
+    with Ledger.create(where, witness=witness, secret=secret, principal=principal, writer=writer) as ledger:
         facts = {"ledger": ledger.id, "where": ledger.name, "witness": str(ledger.witness.path),
                  "secret": str(ledger.secret)}  # fmt: skip
     if as_json:
@@ -89,8 +67,8 @@ def create(
         f"Ledger {facts['ledger']}",
         f"  written      {facts['where']}",
         f"  witness      {facts['witness']}",
-        f"  key          {facts['secret']}",
-        "Whoever holds the data keeps the key to themselves, and a copy of it in a safe place.",
+        f"  secret       {facts['secret']}",
+        "Whoever holds the data keeps the secret to themselves, and a copy of it in a safe place.",
     ]
     if together:
         lines.append("The witness is on the ledger's own volume: restored together, the two notice nothing.")
@@ -105,8 +83,8 @@ def population(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
-    ledger: _Ledger = None,
-    principal: _Principal = None,
+    ledger: steward.Ledger = None,
+    principal: steward.Principal = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a population: the people whose cap all releases about them share, whichever data they come from."""
@@ -117,36 +95,19 @@ def population(
                 f"{name} is a population already. dpm ledger cap raises its cap; another population takes another name."
             )
         made = book.population(name, cap, unit)
-        _say_populations([made], as_json)
-
-
-@guarded
-def populations(ledger: _Ledger = None, as_json: options.Json = False) -> None:
-    """List the populations: cap, spent, left."""
-    with opened(ledger) as book:
-        _say_populations(book.populations(), as_json)
-
-
-def _say_populations(found: Sequence[Population], as_json: bool) -> None:
-    if as_json:
-        names = [{"name": one.name, "unit": one.unit, "cap": one.cap.to_dict()} for one in found]
-        standing = [{"spent": _record(one.spent), "remaining": _record(one.unspent)} for one in found]
-        say_json([{**name, **state} for name, state in zip(names, standing, strict=True)])
-        return
-    rows = [(one.name, one.unit, in_words(one.cap), _spent(one.spent, one.cap), _left(one.unspent)) for one in found]
-    _say_rows(("population", "unit", "cap", "spent", "left"), rows, "There is no population: dpm ledger population.")
+        say_populations([made], as_json)
 
 
 @guarded
 def cap(
-    reason: _Reason,
+    reason: steward.Reason,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
-    ledger: _Ledger = None,
-    population: _Population = None,
-    principal: _Principal = None,
+    ledger: steward.Ledger = None,
+    population: steward.Population = None,
+    principal: steward.Principal = None,
     as_json: options.Json = False,
 ) -> None:
     """Raise the cap of a population, of the same kind. Caps are never lowered; the reason stays in the ledger."""
@@ -154,7 +115,7 @@ def cap(
     with opened(ledger, principal) as book:
         whose = population_of(book, population)
         whose.raise_cap(raised, reason)
-        _say_populations([population_of(book, whose.name)], as_json)
+        say_populations([population_of(book, whose.name)], as_json)
 
 
 @guarded
@@ -164,10 +125,10 @@ def grant(
     delta: options.Delta = None,
     mu: options.Mu = None,
     rho: options.Rho = None,
-    reason: _Reason = "",
-    ledger: _Ledger = None,
-    population: _Population = None,
-    principal: _Principal = None,
+    reason: steward.Reason = "",
+    ledger: steward.Ledger = None,
+    population: steward.Population = None,
+    principal: steward.Principal = None,
     as_json: options.Json = False,
 ) -> None:
     """Say how much somebody may spend in all. With the first grant, whoever has none may spend nothing.
@@ -178,28 +139,7 @@ def grant(
     with opened(ledger, principal) as book:
         whose = population_of(book, population)
         whose.grant(who, granted, reason)
-        _say_grants(whose, as_json)
-
-
-@guarded
-def grants(ledger: _Ledger = None, population: _Population = None, as_json: options.Json = False) -> None:
-    """List who may spend how much of a population's cap, and what each has left."""
-    with opened(ledger) as book:
-        _say_grants(population_of(book, population), as_json)
-
-
-def _say_grants(whose: Population, as_json: bool) -> None:
-    found = whose.grants()
-    if as_json:
-        standing = [{"spent": _record(one.spent), "remaining": _record(one.remaining)} for one in found]
-        names = [{"principal": one.principal, "granted": one.granted.to_dict()} for one in found]
-        say_json([{**name, **state} for name, state in zip(names, standing, strict=True)])
-        return
-    rows = [
-        (one.principal, in_words(one.granted), _spent(one.spent, one.granted), _left(one.remaining)) for one in found
-    ]
-    nothing = f"There are no grants: anybody may spend the cap of {whose.name}."
-    _say_rows(("who", "granted", "spent", "left"), rows, nothing)
+        say_grants(whose, as_json)
 
 
 # What only a release needs.
@@ -212,7 +152,9 @@ _OF_RELEASES = (
 @shared_options(*_OF_RELEASES, leading=("name",))
 def register(
     words: dict[str, Any],
-    name: Annotated[str, typer.Argument(help="Its name in the ledger. A changed file becomes its next version.")],
+    name: Annotated[
+        str, typer.Argument(help="Its name in the ledger, as of a population. A changed file becomes its next version.")
+    ],
     labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes, to ask by class.")] = None,
     classes: Annotated[str | None, typer.Option(help="As in dpm means: the public list of classes.")] = None,
 ) -> None:
@@ -231,211 +173,28 @@ def register(
         with in_words_of_options(), quietly(words["quiet"]):
             found = whose.register(
                 name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,
-                invalid=words["invalid"], curator=curator, confirm=words["confirm"],
+                invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
             )  # fmt: skip
-        _say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
+        say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
+        if found.unit == "record" and not words["as_json"]:
+            say(f"Each record counts as one {whose.unit}: by this you assert that nobody has two.")
 
 
-@guarded
-def datasets(ledger: _Ledger = None, population: _Population = None, as_json: options.Json = False) -> None:
-    """List the data sets of a population, with all their versions."""
-    with opened(ledger) as book:
-        _say_datasets(population_of(book, population).datasets(), as_json)
-
-
-def _say_datasets(found: Sequence[DataSet], as_json: bool) -> None:
-    names = ("id", "name", "version", "n", "unit", "space")
-    facts = [{name: getattr(one, name) for name in names} for one in found]
-    if as_json:
-        say_json(facts)
-        return
-    rows = [(one.id, f"{one.n:,} {one.unit}s", one.space) for one in found]
-    _say_rows(("data set", "units", "space"), rows, "There is no data set: dpm ledger register.")
-
-
-@guarded
-def history(
-    ledger: _Ledger = None,
-    population: _Population = None,
-    after: Annotated[int, typer.Option(min=0, help="Begin behind this entry.")] = 0,
-    limit: Annotated[int, typer.Option(min=1, help="How many entries to read at most.")] = 1000,
-    picture: Annotated[
-        pathlib.Path | None, typer.Option(help="What used it up, as a picture: .png, .svg, .pdf.")
-    ] = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
-) -> None:
-    """Say what used it up: every release with its promise, who asked for it and what came of it. Reading costs nothing.
-
-    Without --population of all populations. Long ones come in pages: --after.
-    """
-    if picture is not None:
-        check_targets({"--picture": picture}, force, {"--ledger": ledger})
-        require_plots()
-    with opened(ledger) as book:
-        whose = None if population is None else population_of(book, population).name
-        page = book.history(whose, after=after, limit=limit)
-    if picture is not None:
-        save_picture(page, picture)
-    if as_json:
-        say_json(page.to_dict())
-        return
-    say_table(page.table())
-    told = [text.replace("after entry", "--after") for text in page.sentences()]
-    say("\n".join([*told, *([] if picture is None else [f"  written      {picture}"])]))
-
-
-@guarded
-def status(
-    key: Annotated[str, typer.Argument(help="The key of a release.")],
-    ledger: _Ledger = None,
-    population: _Population = None,
-    principal: _Principal = None,
-    as_json: options.Json = False,
-) -> None:
-    """Say what became of a key: free, spent, started, released or lost. Keys belong to who spends."""
-    with opened(ledger, principal) as book:
-        whose = population_of(book, population)
-        state = whose.status(key)
-        who = whose.principal
-    if as_json:
-        say_json({"key": key, "population": whose.name, "principal": who, "state": state})
-        return
-    say(f"{key}: {_STATES[state]}")
-
-
-_STATES = {
-    None: "free. Nothing was spent under this key.",
-    "spent": "spent, and not begun. The same command with this key takes it up, at no further cost.",
-    "started": "started. Somebody is at work on it, or was ended in the middle: the same command tells which.",
-    "released": "released. The same command with this key gives the same release again, at no cost.",
-    "lost": "lost. The spend stands, and nothing was released: ask again under another key, at the full cost.",
-}
-
-
-@guarded
-def audit(ledger: _Ledger = None, as_json: options.Json = False) -> None:
-    """Read everything and recompute it: hashes, sums, caps, witness. Exits with 4 if something does not hold."""
-    with opened(ledger) as book:
-        _say_audit(book.audit(), as_json)
-
-
-def _say_audit(found: Any, as_json: bool) -> None:
-    if as_json:
-        say_json(found.to_dict())
-    else:
-        say(repr(found))
-    if not found.ok:
-        raise typer.Exit(PROMISE_IMPOSSIBLE)
-
-
-@guarded
-def reconcile(
-    reason: _Reason, ledger: _Ledger = None, principal: _Principal = None, as_json: options.Json = False
-) -> None:
-    """Mend a database that was restored from a backup: take from the witness what it has lost.
-
-    What was spent stays spent, even beyond the cap; results are not brought back.
-    """
-    with opened(ledger, principal, reconcile=reason) as book:
-        done = book.reconciled
-    assert done is not None  # a reason was given
-    if as_json:
-        recovered = [entry.seq for entry in done.recovered]
-        say_json({"common": done.common, "own": done.own, "recovered": recovered, "over": list(done.over)})
-        return
-    say(repr(done))
-
-
-@guarded
-def export(
-    out: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="JSON lines: one entry each, without results.")],
-    ledger: _Ledger = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
-) -> None:
-    """Write all entries for an auditor, who needs no database and no data: dpm ledger verify-export checks the file."""
-    check_targets({"FILE": out}, force, {"--ledger": ledger})
-    with opened(ledger) as book:
-        written = book.export(out)
-    if as_json:
-        say_json({"written": str(out), "entries": written})
-        return
-    say(f"{written:,} entries\n  written      {out}")
-
-
-@guarded
-def verify_export(
-    path: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="What dpm ledger export wrote.")],
-    as_json: options.Json = False,
-) -> None:
-    """Check an export by itself: hashes, sums, caps. Exits with 4 if something does not hold."""
-    from dpmanifold.ledger.export import verify_export as verified
-
-    _say_audit(verified(path), as_json)
-
-
-def _say_rows(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], nothing: str) -> None:
-    """Print a table of texts, or that there is nothing."""
-    if not rows:
-        say(nothing)
-        return
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    say_table(table)
-
-
-def _spent(promise: Promise | None, whole: Promise) -> str:
-    """Return what was spent for people, rounded up, and which share of the whole that is."""
-    if promise is None:
-        return "nothing"
-    parts = zip(cost_of(promise, whole), cost_of(whole, whole), strict=True)
-    return f"{in_words(promise, up=True)} ({max(float(100 * used / most) for used, most in parts):.1f} %)"
-
-
-def _left(promise: Promise | None) -> str:
-    return "nothing" if promise is None else in_words(promise, up=False)
-
-
-def in_words(promise: Promise, *, up: bool = True) -> str:
-    """Return a promise in a few words: numbers as they were typed, and others with four digits, rounded up or down.
-
-    >>> from dpmanifold.privacy import GDP
-    >>> in_words(GDP("0.3")), in_words(GDP(0.5385164807134505)), in_words(GDP(0.5385164807134505), up=False)
-    ('mu 0.3', 'mu 0.5386', 'mu 0.5385')
-    """
-    return ", ".join(f"{name} {_digits(number, up)}" for name, number in promise.stated.items())
-
-
-def _digits(number: float | str, up: bool) -> str:
-    if isinstance(number, str) or len(repr(number)) <= _DIGITS + 2:
-        return str(number).removesuffix(".0")
-    context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR)
-    return f"{float(context.create_decimal_from_float(number)):.{_DIGITS}g}"
-
-
-def _record(promise: Promise | None) -> dict[str, Any] | None:
-    return None if promise is None else promise.to_dict()
-
-
-_STEWARD, _LOOK, _TRUST = "The steward's", "Looking", "Trust"
+_SET_UP, _INSPECT, _AUDIT = "Set up", "Inspect", "Audit"
 for _name, _command, _panel in (
-    ("create", create, _STEWARD),
-    ("population", population, _STEWARD),
-    ("cap", cap, _STEWARD),
-    ("grant", grant, _STEWARD),
-    ("register", register, _STEWARD),
-    ("populations", populations, _LOOK),
-    ("grants", grants, _LOOK),
-    ("datasets", datasets, _LOOK),
-    ("history", history, _LOOK),
-    ("status", status, _LOOK),
-    ("audit", audit, _TRUST),
-    ("reconcile", reconcile, _TRUST),
-    ("export", export, _TRUST),
-    ("verify-export", verify_export, _TRUST),
+    ("create", create, _SET_UP),
+    ("population", population, _SET_UP),
+    ("cap", cap, _SET_UP),
+    ("grant", grant, _SET_UP),
+    ("register", register, _SET_UP),
+    ("populations", views.populations, _INSPECT),
+    ("grants", views.grants, _INSPECT),
+    ("datasets", views.datasets, _INSPECT),
+    ("history", views.history, _INSPECT),
+    ("status", views.status, _INSPECT),
+    ("audit", checks.audit, _AUDIT),
+    ("reconcile", checks.reconcile, _AUDIT),
+    ("export", checks.export, _AUDIT),
+    ("verify-export", checks.verify_export, _AUDIT),
 ):
     app.command(name=_name, rich_help_panel=_panel)(_command)

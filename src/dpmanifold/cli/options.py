@@ -195,9 +195,9 @@ Arithmetic = Annotated[
     ),
 ]
 Invalid = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="raise: refuse bad records (the message describes data). center: count them as the center "
+        help="raise (the default): refuse bad records (the message describes data). center: count them as the center "
         "(more than half: see --confirm). What cannot be read from the file at all is refused either way."
     ),
 ]
@@ -209,8 +209,8 @@ ShowNotice = Annotated[
     bool,
     typer.Option(
         "--notice",
-        help="Say on stderr how many records were clipped or replaced, even if it is no terminal. NOT PRIVATE: for "
-        "the curator alone.",
+        help="Say on stderr how many records were clipped or replaced, even if it is no terminal; with --dataset also "
+        "why a release was lost. NOT PRIVATE: for the curator alone.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors: no notice, no progress.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class Payer:
 
 
 NOBODY = Payer()
+READER = "reader"  # the name of whoever only looks: it is written nowhere
 _SQLITE = b"SQLite format 3\0"  # how its files begin
 
 
@@ -43,6 +45,7 @@ _SQLITE = b"SQLite format 3\0"  # how its files begin
 def paying(words: Mapping[str, Any]) -> Iterator[Payer]:
     """Open the account that was named, while the block runs; a release without a key gets one that is told."""
     if not words["ledger"]:
+        _refuse_unpaid(words)
         yield NOBODY
         return
     with opened(words["ledger"], words["principal"], words["secret"]) as ledger:
@@ -94,12 +97,26 @@ def population_of(ledger: Ledger, name: str | None) -> Population:
     return known[name]
 
 
+def _refuse_unpaid(words: Mapping[str, Any]) -> None:
+    """Refuse words about a ledger where none is given: whoever says them means the release to be paid for."""
+    for option in ("dataset", "population", "principal", "secret"):
+        if words[option] is not None:
+            unset = f" (and unset DPM_{option.upper()})" if f"DPM_{option.upper()}" in os.environ else ""
+            raise InvalidArgumentError(
+                f"--{option} is about a ledger, and none is given: nobody would pay for the release. Give --ledger as "
+                f"well, or set DPM_LEDGER; or leave --{option} out{unset}."
+            )
+
+
 def with_array(words: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was said, with --key as the array of an .npz where nothing is spent from a ledger."""
     if words["ledger"] or words["key"] is None:
         return dict(words)
-    if words["array"] is not None:
-        raise InvalidArgumentError("--key names a release in a ledger: give --ledger as well, or leave it out.")
+    if words["array"] is not None or not all(pathlib.Path(path).suffix.lower() == ".npz" for path in words["path"]):
+        raise InvalidArgumentError(
+            "--key names a release in a ledger: give --ledger as well, or leave it out. The array of an .npz file is "
+            "named by --array."
+        )
     return {**words, "array": words["key"]}
 
 

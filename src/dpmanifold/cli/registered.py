@@ -43,6 +43,7 @@ class Late(Registered):
         self.ball, self.n, self.unit, self.invalid, self.facts = (
             known.ball, known.n, known.unit, known.invalid, known.facts,
         )  # fmt: skip
+        self.fingerprint, self.records_mark = known.fingerprint, known.records_mark
         self._account, self._known, self._read, self._words = account, known, read, words
 
     def check(self) -> None:
@@ -97,6 +98,8 @@ def _refuse_others(name: str, words: Words, known: RegisteredData, whose: Popula
     about = next(one.about for one in whose.datasets() if one.id == known.id)
     if about["units"] not in (None, words["units"]):
         raise InvalidArgumentError(f"--units must be {about['units']}, as {known.id} was registered.")
+    if words["invalid"] not in (None, known.invalid):
+        raise InvalidArgumentError(f"--invalid must be {known.invalid}, as {known.id} was registered. Leave it out.")
     _refuse_missing(words["path"], name)
 
 

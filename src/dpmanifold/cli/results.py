@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,13 +19,16 @@ from dpmanifold.cli.outputs import (
     save_report,
     show_result,
 )
-from dpmanifold.cli.payer import is_export, opened
+from dpmanifold.cli.payer import READER, is_export, opened
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.records import read_record
 from dpmanifold.result import Result, load
 from dpmanifold.stats import Verification, verify
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger.receipts import Compared
 
 _File = Annotated[pathlib.Path, typer.Argument(help="A result that one of the private commands wrote.")]
 
@@ -42,31 +45,32 @@ def verify_command(
     """Recompute what a release states: bounds, noise, promise, value and answers. Exits with 4 if it does not hold."""
     result = load(path)
     found = verify(result)
-    unpaid = None if ledger is None else _unpaid(result, ledger)
+    paid = None if ledger is None else _paid(result, ledger)
     if as_json:
         record = {**dataclasses.asdict(found), "statement": repr(found).partition("\n")[0]}
-        say_json(record if unpaid is None else {**record, "ledger": {"ok": not unpaid, "wrong": unpaid}})
+        say_json(record if paid is None else {**record, "ledger": _in_json(paid)})
     else:
         say(repr(found))
-        if unpaid is not None:
-            say("\n".join(f"THE LEDGER DISAGREES: {fault}" for fault in unpaid) or _PAID)
-    if unpaid or not found.ok:
+        if paid is not None:
+            say("\n".join(f"THE LEDGER DISAGREES: {fault}" for fault in paid.faults) or paid.shown)
+    if not found.ok or (paid is not None and paid.faults):
         raise typer.Exit(PROMISE_IMPOSSIBLE)
 
 
-_PAID = "The ledger has the entry that paid for it."
-
-
-def _unpaid(result: Result, where: str) -> list[str]:
-    """Return what is wrong with a result's receipts against a ledger, or an export of one."""
-    from dpmanifold.ledger.receipts import verify_receipt
+def _paid(result: Result, where: str) -> Compared:
+    """Hold a result against a ledger, or an export of one."""
+    from dpmanifold.ledger.receipts import Compared, compared, pages_of_export
 
     if any(release.receipt is None for release in result.released):
-        return ["it carries no receipt: no ledger paid for it."]
+        return Compared(("it carries no receipt: no ledger paid for it.",), "")
     if is_export(where):
-        return verify_receipt(result, where)
-    with opened(where) as book:
-        return list(book.verify(result))
+        return compared(result, pages_of_export(where))
+    with opened(where, READER) as book:
+        return book.compared(result)
+
+
+def _in_json(paid: Compared) -> dict[str, Any]:
+    return {"ok": not paid.faults, "wrong": list(paid.faults), "shown": "" if paid.faults else paid.shown}
 
 
 @guarded

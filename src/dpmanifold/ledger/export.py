@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dpmanifold._version import __version__
@@ -112,18 +112,6 @@ def verify_export(path: str | os.PathLike[str], witness: Lines | None = None) ->
     return found.with_faults(wrong)
 
 
-def entry_in_export(
-    path: str | os.PathLike[str],
-) -> tuple[str, Callable[[int], Entry | None], Callable[[], list[Entry]]]:
-    """Return the ledger's id of an export, what finds an entry of it by number, and what lists the recovered ones."""
-    header, _ = read_export(path)
-
-    def entry_at(seq: int) -> Entry | None:
-        return next((entry for entry in read_export(path)[1] if entry.seq == seq), None)
-
-    return header["ledger"], entry_at, lambda: [entry for entry in read_export(path)[1] if entry.kind == "recovered"]
-
-
 def _lines(path: pathlib.Path) -> Iterator[str]:
     try:
         with path.open(encoding="ascii", newline="\n") as file:
@@ -143,4 +131,4 @@ def _entries(path: pathlib.Path, lines: Iterator[str]) -> Iterator[Entry]:
             ) from None
 
 
-__all__ = ["FORMAT", "entry_in_export", "read_export", "verify_export", "write_export"]
+__all__ = ["FORMAT", "read_export", "verify_export", "write_export"]

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dpmanifold.ledger.auditing import Audit, audited
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import write_export
 from dpmanifold.ledger.filesystems import same_volume
-from dpmanifold.ledger.receipts import content_faults, receipt_faults, receipts_of
+from dpmanifold.ledger.receipts import Compared, Pages, compared
 from dpmanifold.ledger.reconciling import Reconciled, recover
 from dpmanifold.ledger.schema import found_by
 from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
-from dpmanifold.privacy.accounts import Receipt, checked_text
+from dpmanifold.privacy.accounts import checked_text
 
 T = TypeVar("T")
 
@@ -119,31 +119,23 @@ class Keeping(ABC):
         ----------
         release : a release, a result made of releases, or a receipt alone
         """
-        faults = [fault for receipt in receipts_of(release) for fault in self._receipt_faults(receipt)]
-        if not faults and not isinstance(release, Receipt):
-            for part in getattr(release, "released", ()):
-                faults += self._content_faults(part)
-        return faults
+        return list(self.compared(release).faults)
 
-    def _receipt_faults(self, receipt: Receipt) -> list[str]:
-        return receipt_faults(
-            receipt,
+    def compared(self, release: object) -> Compared:
+        """Hold a release against this ledger: what is wrong, and what is shown; as :meth:`verify`.
+
+        Parameters
+        ----------
+        release : a release, a result made of releases, or a receipt alone
+        """
+        pages = Pages(
             self.id,
             lambda seq: self.store.read(lambda reader: reader.entry(seq)),
+            lambda text: self.store.read(lambda reader: reader.once(text)),
             lambda: self.store.read(lambda reader: reader.of_kind("recovered")),
+            lambda seq: self.store.read(lambda reader: reader.result(seq)),
         )
-
-    def _content_faults(self, release: Any) -> list[str]:
-        receipt = release.receipt
-
-        def look(reader: Reader) -> tuple[Entry | None, Entry | None, bytes | None]:
-            outcome = reader.once(f"outcome:{receipt.sequence}")
-            return reader.entry(receipt.sequence), outcome, None if outcome is None else reader.result(outcome.seq)
-
-        spend, outcome, content = self.store.read(look)
-        if spend is None or spend.hash != receipt.hash:
-            return []  # recovered
-        return content_faults(release, content, outcome)
+        return compared(release, pages)
 
 
 def _rows(after: int, limit: int) -> Callable[[Reader], list[tuple[Entry, tuple[str, str], bytes | None]]]:

@@ -18,7 +18,7 @@ from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.keeping import Keeping
 from dpmanifold.ledger.places import Places
-from dpmanifold.ledger.population import Population, cap_of, checked_name
+from dpmanifold.ledger.population import Population, cap_of, checked_label, checked_name
 from dpmanifold.ledger.postgres import SCHEMES, PostgresStore
 from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
@@ -45,9 +45,9 @@ class Ledger(Keeping):
     Parameters
     ----------
     where : the path of a file (SQLite), or "postgresql://..." for a database that :meth:`create` made a ledger of
-    witness : the path of the witness, best on another volume; beside the file, with ".witness" behind its name, where
+    witness : the path of the witness, best on another volume; beside the file, with ".witness" after its name, where
         it is not given. It is stored when the ledger is made, and only compared later.
-    secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" behind its name,
+    secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" after its name,
         where it is not given
     principal : who spends; the login name where it is not given
     reconcile : the reason for which the database and its witness are to be reconciled first (:meth:`reconcile`): one
@@ -142,11 +142,12 @@ class Ledger(Keeping):
         with store_of(Places.of(where, witness, secret)) as store:
             if store.exists():
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
+            who = cls._principal(principal)
             places = Places.of(where, witness, secret)
             new_file(places)
             refuse_remains(places)
             store.make(writer)
-            created(store, places, cls._principal(principal))
+            created(store, places, who)
         return cls(where, witness=witness, secret=secret, principal=principal)
 
     @staticmethod
@@ -170,13 +171,14 @@ class Ledger(Keeping):
         ----------
         name : of the population: the people whom the cap protects
         cap : what may be spent on them in all; may be left out for a population that is there, and must be its cap
-        unit : what a unit is, such as "participant"; likewise
+        unit : who is protected, such as "participant"; likewise. "record" says that every record is a unit of its own,
+            in whichever data set it is: then, and only then, no ids are asked for
 
         Raises
         ------
         InvalidArgumentError : there is none and no cap was given, or its cap or unit is another one
         """
-        wanted = checked_name(name, "name")
+        wanted = checked_label(name, "name")
         if cap is not None:
             as_promise(cap, "cap")
         what = None if unit is None else checked_text(unit, "unit")
@@ -210,14 +212,24 @@ class Ledger(Keeping):
         Parameters
         ----------
         population : whose; None for all
-        after : the number of the entry behind which the page starts
+        after : the number of the entry after which the page starts
         limit : how many at most
+
+        Raises
+        ------
+        InvalidArgumentError : there is no such population
         """
         if isinstance(after, bool) or not isinstance(after, int) or after < 0:
             raise InvalidArgumentError(f"after must be a whole number of at least 0, got {shown(after)}.")
         most = min(positive_int(limit, "limit"), _LONGEST_PAGE)
 
         def look(reader: Reader) -> History:
+            if population is not None and reader.once(f"population:{population}") is None:
+                names = ", ".join(entry.population for entry in reader.starting("population:"))
+                raise InvalidArgumentError(
+                    f"population must be one of the ledger's ({names or 'it has none yet'}) or None, "
+                    f"got {shown(population)}."
+                )
             found = reader.page(after, most + 1, population)
             page = found[:most]
             spends = [entry.seq for entry in page if entry.kind == "spend"]
@@ -257,9 +269,16 @@ class Ledger(Keeping):
         return self.store.write(self.id, action)
 
     def change(self, action: Callable[[Writer], T]) -> T:
-        """Append in one transaction, and have the witness know of it."""
-        value = self.write(action)
+        """Append in one transaction, and have the witness know of it; refused before where it cannot be written to."""
         self.witnessed()
+        value = self.write(action)
+        try:
+            self.witnessed()
+        except LedgerError as problem:
+            raise LedgerError(
+                f"{problem} What was to be recorded is in the database and stands: once that is mended, the witness "
+                "gets it as well. Do not ask for it again."
+            ) from None
         return value
 
     def witnessed(self) -> None:

@@ -1,23 +1,69 @@
-"""A release's receipt against a ledger, or an export of it: was it paid for, and is the payment still there."""
+"""A release against a ledger, or an export of it: was it paid for, is the payment there, and is it what was drawn."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.beside import stood_for
-from dpmanifold.ledger.entries import Entry
-from dpmanifold.ledger.export import entry_in_export
+from dpmanifold.ledger.bodies import promise_from_body
+from dpmanifold.ledger.entries import Entry, hash_of
+from dpmanifold.ledger.export import read_export
 from dpmanifold.privacy.accounts import Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
 from dpmanifold.privacy.promises import ApproxDP, PureDP
 from dpmanifold.release import Release
-from dpmanifold.stats.settling import releases_in
+from dpmanifold.stats.settling import outcome_of, releases_in
 
 EntryAt = Callable[[int], Entry | None]
+
+_CLASSES, _GROUPS = "means by class", "two-sample test"
+# What comes of requests that are not called like the releases that answer them.
+_MADE_OF = {
+    "mean": ("mean", "shaped mean"),
+    _CLASSES: ("mean", "shaped mean"),
+    "region": ("joint moments", "second moment"),
+    _GROUPS: ("joint moments", "second moment"),
+    "interval": ("joint distances", "fourth moment"),
+}
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What of a ledger is looked at when a release is held against it: of a database, or of an export.
+
+    Attributes
+    ----------
+    ledger : its id
+    entry_at : gives the entry of a number, None where there is none
+    once : gives the entry that says what may be said once, None where there is none
+    recovered : gives the recovered entries: a payment that the database had forgotten is one of them
+    result : gives the stored bytes of a drawn entry; None of an export, which has none
+    """
+
+    ledger: str
+    entry_at: EntryAt
+    once: Callable[[str], Entry | None]
+    recovered: Callable[[], Iterable[Entry]]
+    result: Callable[[int], bytes | None] | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of holding a release against a ledger.
+
+    Attributes
+    ----------
+    faults : what is wrong, in sentences
+    shown : what is shown where nothing is wrong, and what is not, in sentences
+    """
+
+    faults: tuple[str, ...]
+    shown: str
 
 
 def receipts_of(thing: object) -> list[Receipt]:
@@ -44,27 +90,24 @@ def receipts_of(thing: object) -> list[Receipt]:
 def receipt_faults(
     receipt: Receipt, ledger: str, entry_at: EntryAt, recovered: Callable[[], Iterable[Entry]]
 ) -> list[str]:
-    """Return what is wrong with a receipt, in sentences: [] if the ledger has the entry that it names.
+    """Return what is wrong with a receipt, in sentences: [] if the ledger has the entry that it names, unchanged.
 
     Parameters
     ----------
     receipt : of a release
-    ledger : the ledger's id
-    entry_at : gives its entry of a number, None where there is none
-    recovered : gives its recovered entries: a payment that the database had forgotten is one of them
+    ledger, entry_at, recovered : as in :class:`Pages`
     """
     if receipt.ledger != ledger:
         return [f"the receipt is of ledger {receipt.ledger}, and this is ledger {ledger}."]
-    entry = entry_at(receipt.sequence)
-    if entry is None or entry.hash != receipt.hash:
-        before = (lost for one in recovered() for lost in stood_for(one) if lost.hash == receipt.hash)
-        there = "has no such entry" if entry is None else "has another entry there"
-        entry = next(before, None)
-        if entry is None:
-            return [
-                f"the receipt names entry {receipt.sequence} with the hash {receipt.hash}, and the ledger {there}: the "
-                "ledger was written anew or put back to an older state since, or the receipt was edited."
-            ]
+    entry = _payment(receipt, entry_at, recovered)
+    if entry is None:
+        there = "has no such entry" if entry_at(receipt.sequence) is None else "has another entry there"
+        return [
+            f"the receipt names entry {receipt.sequence} with the hash {receipt.hash}, and the ledger {there}: the "
+            "ledger was written anew or put back to an older state since, or the receipt was edited."
+        ]
+    if hash_of(ledger, entry) != entry.hash:
+        return [_edited(entry)]
     if entry.kind != "spend" and not (entry.kind == "recovered" and entry.facts.get("kind") == "spend"):
         return [f"entry {receipt.sequence}, which the receipt names, paid for nothing: it is of kind {entry.kind}."]
     wrong = []
@@ -75,6 +118,18 @@ def receipt_faults(
             f"the receipt says that {receipt.promise} was spent by entry {receipt.sequence}, which it was not."
         )
     return wrong
+
+
+def _payment(receipt: Receipt, entry_at: EntryAt, recovered: Callable[[], Iterable[Entry]]) -> Entry | None:
+    """Return the entry that a receipt names, or the one that was lost and recovered since."""
+    entry = entry_at(receipt.sequence)
+    if entry is not None and entry.hash == receipt.hash:
+        return entry
+    return next((lost for one in recovered() for lost in stood_for(one) if lost.hash == receipt.hash), None)
+
+
+def _edited(entry: Entry) -> str:
+    return f"entry {entry.seq} ({entry.kind}) is not what was written: its hash is of something else."
 
 
 def _same_total(receipt: Receipt, entry: Entry) -> bool:
@@ -88,29 +143,123 @@ def _same_total(receipt: Receipt, entry: Entry) -> bool:
     return len(total) == parts and as_promise_up(stated, total) == stated
 
 
-def content_faults(release: Release, content: bytes | None, drawn: Entry | None) -> list[str]:
-    """Return what is wrong with a release as the outcome of its payment: it must be among what was drawn.
+def compared(thing: object, pages: Pages) -> Compared:
+    """Hold a release, a result made of releases, or a receipt against a ledger.
+
+    The entry that paid must be there, unchanged, and must have paid for such a release: this promise, this statistic,
+    as many units as the data set has. And the release must be what was drawn for it, bit for bit, wherever the pages
+    can tell.
 
     Parameters
     ----------
-    release : one that has a receipt
-    content : the bytes that the ledger keeps of it, None where it has none
-    drawn : the outcome of the entry that paid, None where there is none
+    thing : a release, a result made of releases, or a receipt
+    pages : what to look at
     """
-    if drawn is None or drawn.kind != "drawn" or content is None:
-        return ["nothing was drawn for the entry that the receipt names, or it was lost."]
-    if hashlib.sha256(content).hexdigest() != drawn.facts["sha256"]:
-        return [f"entry {drawn.seq} (drawn) has not the bytes that were drawn: its result was changed."]
-    kept = [one.to_dict(answers=False) for one in releases_in(content)]
-    return (
-        []
-        if release.to_dict(answers=False) in kept
-        else [f"the release is not what was drawn in entry {drawn.seq}: it was edited."]
+    faults: list[str] = []
+    unseen = ""
+    for receipt in receipts_of(thing):
+        found = receipt_faults(receipt, pages.ledger, pages.entry_at, pages.recovered)
+        if not found and not isinstance(thing, Receipt):
+            parts = [part for part in getattr(thing, "released", ()) if part.receipt == receipt]
+            found, more = _release_faults(parts, receipt, pages)
+            unseen = unseen or more
+        faults += found
+    where = "ledger" if pages.result is not None else "export"
+    if isinstance(thing, Receipt):
+        return Compared(tuple(faults), f"The {where} has the entry that the receipt names.")
+    if unseen:
+        paid = f"The {where} has an entry that paid for such a release, of this statistic and this promise."
+        return Compared(tuple(faults), f"{paid} NOT shown: {unseen}.")
+    return Compared(
+        tuple(faults), f"The {where} has the entry that paid for it, and it is what was drawn then, bit for bit."
     )
 
 
+def _release_faults(releases: Sequence[Release], receipt: Receipt, pages: Pages) -> tuple[list[str], str]:
+    """Return what is wrong with the releases of one receipt that holds, and what cannot be told about them."""
+    spend = _payment(receipt, pages.entry_at, pages.recovered)
+    assert spend is not None  # the receipt holds
+    faults = _promise_faults(releases, spend)
+    here = pages.entry_at(receipt.sequence)
+    if here is None or here.hash != receipt.hash:
+        return faults, "which data, and that it is what was drawn: the payment was recovered, and no results ever are"
+    faults += _number_faults(releases, spend, pages)
+    drawn = pages.once(f"outcome:{receipt.sequence}")
+    if drawn is not None and hash_of(pages.ledger, drawn) != drawn.hash:
+        return [*faults, _edited(drawn)], ""
+    if drawn is None or drawn.kind != "drawn":
+        return [*faults, "nothing was drawn for the entry that the receipt names, or it was lost."], ""
+    if pages.result is not None:
+        return faults + _content_faults(releases, pages.result(drawn.seq), drawn), ""
+    if _digest(outcome_of(releases)) == drawn.facts["sha256"]:
+        return faults, ""
+    if spend.facts["statistic"] == _CLASSES:  # a file has one of them
+        one_hash = "an export has one hash for the releases of all classes, and no results. The ledger itself can tell"
+        return faults, f"that it is what was drawn: {one_hash}"
+    return [*faults, _not_drawn(drawn)], ""
+
+
+def _promise_faults(releases: Sequence[Release], spend: Entry) -> list[str]:
+    """Return where releases are not of the statistic and the promise that were paid for."""
+    asked, promise = str(spend.facts["statistic"]), promise_from_body(spend.facts["promise"])
+    faults = []
+    for release in releases:
+        if release.statistic not in _MADE_OF.get(asked, (asked,)):
+            faults.append(f"entry {spend.seq} paid for a {asked}, and the release is of a {release.statistic}.")
+        if release.privacy != promise:
+            faults.append(f"entry {spend.seq} paid for {promise}, and the release promises {release.privacy}.")
+    return faults
+
+
+def _number_faults(releases: Sequence[Release], spend: Entry, pages: Pages) -> list[str]:
+    """Return where releases are of another number of units than the data sets that were paid for have."""
+    entries = [_dataset(spend.population, str(name), pages) for name in spend.facts["datasets"]]
+    sets = [entry for entry in entries if entry is not None]
+    if len(sets) < len(entries):
+        return [f"entry {spend.seq} paid for data that the ledger does not have."]
+    changed = [_edited(entry) for entry in sets if hash_of(pages.ledger, entry) != entry.hash]
+    if changed:
+        return changed
+    found, facts = [release.n for release in releases], [entry.facts["facts"] for entry in sets]
+    if spend.facts["statistic"] == _CLASSES:
+        right = all(n in fact["units by class"] for n in found for fact in facts)
+    elif spend.facts["statistic"] == _GROUPS:
+        right = found == [fact["n"] for fact in facts]
+    else:
+        right = all(n == fact["n"] for n in found for fact in facts)
+    return (
+        [] if right else [f"the release is of another number of units than the data that entry {spend.seq} paid for."]
+    )
+
+
+def _dataset(population: str, name: str, pages: Pages) -> Entry | None:
+    plain, _, version = name.rpartition("@")
+    return pages.once(f"dataset:{population}:{plain}:{version}")
+
+
+def _content_faults(releases: Sequence[Release], content: bytes | None, drawn: Entry) -> list[str]:
+    """Return what is wrong with releases as the outcome of their payment: they must be among what was drawn."""
+    if content is None or _digest(content) != drawn.facts["sha256"]:
+        return [f"entry {drawn.seq} (drawn) has not the bytes that were drawn: its result was changed."]
+    kept = [one.to_dict(answers=False) for one in releases_in(content)]
+    return [_not_drawn(drawn) for release in releases if release.to_dict(answers=False) not in kept]
+
+
+def _not_drawn(drawn: Entry) -> str:
+    return f"the release is not what was drawn in entry {drawn.seq}: it was edited."
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:
-    """Return what is wrong with the receipts of a release against an export of the ledger; [] if nothing is.
+    """Return what is wrong with a release against an export of the ledger that paid for it; [] if nothing is.
+
+    Of a single release, a region, an interval and a test everything is compared (:func:`compared`): what was drawn by
+    its hash. Of one class of :func:`~dpmanifold.private_means` the payment alone, with its promise and number of units:
+    there is one hash for all classes. An export tells what the ledger says as long as it is the ledger's: compare its
+    last hash (:func:`verify_export`).
 
     Parameters
     ----------
@@ -131,8 +280,22 @@ def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:
     >>> verify_receipt(mean, folder / "study.jsonl")
     []
     """
-    ledger, entry_at, recovered = entry_in_export(export)
-    return [fault for receipt in receipts_of(thing) for fault in receipt_faults(receipt, ledger, entry_at, recovered)]
+    return list(compared(thing, pages_of_export(export)).faults)
 
 
-__all__ = ["content_faults", "receipt_faults", "receipts_of", "verify_receipt"]
+def pages_of_export(export: str | os.PathLike[str]) -> Pages:
+    """Return what of an export is looked at."""
+    header, _ = read_export(export)
+
+    def first(fits: Callable[[Entry], bool]) -> Entry | None:
+        return next((entry for entry in read_export(export)[1] if fits(entry)), None)
+
+    return Pages(
+        header["ledger"],
+        lambda seq: first(lambda entry: entry.seq == seq),
+        lambda text: first(lambda entry: entry.once == text),
+        lambda: (entry for entry in read_export(export)[1] if entry.kind == "recovered"),
+    )
+
+
+__all__ = ["Compared", "Pages", "compared", "pages_of_export", "receipt_faults", "receipts_of", "verify_receipt"]

@@ -20,7 +20,7 @@ from dpmanifold.ledger.attempts import FileAttempts
 from dpmanifold.ledger.chain import Reader
 from dpmanifold.ledger.filesystems import refuse_network
 from dpmanifold.ledger.forks import no_fork, tell_of_forks
-from dpmanifold.ledger.migrations import refuse_newer, revision_of, upgrade
+from dpmanifold.ledger.migrations import refuse_newer, refuse_others, revision_of, upgrade
 from dpmanifold.ledger.schema import GUARDS, REVISION
 from dpmanifold.ledger.stores import Held, Store
 
@@ -53,7 +53,7 @@ class SqliteStore(Store):
 
     def exists(self) -> bool:
         """Return whether there is a ledger; a database of something else is refused."""
-        if not self.path.exists():
+        if not _has_tables(self.path):
             return False
         with self.in_plain_words(), self._reading() as connection:
             return revision_of(connection) is not None and Reader(connection).entry(1) is not None
@@ -66,6 +66,7 @@ class SqliteStore(Store):
 
     def prepare(self) -> None:
         """Make the tables where there are none, and bring older ones up to date."""
+        _has_tables(self.path)  # or what is no ledger is refused
         with self.in_plain_words(), self._reading() as connection:
             revision = revision_of(connection)
         if revision is not None:
@@ -158,10 +159,7 @@ class _Keeper:
                 try:
                     self._connection = _patiently(self._connected)
                 except sqlite3.Error as problem:
-                    raise LedgerError(
-                        f"the ledger {self._path} cannot be opened: {problem}. Give the path of a ledger, or of a new "
-                        "file in a folder that can be written to."
-                    ) from None
+                    raise _cannot_be_opened(self._path, problem) from None
 
     def _connected(self) -> sqlite3.Connection:
         connection = _connected(self._path)
@@ -183,6 +181,38 @@ class _Keeper:
 
     def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
+
+
+def _has_tables(path: pathlib.Path) -> bool:
+    """Return whether a file has the tables of a ledger, and refuse one with others. It stays as it is, bit for bit.
+
+    To be opened as a ledger changes a file, for the log that is written ahead is a property of it.
+    """
+    if not path.exists() or path.stat().st_size == 0:
+        return False
+    try:
+        try:
+            names = _patiently(lambda: _tables(path, "ro"))
+        except sqlite3.OperationalError:  # cut short in the middle of a write, which whoever opens it takes back
+            names = _patiently(lambda: _tables(path, "rw"))
+    except sqlite3.Error as problem:
+        raise _cannot_be_opened(path, problem) from None
+    if names:
+        refuse_others(names)
+    return bool(names)
+
+
+def _tables(path: pathlib.Path, mode: str) -> set[str]:
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    with contextlib.closing(sqlite3.connect(address, timeout=PATIENCE, uri=True)) as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _cannot_be_opened(path: pathlib.Path, problem: sqlite3.Error) -> LedgerError:
+    return LedgerError(
+        f"the ledger {path} cannot be opened: {problem}. Give the path of a ledger, or of a new file in a folder that "
+        "can be written to."
+    )
 
 
 def _connected(path: pathlib.Path) -> sqlite3.Connection:

@@ -15,6 +15,7 @@ earlier ones returned (theory section 5).
 
 from __future__ import annotations
 
+import decimal
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -30,6 +31,7 @@ Amount = tuple[Fraction, ...]
 # A refusal by less than this share of the promise is about the last digits of floats, and the message says so.
 _LAST_DIGITS = Fraction(1, 10**9)
 _SHORT = 10  # characters of a number that is shown in place of one with many digits
+_DIGITS = 4  # of amounts for people; whatever machines read has all of them
 _RATIO = re.compile(r"(0|[1-9][0-9]*)(?:/([1-9][0-9]*))?", re.ASCII)
 
 
@@ -195,8 +197,10 @@ def refusal(promise: Promise, cap: Promise, total: Amount, whole: Amount, *, of:
     else:
         remedy = f"Ask for less, or {'plan with a larger budget' if of == 'budget' else 'ask its steward for more'}."
     left = as_promise_down(cap, left_of(whole, total))
+    same = left is not None and str(left) == str(promise)  # a float and a typed number: only quotes tell them apart
+    there = "nothing" if left is None else repr(left) if same else readable(left)
     return (
-        f"promise {promise} is more than the {of} has left, {readable(left) if left else 'nothing'} of {cap}. "
+        f"promise {repr(promise) if same else promise} is more than the {of} has left, {there} of {cap}. "
         f"Nothing was spent. {remedy}"
     )
 
@@ -232,6 +236,24 @@ def readable(promise: Promise | None) -> str:
         return str(promise)
     below, above = (all(sign * short[name] >= sign * exact[name] for name in exact) for sign in (1, -1))
     return f"just {'below' if below else 'above'} {type(promise)(*short.values())}" if below or above else str(promise)
+
+
+def in_words(promise: Promise, *, up: bool = True) -> str:
+    """Return a promise in a few words: numbers as they were typed, and others with four digits, rounded up or down.
+
+    Examples
+    --------
+    >>> in_words(GDP("0.3")), in_words(GDP(0.5385164807134505)), in_words(GDP(0.5385164807134505), up=False)
+    ('mu 0.3', 'mu 0.5386', 'mu 0.5385')
+    """
+    return ", ".join(f"{name} {_digits(number, up)}" for name, number in promise.stated.items())
+
+
+def _digits(number: float | str, up: bool) -> str:
+    if isinstance(number, str) or len(repr(number)) <= _DIGITS + 2:
+        return str(number).removesuffix(".0")
+    context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR)
+    return f"{float(context.create_decimal_from_float(number)):.{_DIGITS}g}"
 
 
 def _promise(kind: Promise, amount: Amount, *, up: bool) -> Promise | None:

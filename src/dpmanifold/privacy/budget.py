@@ -55,8 +55,11 @@ class Budget:
     A PureDP cap takes pure spends, and an ApproxDP cap pure and approximate ones. A GDP cap takes Gaussian and
     pure spends, a ZCDP cap these and zero-concentrated ones (theory section 5).
 
-    Amounts are added exactly, as the floats they are, and nothing goes beyond the cap. The float 0.1 is slightly more
-    than a tenth, so that ten of them do not fit into 1: `split` gives shares that do.
+    Amounts are added exactly, and nothing goes beyond the cap. Text is the number it says: ten of PureDP("0.1") fill
+    PureDP("1"). A float is the number it is: 0.1 is slightly more than a tenth, and ten of them do not fit.
+
+    It forgets everything when the process ends. A :class:`~dpmanifold.ledger.Ledger` keeps the same account, by the
+    same arithmetic, over scripts, crashes and years: its populations are given as `budget=` in the same way.
 
     Parameters
     ----------
@@ -158,4 +161,4 @@ class Budget:
         )
 
     def __repr__(self) -> str:
-        return f"Budget({self._privacy}, spent={readable(self.spent)}, remaining={readable(self.remaining)})"
+        return f"Budget({self._privacy!r}, spent={readable(self.spent)}, remaining={readable(self.remaining)})"

@@ -136,6 +136,11 @@ class Promise(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.stated.items())})"
 
     @final
+    def __str__(self) -> str:
+        """For people: the numbers, whether they were typed as text or are floats."""
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in self.stated.items())})"
+
+    @final
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Promise):
             return NotImplemented

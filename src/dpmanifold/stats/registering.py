@@ -12,7 +12,7 @@ from typing import Any
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet import UnitPoints
+from dpmanifold.frechet import UnitPoints, lowest_tol
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.stats.by_class import points_by_class
 from dpmanifold.stats.content import Content, content_of
@@ -118,8 +118,8 @@ class ClassCounts:
 # -------------------------------------------------------------------- registered data in private calls
 
 
-def refuse_elsewhere(X: Registered, ball: Ball, units: object, budget: object) -> None:
-    """Refuse registered data without their population's account, on another space, or with other units."""
+def refuse_elsewhere(X: Registered, ball: Ball, units: object, invalid: object, budget: object) -> None:
+    """Refuse registered data without their population's account, on another space, or as other than registered."""
     if not isinstance(budget, Account) or (budget.ledger, budget.name) != (X.ledger, X.population):
         raise InvalidArgumentError(
             f"X is registered with the population {X.population!r} of a ledger, and only its account may pay for it: "
@@ -128,9 +128,15 @@ def refuse_elsewhere(X: Registered, ball: Ball, units: object, budget: object) -
     if ball.space != X.ball.space:
         raise InvalidArgumentError(f"ball must be on {X.ball.space!r}, as X is registered, got one on {ball.space!r}.")
     if X.unit != "record":
-        require_ball(ball)  # as for any units with several records
+        require_ball(ball)  # as for any units with several records,
+        if not ball.space.is_flat:
+            lowest_tol(ball, 1)  # which are averaged to this tolerance
     if not (units is None or (is_each_record(units) and X.unit == "record")):
         raise InvalidArgumentError("units are registered with X: give None in their place.")
+    if invalid not in ("raise", X.invalid):  # the first may be said without a word
+        raise InvalidArgumentError(
+            f"invalid is registered with X, as {X.invalid!r}: leave it out, got {shown(invalid)}."
+        )
     X.check()
 
 

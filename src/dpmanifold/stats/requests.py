@@ -20,7 +20,8 @@ import numpy as np
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.mechanisms import MECHANISMS, Mechanism
+from dpmanifold.mechanisms import MECHANISMS, Mechanism, get
+from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 from dpmanifold.statistic import STATISTICS, Header, Statistic
@@ -28,6 +29,8 @@ from dpmanifold.statistic import STATISTICS, Header, Statistic
 P = TypeVar("P")
 
 FORMAT = "dpmanifold request 1"
+# Where the Fréchet mean is meant if none is named, unless a mechanism is that has another one.
+_OF_MEANS = ("mean", "means by class", "region", "two-sample test")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,17 @@ class Question(Generic[P]):
         """Return the plan, or refuse."""
         return self.plan(header, **self.options)
 
+    def _plainly(self, ball: Ball) -> dict[str, Any]:
+        """Return options that can be said in several ways, in the one way that is written."""
+        options = dict(self.options)
+        # Of statistics that are not the library's own nobody knows what they mean by a word.
+        if self.name in _OF_MEANS and options.get("estimand") == FRECHET and _finds_frechet(options):
+            options["estimand"] = None
+        about = options.get("about")
+        if self.name == "variance" and about is not None and not isinstance(about, Release):
+            options["about"] = ball.space.as_points(about, "about", batch=False)
+        return options
+
     def request(self, header: Header, data: Sequence[str]) -> dict[str, Any]:
         """Return the request in the words of canonical JSON.
 
@@ -72,9 +86,15 @@ class Question(Generic[P]):
             "unit": header.unit,
             "neighbours": header.neighbours,
             "promise": written_promise(header.privacy),
-            "options": written_options(self.plan, self.options),
+            "options": written_options(self.plan, self._plainly(header.ball)),
         }
         return request if header.arithmetic == "auto" else {**request, "arithmetic": header.arithmetic}
+
+
+def _finds_frechet(options: Mapping[str, Any]) -> bool:
+    """Return whether the mechanism that is asked for has the Fréchet mean by itself; any will with "auto"."""
+    asked = options.get("mechanism", "auto")
+    return (isinstance(asked, str) and asked == "auto") or get(asked).estimand == FRECHET
 
 
 def written_options(plan: Callable[..., object], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,9 +31,14 @@ def revision_of(connection: Connection) -> str | None:
     names = set(inspect(connection).get_table_names())
     if not names:
         return None
+    refuse_others(names)
+    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+
+
+def refuse_others(names: set[str]) -> None:
+    """Refuse a database with tables of something else."""
     if not {"alembic_version", entries.name} <= names:
         raise LedgerError("the database has tables, and they are not those of a ledger. Give an empty one.")
-    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
 
 
 def refuse_newer(revision: str) -> None:
