@@ -196,6 +196,7 @@ class Auditor:
         self._faults: list[str] = []
         self._found = 0
         self._once: set[int] = set()  # hashes of texts: a million of them take some 60 MB
+        self._data: dict[str, dict[str, str]] = {}  # by marks of records: populations, and an id in each
         self._open: dict[int, tuple[str, bool]] = {}  # spends without an outcome: whose, and whether begun
 
     def take(self, entry: Entry) -> None:
@@ -223,6 +224,10 @@ class Auditor:
         if beside.ahead:
             which = "entry is" if beside.ahead == 1 else f"{beside.ahead:,} entries are"
             notes.append(f"the last {which} not in the witness yet, which is told when the ledger is next opened.")
+        for places in self._data.values():
+            if len(places) > 1:
+                names = ", ".join(f"{known} of {population!r}" for population, known in places.items())
+                notes.append(f"the same records are in several populations, whose caps add up for them: {names}.")
         head = "" if self._before is None else self._before.hash
         more = self._found - len(self._faults)
         return Audit(self._ledger, self._count, head, self.populations, tuple(self._faults), more, tuple(notes))
@@ -255,6 +260,7 @@ class Auditor:
             case "dataset":
                 if entry.population not in self.populations:
                     yield "is of a population that is not there."
+                self._data.setdefault(facts["records"], {})[entry.population] = facts["id"]
             case "spend":
                 yield from self._spend(entry, facts)
             case "started" | "drawn" | "lost":

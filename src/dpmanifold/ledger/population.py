@@ -223,6 +223,12 @@ class Population(Account):
             return found
         return self._ledger.change(lambda writer: registered(writer, self._name, self._principal, *asked))
 
+    def registered_elsewhere(self, records: str) -> list[str]:
+        """Return the other populations with which the same records are registered, by the mark of the records."""
+        found = self._ledger.store.read(lambda reader: reader.starting("dataset:"))
+        others = (one.population for one in found if one.facts.get("records") == records)
+        return [name for name in dict.fromkeys(others) if name != self._name]
+
     def refuse_shared(self, unit: str, records: str) -> None:
         """Refuse registered records as units of their own where they are registered with ids as well."""
 
