@@ -141,6 +141,44 @@ def test_an_audit_misses_a_trigger(ledger_url, request, ledger, cohort):
     assert [fault for fault in ledger.audit().faults if "trigger entries_" in fault]
 
 
+OTHER_TRIGGERS = {
+    "sqlite": (
+        "DROP TRIGGER entries_stay",
+        "CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT 1; END",
+    ),
+    "postgresql, another trigger": (
+        "DROP TRIGGER entries_stay ON entries",
+        "CREATE TRIGGER entries_stay BEFORE UPDATE ON entries FOR EACH STATEMENT WHEN (false) "
+        "EXECUTE FUNCTION ledger_refuse()",
+    ),
+    "postgresql, another function": (
+        "CREATE OR REPLACE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql "
+        "SET search_path = {schema}, pg_temp AS $$ BEGIN RETURN NULL; END $$",
+    ),
+    "postgresql, another search path": ("ALTER FUNCTION ledger_refuse() RESET search_path",),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_TRIGGERS)
+def test_an_audit_knows_a_trigger_by_what_it_does(case, request, tmp_path):
+    if case == "sqlite":
+        with Ledger(tmp_path / "study.db", principal="ada") as ledger:
+            assert ledger.audit().ok
+            with ledger.store._writing() as connection:
+                for statement in OTHER_TRIGGERS[case]:
+                    connection.exec_driver_sql(statement)
+                connection.commit()
+            assert [fault for fault in ledger.audit().faults if "trigger entries_stay" in fault]
+        return
+    url, cluster = request.getfixturevalue("postgres_url"), request.getfixturevalue("cluster")
+    with Ledger(url, principal="ada") as ledger:
+        assert ledger.audit().ok
+        schema = url.split("search_path%3D")[1]
+        for statement in OTHER_TRIGGERS[case]:
+            cluster.sql(statement.format(schema=schema), "owner", schema)
+        assert [fault for fault in ledger.audit().faults if "trigger entries_stay" in fault]
+
+
 # --------------------------------------------------------------------------------------------- who is first
 
 

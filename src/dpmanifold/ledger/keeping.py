@@ -61,7 +61,10 @@ class Keeping(ABC):
                     yield entry
                 after = page[-1][0].seq
 
-        guards = [f"the trigger {name} is missing: entries could be changed." for name in self.store.missing_guards()]
+        guards = [
+            f"the trigger {name} is missing, or is not the one that the ledger made: entries could be changed."
+            for name in self.store.broken_guards()
+        ]
         return audited(self.id, entries(), kept.get, lines).with_faults([*misfiled, *guards])
 
     def reconcile(self, reason: str) -> Reconciled:

@@ -16,8 +16,9 @@ from dpmanifold._extras import optional_module
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.chain import Reader
 from dpmanifold.ledger.forks import no_fork, tell_of_forks
+from dpmanifold.ledger.guards import POSTGRESQL_GUARDS, broken_guards
 from dpmanifold.ledger.migrations import refuse_newer, revision_of, upgrade
-from dpmanifold.ledger.schema import GUARDS, REVISION
+from dpmanifold.ledger.schema import REVISION
 from dpmanifold.ledger.stores import Held, Store, abandon
 
 SCHEMES = ("postgresql", "postgres")
@@ -42,8 +43,14 @@ _ABOUT_WRITER = text("""
     SELECT rolsuper OR pg_has_role(rolname, current_user, 'MEMBER') AS may_all FROM pg_roles WHERE rolname = :writer
 """)
 _TRIGGERS = text("""
-    SELECT tgname FROM pg_trigger
+    SELECT tgname, pg_get_triggerdef(pg_trigger.oid, true) || ' AS ' || prosrc
+    FROM pg_trigger
+    JOIN pg_class ON pg_class.oid = tgrelid
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    JOIN pg_proc ON pg_proc.oid = tgfoid
+    JOIN pg_language ON pg_language.oid = prolang
     WHERE tgrelid IN ('entries'::regclass, 'results'::regclass) AND NOT tgisinternal AND tgenabled IN ('O', 'A')
+      AND lanname = 'plpgsql' AND proconfig = ARRAY['search_path=' || quote_ident(nspname) || ', pg_temp']
 """)
 _RIGHTS = (
     "REVOKE ALL ON entries, results, alembic_version FROM PUBLIC",
@@ -133,11 +140,11 @@ class PostgresStore(Store):
     def forget(self, token: str) -> None:
         """Nothing is left behind: a lock ends with its session."""
 
-    def missing_guards(self) -> list[str]:
-        """Return the triggers that are not there, or are switched off."""
+    def broken_guards(self) -> list[str]:
+        """Return the triggers that are not there, are switched off, or do something else."""
         with self.in_plain_words(), self._reading() as connection:
-            found = connection.execute(_TRIGGERS).scalars().all()
-        return [name for name in GUARDS["postgresql"] if name not in found]
+            found = connection.execute(_TRIGGERS).all()
+        return broken_guards(POSTGRESQL_GUARDS, ((name, made_by) for name, made_by in found))
 
     def close(self) -> None:
         """Close all connections."""

@@ -88,8 +88,8 @@ class Store(ABC):
         """Clear away what an attempt left behind whose holder is gone."""
 
     @abstractmethod
-    def missing_guards(self) -> list[str]:
-        """Return the names of triggers that should keep the tables as they are and are not there."""
+    def broken_guards(self) -> list[str]:
+        """Return the names of triggers that should keep the tables as they are, and are not there as they were made."""
 
     @abstractmethod
     def close(self) -> None:
