@@ -120,7 +120,11 @@ class Clients:
             command = [sys.executable, str(pathlib.Path(__file__).with_name("ledger_jobs.py"))]
             here = os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH")]))
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": here}
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "PYTHONPATH": here},
             )
         self._process.stdin.write(json.dumps({"job": job, "where": where, "log": str(path), **facts}) + "\n")
         self._process.stdin.flush()

@@ -9,12 +9,14 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import gc
+import importlib.util
 import itertools
 import json
 import os
 import pathlib
 import random
 import resource
+import select
 import signal
 import sqlite3
 import subprocess
@@ -31,6 +33,7 @@ from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Ledger
 from ledger_broken import BROKEN
 from ledger_clients import Log, Notes, ask, forked, opened
+from ledger_recorder import Recorder
 
 
 def race(job):
@@ -165,7 +168,7 @@ def lines(job):
     for number in itertools.count(job["first"], job["step"]):
         _, status = os.waitpid(forked(lambda number=number: client(number), log), 0)
         if not os.WIFSIGNALED(status):
-            return {"waits": waits, "killed": len(waits) // 2, "lines": number, "went on": status == 0}
+            break
         signal.alarm(job["patience"])
         try:
             for key in (f"next-{number}", f"line-{number}"):
@@ -175,31 +178,41 @@ def lines(job):
         except TimeoutError:
             return {"waits": waits, "killed": len(waits) // 2 + 1, "went on": False}
         signal.alarm(0)
+    return {"waits": waits, "killed": len(waits) // 2, "lines": number, "went on": status == 0}
 
 
 def recorded(job):
-    """One release of registered data in a file, while strace attends to the client."""
-    log, reports = Log(job["log"]), job["log"] + ".strace"
+    """One release of registered data in a file, while the client records what it does, or strace attends to it."""
+    log, report = Log(job["log"]), job["log"] + ".strace"
     reader, writer = os.pipe()
 
     def client():
         cohort = opened(job)
         data = cohort.dataset("study", lambda: np.load(job["records"]))
+        recorder = Recorder(job["witness"], job["records"]) if job["layer"] == "within" else None
         os.close(writer)
         os.read(reader, 1)
-        release = dpm.private_mean(data, data.ball, dpm.GDP("0.1"), units=None, budget=cohort, key="mean")
-        log.add("returned", key="mean", entry=release.receipt.sequence)
+        dpm.private_mean(data, data.ball, dpm.GDP("0.1"), units=None, budget=cohort, key="mean")
+        log.add("returned", steps=recorder and recorder.steps)
 
-    child = forked(client, log)
-    calls = "trace=openat,open,write,pwrite64,fsync,fdatasync,sendto,recvfrom"
-    command = ["strace", "-f", "-y", "-s", "4096", "-e", calls, "-o", reports, "-p", str(child)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
-        said = tracer.stderr.readline()
+    def attended(child):
+        calls = "trace=openat,open,write,pwrite64,fsync,fdatasync,sendto,recvfrom"
+        command = ["strace", "-f", "-y", "-s", "4096", "-e", calls, "-o", report, "-p", str(child)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+            said = tracer.stderr.readline()
+            end(child)
+            tracer.wait()
+        return said
+
+    def end(child):
         os.close(reader)
         os.close(writer)
         _, status = os.waitpid(child, 0)
-        tracer.wait()
-    return {"code": os.waitstatus_to_exitcode(status), "strace": said, "attached": "attached" in said}
+        codes.append(os.waitstatus_to_exitcode(status))
+
+    codes, child = [], forked(client, log)
+    said = end(child) if job["layer"] == "within" else attended(child)
+    return {"code": codes[0], "strace": said, "report": report}
 
 
 def limited(job):
@@ -220,11 +233,14 @@ def limited(job):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, no_limit[1]))
         try:
             ask(cohort, notes, f"limit-{more}", privacy)
+            failed = False
         except LedgerError:
-            notes.add("failing", key=f"limit-{more}")
+            failed = True
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, no_limit)
         notes.into(log)
+        if failed:
+            log.add("failing", key=f"limit-{more}", state=cohort.status(f"limit-{more}"))
         ask(cohort, log, f"limit-{more}", privacy)
         ask(cohort, log, f"next-{more}", privacy)
 
@@ -242,7 +258,7 @@ def _give_up(number, frame):
 
 def main():
     """Answer one job after the other."""
-    for dialect in ("sqlite", "postgresql+psycopg"):
+    for dialect in ("sqlite", *["postgresql+psycopg"] * bool(importlib.util.find_spec("psycopg"))):
         sqlalchemy.create_engine(f"{dialect}://")  # imports what forks would have to import
     gc.freeze()
     for line in sys.stdin:
@@ -261,6 +277,8 @@ def main():
                 traceback.print_exc() if sys.exc_info()[0] else None
                 os._exit(0)
         os.close(writer)
+        if sys.stdin in select.select([sys.stdin, reader], [], [])[0]:  # whoever gave the job is gone
+            os.kill(child, signal.SIGKILL)
         with os.fdopen(reader) as answer:
             print(answer.read().strip() or "null", flush=True)
         os.waitpid(child, 0)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 
+import pytest
+
 from dpmanifold.privacy.amounts import amount_from_text
+
+server_when_slow = pytest.mark.parametrize(
+    "ledger_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
+"""For tests that run on SQLite by default, and on PostgreSQL among the slow ones."""
 
 
 def faults(ledger, seen, cap):

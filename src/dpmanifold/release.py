@@ -450,7 +450,7 @@ class Release(Result, format=FORMAT):
 def receipt_facts(*releases: Release) -> list[tuple[str, str]]:
     """Return what to show of the receipt that releases of one call have, if they have one."""
     found = {receipt.hash: receipt for receipt in (release.receipt for release in releases) if receipt is not None}
-    return [("receipt", f"{receipt}; spent with it: {receipt.promise}") for receipt in found.values()]
+    return [("receipt", f"{receipt}; total spent so far: {receipt.promise}") for receipt in found.values()]
 
 
 def not_promised(*releases: Release) -> str:

@@ -428,3 +428,24 @@ def test_an_edited_entry_of_an_export_proves_nothing(study, kind, old, new):
     pathlib.Path("edited.jsonl").write_text("".join(edited))
     said = study("verify", "mean.json", "--ledger", "edited.jsonl", code=4).stdout
     assert f"({kind}) is not what was written" in said
+
+
+def test_why_a_release_is_lost_is_for_whoever_asks_for_notices(study, monkeypatch):
+    monkeypatch.setattr("dpmanifold.cli.notice.on_a_terminal", lambda: True)
+    study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER)
+    study(*mean("0.1", "mean.json", "--dataset", "dti"))  # how many are clipped is not told either
+    np.save("a.npy", tensors(seed=3))
+    one_paragraph(study(*mean("0.1", "lost.json", "--dataset", "dti"), code=1))
+    said = study(*mean("0.1", "lost.json", "--dataset", "dti", "--notice"), code=1).stderr
+    assert "FOR THE CURATOR ALONE" in said
+    assert "not those that were registered" in said
+    assert "FOR THE CURATOR ALONE" in study(*mean("0.1", "raw.json")).stderr
+
+
+def test_registering_says_what_each_record_asserts(study):
+    said = study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER).stdout
+    assert "Each record counts as one participant: by this you assert that nobody has two." in said
+    np.savez("d.npz", X=tensors(), person=np.arange(200) // 2)
+    by_id = ["d.npz", "--array", "X", *["person" if word == "each-record" else word for word in BALL]]
+    assert "assert" not in study("ledger", "register", "ids", *by_id, *LEDGER).stdout
+    assert json.loads(study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--json").stdout)

@@ -5,7 +5,7 @@ import threading
 
 from dpmanifold.errors import BudgetError, InvalidArgumentError, ReleaseLostError
 from dpmanifold.privacy import Account, Receipt
-from dpmanifold.privacy.accounts import canonical_json
+from dpmanifold.privacy.accounts import Mark, canonical_json
 from dpmanifold.privacy.amounts import added, as_promise_down, as_promise_up, cost_of, fits, left_of, nothing, refusal
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.registered import Opened, Registered
@@ -15,8 +15,10 @@ from dpmanifold.stats.registering import survey
 class MemoryAccount(Account):
     """One population of a ledger that is forgotten with the process."""
 
-    def __init__(self, cap, name="cohort", ledger="ledger-1"):
-        self._cap, self._name, self._ledger = cap, name, ledger
+    unit = None
+
+    def __init__(self, cap, name="cohort", ledger="ledger-1", unit="record"):
+        self._cap, self._name, self._ledger, self.unit = cap, name, ledger, unit
         self._total = nothing(cap)
         self._answers, self._sets, self.orders, self.events = {}, {}, [], []
         self._lock = threading.Lock()
@@ -41,10 +43,12 @@ class MemoryAccount(Account):
     def remaining(self):
         return as_promise_down(self._cap, left_of(cost_of(self._cap, self._cap), self._total))
 
-    def data_set(self, content, facts):
-        told = (hashlib.sha256(b"".join(content())).hexdigest(), canonical_json(facts))
+    def marked(self, content, facts):
+        records, rest = (hashlib.sha256(piece).hexdigest() for piece in content())
         self.events.append("registered")
-        return self._sets.setdefault(told, f"data@{len(self._sets) + 1}")
+        return Mark(
+            self._sets.setdefault((records, rest, canonical_json(facts)), f"data@{len(self._sets) + 1}"), records
+        )
 
     def known(self, order):
         if order.key not in self._answers:
@@ -81,15 +85,16 @@ class MemoryAccount(Account):
     def register(self, name, X, ball, units, labels=None, classes=None, invalid="raise", confirm=False):
         """Return records as registered data of this account."""
         found = survey(X, ball, units=units, labels=labels, classes=classes, invalid=invalid, confirm=confirm)
-        identity = self.data_set(found.content, found.facts)
-        return MemoryData(self, identity, name, ball, found, invalid, classes, Opened(X, units, labels))
+        mark = self.marked(found.content, found.facts)
+        return MemoryData(self, mark, name, ball, found, invalid, classes, Opened(X, units, labels))
 
 
 class MemoryData(Registered):
     """Registered records that stay in memory; `replace` changes them behind the ledger's back."""
 
-    def __init__(self, account, identity, name, ball, found, invalid, classes, opened):
-        self.id, self.ledger, self.population, self.name = identity, account.ledger, account.name, name
+    def __init__(self, account, mark, name, ball, found, invalid, classes, opened):
+        self.id, self.records_mark = mark.id, mark.records
+        self.ledger, self.population, self.name = account.ledger, account.name, name
         self.ball, self.n, self.unit, self.facts, self.invalid = ball, found.n, found.unit, found.facts, invalid
         self._account, self._classes, self._opened = account, classes, opened
         self._content = b"".join(found.content())
@@ -114,19 +119,20 @@ class MemoryData(Registered):
 class RecordedPopulation(Account):
     """A ledger's own population; when work begins, the spend and its start must stand in database and witness."""
 
-    def __init__(self, ledger, cap, name="cohort"):
-        self._book, self._whose = ledger, ledger.population(name, cap=cap, unit="participant")
+    def __init__(self, ledger, cap, name="cohort", unit="record"):
+        self._book, self._whose = ledger, ledger.population(name, cap=cap, unit=unit)
         self.orders, self.events = [], []
 
     ledger = property(lambda self: self._whose.ledger)
     name = property(lambda self: self._whose.name)
+    unit = property(lambda self: self._whose.unit)
     privacy = property(lambda self: self._whose.privacy)
     spent = property(lambda self: self._whose.spent)
     remaining = property(lambda self: self._whose.remaining)
 
-    def data_set(self, content, facts):
+    def marked(self, content, facts):
         self.events.append("registered")
-        return self._whose.data_set(content, facts)
+        return self._whose.marked(content, facts)
 
     def known(self, order):
         return self._whose.known(order)
@@ -165,7 +171,19 @@ class RecordedData(Registered):
 
     def __init__(self, account, data):
         self._account, self._data, self.opening = account, data, lambda: None
-        for name in ("id", "ledger", "population", "name", "ball", "n", "unit", "invalid", "fingerprint", "facts"):
+        for name in (
+            "id",
+            "ledger",
+            "population",
+            "name",
+            "ball",
+            "n",
+            "unit",
+            "invalid",
+            "fingerprint",
+            "records_mark",
+            "facts",
+        ):
             setattr(self, name, getattr(data, name))
 
     def replace(self, **changes):

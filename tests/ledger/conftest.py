@@ -5,6 +5,7 @@ import itertools
 import os
 import pathlib
 import pwd
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -45,15 +46,32 @@ class Cluster:
     def __init__(self, programs, prefix):
         self.programs, self.prefix = programs, prefix
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dpm-pg-", dir="/tmp"))
+        self.data = self.folder / "data"
         if prefix:
             shutil.chown(self.folder, "postgres", "postgres")
-        self.run("initdb", "--pgdata", self.folder / "data", "--username=postgres", "--auth=trust", "--no-sync",
+        self._watch()
+        self.run("initdb", "--pgdata", self.data, "--username=postgres", "--auth=trust", "--no-sync",
                  "--encoding=UTF8", "--locale=C")  # fmt: skip
         self.start()
 
+    def _watch(self):
+        """Have the server ended when this process is gone, however it ended: its end closes a pipe."""
+        stop = " ".join(map(shlex.quote, self._command("pg_ctl", "stop", "--mode=immediate", "--pgdata", self.data)))
+        script = f"cat >/dev/null; cd /; {stop} >/dev/null 2>&1; rm -rf {shlex.quote(str(self.folder))}"
+        self._watcher = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, start_new_session=True)
+
+    def end(self):
+        """Stop the server for good, and remove what it had."""
+        self._watcher.stdin.close()
+        self._watcher.wait()
+
+    def _command(self, program, *arguments):
+        return [*self.prefix, str(self.programs / program), *map(str, arguments)]
+
     def run(self, program, *arguments):
-        command = [*self.prefix, str(self.programs / program), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=False)
+        done = subprocess.run(
+            self._command(program, *arguments), capture_output=True, text=True, cwd=self.folder, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self, *options):
@@ -65,11 +83,11 @@ class Cluster:
                 *options,
             ]
         )
-        self.run("pg_ctl", "start", "--wait", "--silent", "--pgdata", self.folder / "data", "--log",
+        self.run("pg_ctl", "start", "--wait", "--silent", "--pgdata", self.data, "--log",
                  self.folder / "log", "--options", settings)  # fmt: skip
 
     def stop(self, mode="fast"):
-        self.run("pg_ctl", "stop", "--wait", "--silent", "--mode", mode, "--pgdata", self.folder / "data")
+        self.run("pg_ctl", "stop", "--wait", "--silent", "--mode", mode, "--pgdata", self.data)
 
     def address(self, user="postgres", schema="public"):
         return f"postgresql://{user}@/postgres?host={self.folder}&options=-csearch_path%3D{schema}"
@@ -104,8 +122,7 @@ def running_cluster():
         running.sql("CREATE ROLE writer LOGIN")
         yield running
     finally:
-        running.stop("immediate")
-        shutil.rmtree(running.folder, ignore_errors=True)
+        running.end()
 
 
 @pytest.fixture(scope="session")

@@ -323,7 +323,7 @@ def test_a_release_is_what_the_ledger_has_drawn(tmp_path: pathlib.Path) -> None:
     ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
     records = np.random.default_rng(3).uniform(-0.5, 0.5, (50, 2))
     with dpm.Ledger(tmp_path / "study.db", principal="ada") as ledger:
-        cohort = ledger.population("cohort", cap=GDP("1"), unit="person")
+        cohort = ledger.population("cohort", cap=GDP("1"), unit="record")
         release, other = (
             dpm.private_mean(records, ball, GDP("0.25"), units=dpm.EACH_RECORD, budget=cohort, key=key) for key in "ab"
         )

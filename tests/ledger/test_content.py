@@ -122,10 +122,10 @@ def test_no_record_and_no_plain_hash_of_one_is_in_what_is_kept(tmp_path):
         release = dpm.private_mean(X, BALL, dpm.GDP("0.5"), units=IDS, budget=cohort)
         release.save(tmp_path / "mean.json")
         ledger.export(tmp_path / "export.jsonl")
-    (content,) = content_of(X, BALL, IDS)()
-    plain = [entry for entry in json.loads(content) if isinstance(entry, str) and len(entry) == 64]
-    plain += [hashlib.sha256(content).hexdigest(), hashlib.sha256(X).hexdigest(), hashlib.sha256(X[0]).hexdigest()]
-    assert len(plain) == 6
+    pieces = list(content_of(X, BALL, IDS)())
+    plain = [entry for piece in pieces for entry in json.loads(piece) if isinstance(entry, str) and len(entry) == 64]
+    plain += [hashlib.sha256(piece).hexdigest() for piece in (*pieces, b"".join(pieces), X, X[0])]
+    assert len(plain) == 8
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     assert ledger.id.encode() in kept
     assert not [digest for digest in plain if digest.encode() in kept or bytes.fromhex(digest) in kept]

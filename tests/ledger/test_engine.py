@@ -281,10 +281,16 @@ FACTS = {"space": "SPD(3)", "n": 40, "unit": "participant"}
 
 
 def test_data_are_recognised_by_content_and_facts(ledger, cohort):
-    first = cohort.data_set(lambda: [b"some", b"bytes"], FACTS)
-    assert cohort.data_set(lambda: [b"somebytes"], FACTS) == first
-    assert cohort.data_set(lambda: [b"other"], FACTS) != first
-    assert cohort.data_set(lambda: [b"somebytes"], {**FACTS, "n": 41}) != first
+    def asked(key, content, facts=FACTS):
+        data = cohort.marked(lambda: content, facts)
+        cohort.settle(Order(GDP("0.1"), "mean", key, {"data": [data.id]}, (data,)), lambda receipt: b"")
+        return data.id
+
+    first = asked("a", [b"some", b"bytes"])
+    assert cohort.marked(lambda: [b"some", b"bytes"], FACTS).new is None
+    assert asked("b", [b"somebytes"]) == first
+    assert asked("c", [b"other"]) != first
+    assert asked("d", [b"somebytes"], {**FACTS, "n": 41}) != first
     assert kinds(ledger).count("dataset") == 3
     found = cohort.datasets()[0]
     assert (found.id, found.n, found.unit, found.space) == (first, 40, "participant", "SPD(3)")
@@ -295,7 +301,7 @@ def test_another_key_is_not_taken_for_the_ledgers(ledger_url, ledger, cohort, tm
     other.write_bytes(bytes(32))
     other.chmod(0o600)
     with Ledger(ledger_url, secret=other, principal="ada") as wrong, pytest.raises(LedgerError, match="not the one"):
-        wrong.population("cohort").data_set(lambda: [b""], FACTS)
+        wrong.population("cohort").marked(lambda: [b""], FACTS)
 
 
 # ---------------------------------------------------------------------------- history, opening, copies, forks
@@ -543,7 +549,7 @@ def test_a_database_that_was_removed_is_not_a_fresh_budget(tmp_path):
         ledger.population("cohort", cap=GDP(1.0), unit="p")
     for name in ("study.db", "study.db-wal", "study.db-shm"):
         (tmp_path / name).unlink(missing_ok=True)
-    with pytest.raises(LedgerError, match="is there already"):
+    with pytest.raises(LedgerError, match="is gone"):
         Ledger(tmp_path / "study.db")
 
 

@@ -12,12 +12,14 @@ from fractions import Fraction
 
 import pytest
 
+import dpmanifold as dpm
 from dpmanifold import PureDP
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger import Ledger
 from ledger_clients import POPULATION, Notes, ask, order
 from ledger_seen import faults
 
+BALL = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0, source="an atlas")
 COST = "0.0001"
 
 
@@ -27,15 +29,16 @@ def population(ledger):
 
 @pytest.fixture
 def limited(clients, ledger_url, tmp_path):
-    """Lets clients ask while a file may grow by so many bytes, and returns what is wrong, and what happened."""
+    """Lets clients ask while a file may grow by so many bytes; returns what is wrong, and the states that were left."""
 
     def run(file, more, **facts):
         answer, seen = clients.run("limited", ledger_url, tmp_path, file=str(file), more=list(more), cost=COST, **facts)
         with Ledger.open(ledger_url, principal="ada") as ledger:
             found = faults(ledger, seen, Fraction(1))
         happened = Counter(line["what"] for line in seen)
-        print(f"{len(more)} sizes, {dict(happened)}, {answer['cpu']:.1f} s CPU")
-        return found, happened
+        states = Counter(line["state"] for line in seen if line["what"] == "failing")
+        print(f"{len(more)} sizes, {dict(happened)}, {dict(states)}, {answer['cpu']:.1f} s CPU")
+        return found, states
 
     return run
 
@@ -43,7 +46,7 @@ def limited(clients, ledger_url, tmp_path):
 @pytest.mark.parametrize(
     ("ledger_url", "points"),
     [
-        ("sqlite", 6),
+        ("sqlite", 4),
         pytest.param("sqlite", 60, marks=pytest.mark.slow),
         pytest.param("postgresql", 60, marks=pytest.mark.slow),
     ],
@@ -53,24 +56,25 @@ def test_a_witness_that_is_full_at_any_byte(limited, ledger_url, points):
     """The witness is the longest file there is, so that it alone is in the way."""
     with Ledger.open(ledger_url, principal="ada") as ledger:
         cohort, path = population(ledger), ledger.witness.path
-        cohort.data_set(lambda: [b""], {"n": 1, "unit": "x" * 300_000, "space": "a space"})
+        classes = ["x" * 150_000, "y" * 150_000]  # which are public, and in the entry of the data
+        cohort.register("long", [[0.0]] * 4, BALL, units="each-record", labels=2 * classes, classes=classes)
         before = path.stat().st_size
-        cohort.settle(order("limit-1000", PureDP(COST)), lambda receipt: b"before")
+        cohort.settle(order("limit-some", PureDP(COST)), lambda receipt: b"before")
         length = path.stat().st_size - before
-    found, happened = limited(path, [length * point // points for point in range(points)])
+    found, states = limited(path, [length * point // points for point in range(points)])
     assert found == []
-    assert happened["failing"] == points
-    assert happened["lost"] < points < happened["returned"]  # what was drawn was kept, or was not begun
+    assert sum(states.values()) == points
+    assert {"spent", "lost", "released"} <= set(states)  # it failed at every step
 
 
 @pytest.mark.parametrize("ledger_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("points", [6, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [5, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_log_that_is_full_at_any_byte(limited, ledger_url, points):
     with Ledger.open(ledger_url, principal="ada") as ledger:
         population(ledger)
-    found, happened = limited(f"{ledger_url}.key", [100_000 * point // points for point in range(points)])
+    found, states = limited(f"{ledger_url}.key", [160_000 * point // points for point in range(points)])
     assert found == []
-    assert happened["failing"] > 0
+    assert {None, "spent", "lost"} <= set(states)
 
 
 @pytest.mark.parametrize("ledger_url", ["sqlite"], indirect=True)
@@ -102,9 +106,9 @@ class SmallDisk:
 
 @pytest.fixture
 def small_disk():
-    """Two megabytes that others can reach; where nothing can be mounted, what needs it is skipped."""
+    """Sixteen megabytes that others can reach; where nothing can be mounted, what needs it is skipped."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="dpm-small-"))
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -148,16 +152,16 @@ def starved(ledger_url, disk, steps, page, tries):
     return found, happened
 
 
-@pytest.mark.parametrize("steps", [range(0, 30, 5), pytest.param(range(40), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [range(0, 24, 8), pytest.param(range(40), marks=pytest.mark.slow)])
 def test_a_full_disk_under_database_and_witness(small_disk, steps):
     where = str(small_disk.folder / "study.db")
     Ledger.create(where, principal="ada").close()
     found, happened = starved(where, small_disk, steps, page=4096, tries=1)
     assert found == []
-    assert happened["failing"] > 2
+    assert happened["failing"] > 1
 
 
-@pytest.mark.parametrize("steps", [range(2), pytest.param(range(12), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [range(2), pytest.param(range(5), marks=pytest.mark.slow)])
 def test_a_full_disk_under_the_servers_tables(small_disk, cluster, postgres_url, steps):
     if cluster.prefix:
         shutil.chown(small_disk.folder, "postgres")
@@ -166,9 +170,9 @@ def test_a_full_disk_under_the_servers_tables(small_disk, cluster, postgres_url,
     try:
         for table in ("entries", "results"):
             cluster.sql(f"ALTER TABLE {schema}.{table} SET TABLESPACE small")
-        found, happened = starved(postgres_url, small_disk, steps, page=8192, tries=12)
+        found, happened = starved(postgres_url, small_disk, steps, page=8192, tries=30)
         assert found == []
-        assert happened["failing"] == len(steps)
+        assert happened["failing"] > 1
     finally:
         small_disk.leave(None)
         cluster.sql(f"DROP SCHEMA {schema} CASCADE")

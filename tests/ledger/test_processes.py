@@ -14,7 +14,7 @@ from dpmanifold import PureDP
 from dpmanifold.errors import BudgetError
 from dpmanifold.ledger import Ledger
 from ledger_clients import POPULATION, order
-from ledger_seen import faults
+from ledger_seen import faults, server_when_slow
 
 KEYS = [f"k{number}" for number in range(12)]
 
@@ -43,6 +43,7 @@ def checked(answers):
     return set(paid)
 
 
+@server_when_slow
 def test_threads_share_a_population(cohort):
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         assert len(checked(list(pool.map(lambda key: tenth(cohort, key), KEYS)))) == 1
@@ -61,7 +62,7 @@ def test_processes_are_given_a_population(cohort, method):
     for child in children:
         child.start()
     answers = [tenth(cohort, key) for key in KEYS[3::4]]
-    for child in children:
+    for _ in children:
         answers += queue.get()
     for child in children:
         child.join()

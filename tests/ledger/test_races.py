@@ -10,7 +10,7 @@ import pytest
 from dpmanifold import PureDP
 from dpmanifold.ledger import Ledger
 from ledger_clients import POPULATION
-from ledger_seen import faults
+from ledger_seen import faults, server_when_slow
 
 
 @pytest.fixture
@@ -33,6 +33,7 @@ def each_its_own(clients, requests):
     return [[f"{client}-{number}" for number in range(requests)] for client in range(clients)]
 
 
+@server_when_slow
 @pytest.mark.parametrize(("requests", "fit"), [(5, 10), pytest.param(50, 100, marks=pytest.mark.slow)])
 def test_eight_clients_are_paid_exactly_what_fits(race, requests, fit):
     found, happened, _ = race(each_its_own(8, requests), "1", f"{1 / fit}")
@@ -40,6 +41,7 @@ def test_eight_clients_are_paid_exactly_what_fits(race, requests, fit):
     assert happened == {"drawn": fit, "returned": fit, "refused": 8 * requests - fit}
 
 
+@server_when_slow
 @pytest.mark.parametrize(("processes", "threads"), [(2, 25), pytest.param(50, 1, marks=pytest.mark.slow)])
 def test_one_key_fifty_times_at_once_is_drawn_once(race, processes, threads):
     found, happened, seen = race([["k"]] * processes, "1", "0.5", threads=threads, pause=0.05)
@@ -48,20 +50,20 @@ def test_one_key_fifty_times_at_once_is_drawn_once(race, processes, threads):
     assert len({line["sha256"] for line in seen}) == 1
 
 
-@pytest.mark.parametrize("ledger_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
+@server_when_slow
 @pytest.mark.parametrize(
     "broken",
     [
         "looks_before_it_locks",
-        "takes_the_living_for_dead",
+        pytest.param("takes_the_living_for_dead", marks=pytest.mark.slow),
         pytest.param("begins_what_was_begun", marks=pytest.mark.slow),
     ],
 )
 def test_ledgers_that_a_race_breaks_are_found_out(race, broken):
     if broken == "looks_before_it_locks":
-        found, happened, _ = race(each_its_own(8, 3), "1", "0.5", broken=broken)
+        found, happened, _ = race(each_its_own(4, 2), "1", "0.5", broken=broken)
         assert happened["returned"] > 2
         assert any("spent of 1" in fault for fault in found)
     else:
         found, happened, _ = race([["k"]] * 4, "1", "0.5", pause=0.1, broken=broken)
-        assert happened["drawn"] > 1 or happened["lost"] > 0
+        assert happened["returned"] < 4 or any("was drawn again" in fault for fault in found), (happened, found)

@@ -112,7 +112,7 @@ def test_yesterdays_file_is_refused_and_reconciled(study: Study) -> None:
     with study.open(reconcile="Tuesday's backup") as ledger:
         assert ledger.reconciled is not None
         assert (ledger.reconciled.common, ledger.reconciled.own, ledger.reconciled.over) == (5, 0, ())
-        assert "6 entries that only the witness had were recovered, 2 of them spends" in repr(ledger.reconciled)
+        assert "Recovered from the witness: 6 entries, 2 spends among them" in repr(ledger.reconciled)
         cohort = study.cohort(ledger)
         assert total(ledger) == Fraction(3, 100)
         assert kinds(ledger)[5:] == ["spend", "note", "note"] * 2
@@ -279,7 +279,7 @@ def test_caps_grants_populations_and_data_sets_come_back(study: Study) -> None:
         cohort.raise_cap(GDP("2"), "more people")
         cohort.grant("ada", GDP("1.5"), "her thesis")
         ledger.population("others", cap=PureDP("1"), unit="household")
-        cohort.data_set(lambda: [b"content"], {"n": 5, "unit": "person"})
+        cohort.registered_as(lambda: [b"content"], {"n": 5, "unit": "person"}, "eeg")
 
     study.do(change)
     study.put_back()
@@ -290,7 +290,7 @@ def test_caps_grants_populations_and_data_sets_come_back(study: Study) -> None:
         assert [population.name for population in ledger.populations()] == ["cohort", "others"]
         assert ledger.population("others").privacy == PureDP("1")
         before = len(list(ledger.entries()))
-        cohort.data_set(lambda: [b"content"], {"n": 5, "unit": "person"})
+        cohort.registered_as(lambda: [b"content"], {"n": 5, "unit": "person"}, "eeg")
         assert len(list(ledger.entries())) == before
         assert ledger.audit().ok
 

@@ -16,6 +16,7 @@ from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import verify_export
 from dpmanifold.ledger.receipts import verify_receipt
 from ledger_clients import POPULATION, order
+from ledger_seen import server_when_slow
 
 SPEND = 3  # the number of the first spend: behind those of the ledger and of the population
 
@@ -70,7 +71,7 @@ def edited(ledger, old, new):
 
 
 def rehashed(ledger):
-    """All entries from there on, in a chain that holds, with sums that are right: only what was asked for is another thing."""
+    """All entries from there on, in a chain that holds, with sums that are right: something else was asked for."""
     before, *behind = list(ledger.entries())[SPEND - 2 :]
     chain = [before]
     for entry in [edited(ledger, '"a mean"', '"a median"'), *behind[1:]]:
@@ -98,6 +99,7 @@ def test_a_chain_that_was_written_anew_is_named_by_the_witness(ledger_url, recei
         Ledger.open(ledger_url, principal="ada")
 
 
+@server_when_slow
 def test_a_witness_that_was_written_anew_as_well_is_contradicted_by_receipts(ledger_url, receipts, edit, tmp_path):
     """Whoever writes both anew is told by nothing in them, only by what others hold: receipts, and exports."""
     with Ledger.open(ledger_url, principal="ada") as ledger:

@@ -368,7 +368,9 @@ def test_a_tolerance_of_the_last_digit_would_be_noticed():
 def test_a_float_and_a_typed_number_that_look_the_same_are_told_apart_by_quotes():
     budget = Budget(PureDP("0.2"))
     budget.spend(PureDP("0.1"))
-    with pytest.raises(BudgetError, match=r"^promise PureDP\(epsilon=0.1\) is more .* left, PureDP\(epsilon='0.1'\) of"):
+    with pytest.raises(
+        BudgetError, match=r"^promise PureDP\(epsilon=0.1\) is more .* left, PureDP\(epsilon='0.1'\) of"
+    ):
         budget.spend(PureDP(0.1))
 
 

@@ -219,7 +219,7 @@ def private_command(
             if refuse is not None:
                 refuse(words | mine)
             refuse_simulations(words | mine)
-            curator = teller(words["notice"], words["quiet"])
+            curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
             with paying(words) as payer, at_work(words):
                 asked = Asked(question_of(words, curator, payer), words, curator, payer)
                 outputs.refuse_unmarked(asked.question.ball.simulated)

@@ -49,13 +49,14 @@ def create(
         str | None,
         typer.Option(metavar="ROLE", help="PostgreSQL: the role of those who spend, who may add entries and no more."),
     ] = None,
+    principal: steward.Principal = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a new ledger, with its witness and the secret key of its fingerprints. Refuses one that is there."""
     from dpmanifold.ledger import Ledger
     from dpmanifold.ledger.filesystems import same_volume
 
-    with Ledger.create(where, witness=witness, secret=secret, writer=writer) as ledger:
+    with Ledger.create(where, witness=witness, secret=secret, principal=principal, writer=writer) as ledger:
         facts = {"ledger": ledger.id, "where": ledger.name, "witness": str(ledger.witness.path),
                  "secret": str(ledger.secret)}  # fmt: skip
     if as_json:
@@ -151,7 +152,9 @@ _OF_RELEASES = (
 @shared_options(*_OF_RELEASES, leading=("name",))
 def register(
     words: dict[str, Any],
-    name: Annotated[str, typer.Argument(help="Its name in the ledger. A changed file becomes its next version.")],
+    name: Annotated[
+        str, typer.Argument(help="Its name in the ledger, as of a population. A changed file becomes its next version.")
+    ],
     labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes, to ask by class.")] = None,
     classes: Annotated[str | None, typer.Option(help="As in dpm means: the public list of classes.")] = None,
 ) -> None:
@@ -173,6 +176,8 @@ def register(
                 invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
             )  # fmt: skip
         say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
+        if found.unit == "record" and not words["as_json"]:
+            say(f"Each record counts as one {whose.unit}: by this you assert that nobody has two.")
 
 
 _SET_UP, _INSPECT, _AUDIT = "Set up", "Inspect", "Audit"

@@ -11,7 +11,7 @@ from dpmanifold.cli import ledger_options as steward
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import check_targets
-from dpmanifold.cli.payer import opened
+from dpmanifold.cli.payer import READER, opened
 from dpmanifold.cli.speech import say, say_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @guarded
 def audit(ledger: steward.Ledger = None, as_json: options.Json = False) -> None:
     """Read everything and recompute it: hashes, sums, caps, witness. Exits with 4 if something does not hold."""
-    with opened(ledger) as book:
+    with opened(ledger, READER) as book:
         _say_audit(book.audit(), as_json)
 
 
@@ -64,7 +64,7 @@ def export(
 ) -> None:
     """Write all entries for an auditor, who needs no database and no data: dpm ledger verify-export checks the file."""
     check_targets({"FILE": out}, force, {"--ledger": ledger})
-    with opened(ledger) as book:
+    with opened(ledger, READER) as book:
         written = book.export(out)
     if as_json:
         say_json({"written": str(out), "entries": written})

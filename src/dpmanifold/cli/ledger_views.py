@@ -15,7 +15,7 @@ from dpmanifold.cli import ledger_options as steward
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
-from dpmanifold.cli.payer import opened, population_of
+from dpmanifold.cli.payer import READER, opened, population_of
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import cost_of, in_words
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @guarded
 def populations(ledger: steward.Ledger = None, as_json: options.Json = False) -> None:
     """List the populations: cap, spent, left."""
-    with opened(ledger) as book:
+    with opened(ledger, READER) as book:
         say_populations(book.populations(), as_json)
 
 
@@ -46,7 +46,7 @@ def say_populations(found: Sequence[Population], as_json: bool) -> None:
 @guarded
 def grants(ledger: steward.Ledger = None, population: steward.Population = None, as_json: options.Json = False) -> None:
     """List who may spend how much of a population's cap, and what each has left."""
-    with opened(ledger) as book:
+    with opened(ledger, READER) as book:
         say_grants(population_of(book, population), as_json)
 
 
@@ -70,7 +70,7 @@ def datasets(
     ledger: steward.Ledger = None, population: steward.Population = None, as_json: options.Json = False
 ) -> None:
     """List the data sets of a population, with all their versions."""
-    with opened(ledger) as book:
+    with opened(ledger, READER) as book:
         say_datasets(population_of(book, population).datasets(), as_json)
 
 
@@ -104,7 +104,7 @@ def history(
     if picture is not None:
         check_targets({"--picture": picture}, force, {"--ledger": ledger})
         require_plots()
-    with opened(ledger) as book:
+    with opened(ledger, READER) as book:
         whose = None if population is None else population_of(book, population).name
         page = book.history(whose, after=after, limit=limit)
     if picture is not None:

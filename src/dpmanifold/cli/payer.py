@@ -37,6 +37,7 @@ class Payer:
 
 
 NOBODY = Payer()
+READER = "reader"  # the name of whoever only looks: it is written nowhere
 _SQLITE = b"SQLite format 3\0"  # how its files begin
 
 

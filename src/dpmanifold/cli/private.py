@@ -128,7 +128,7 @@ def means(
     targets = {f"--out, class {word}": target_of(out, word) for word in listed} if out.is_dir() else {}
     check_targets(targets, words["force"], inputs_of({**words, "labels": labels}))
     refuse_own_shape(shape, words["path"])
-    curator = teller(words["notice"], words["quiet"])
+    curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
     with paying(words) as payer, at_work(words):
         if images:
             promise = (words["epsilon"], words["delta"], words["mu"], words["rho"])
@@ -301,7 +301,7 @@ def ball(
     out = words["out"]
     words = with_array(words)
     outputs = Outputs(out, force=words["force"]).check(inputs_of({**words, "units": units}))
-    curator = teller(words["notice"], words["quiet"])
+    curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
     if public:
         private = [words[name] for name in ("radius", "epsilon", "delta", "mu", "rho", "seed")]
         if units is not None or any(value is not None for value in private):

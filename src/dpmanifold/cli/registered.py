@@ -43,7 +43,7 @@ class Late(Registered):
         self.ball, self.n, self.unit, self.invalid, self.facts = (
             known.ball, known.n, known.unit, known.invalid, known.facts,
         )  # fmt: skip
-        self.fingerprint = known.fingerprint
+        self.fingerprint, self.records_mark = known.fingerprint, known.records_mark
         self._account, self._known, self._read, self._words = account, known, read, words
 
     def check(self) -> None:

@@ -19,7 +19,7 @@ from dpmanifold.cli.outputs import (
     save_report,
     show_result,
 )
-from dpmanifold.cli.payer import is_export, opened
+from dpmanifold.cli.payer import READER, is_export, opened
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
@@ -65,7 +65,7 @@ def _paid(result: Result, where: str) -> Compared:
         return Compared(("it carries no receipt: no ledger paid for it.",), "")
     if is_export(where):
         return compared(result, pages_of_export(where))
-    with opened(where) as book:
+    with opened(where, READER) as book:
         return book.compared(result)
 
 

@@ -15,10 +15,10 @@ from typing import Any, final
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.facts import facts_text
 from dpmanifold.ledger.beside import Beside, Lines, lost_entry
-from dpmanifold.ledger.bodies import promise_from_body
+from dpmanifold.ledger.bodies import many, promise_from_body
 from dpmanifold.ledger.entries import Entry, entry_faults, hash_of
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.amounts import Amount, added, amount_from_text, as_promise_up, cost_of, fits, nothing, readable
+from dpmanifold.privacy.amounts import Amount, added, amount_from_text, as_promise_up, cost_of, fits, in_words, nothing
 
 MOST = 100
 """Faults that are listed; how many there are is counted beyond that."""
@@ -106,19 +106,24 @@ class Audit:
         """Return the same audit with faults that were found around the entries."""
         return replace(self, faults=(*self.faults, *faults))
 
+    def with_notes(self, notes: Iterable[str]) -> Audit:
+        """Return the same audit with notes about what is around the entries."""
+        return replace(self, notes=(*self.notes, *notes))
+
     def facts(self) -> list[tuple[str, str]]:
         """Names and texts to show."""
         found = [("ledger", self.ledger), ("entries", f"{self.entries:,}"), ("last hash", self.head)]
         for name, account in self.populations.items():
-            spent = readable(account.spent) if account.spent is not None else "nothing"
+            spent = "nothing" if account.spent is None else in_words(account.spent)
             over = ", MORE THAN THE CAP" if account.over else ""
             recovered = f", {account.recovered:,} of them recovered" if account.recovered else ""
-            found.append((name, f"{spent} of {account.cap} spent{over}, {account.spends:,} spends{recovered}"))
+            spends = many(account.spends, "spend", "spends")
+            found.append((name, f"{spent} of {in_words(account.cap)} spent{over}, {spends}{recovered}"))
         found += [("fault", fault) for fault in self.faults]
         if self.more:
             found.append(("fault", f"and {self.more:,} more"))
         found += [("note", note) for note in self.notes]
-        found.append(("verdict", "no fault found" if self.ok else f"{len(self.faults) + self.more:,} FAULTS"))
+        found.append(("verdict", _verdict(len(self.faults) + self.more)))
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -319,6 +324,10 @@ class Auditor:
                 found = self._content(entry.seq)
                 if found is None or hashlib.sha256(found).hexdigest() != facts["sha256"]:
                     yield "has not the bytes that were drawn: its result was changed or removed."
+
+
+def _verdict(faults: int) -> str:
+    return many(faults, "FAULT", "FAULTS") if faults else "no fault found"
 
 
 def _name(entry: Entry) -> str:

@@ -36,6 +36,17 @@ def promise_from_body(record: Mapping[str, str]) -> Promise:
     return _KINDS[record["kind"]](**{name: number for name, number in numbers.items() if name != "kind"})
 
 
+def many(count: int, one: str, more: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> many(1, "entry", "entries"), many(2000, "entry", "entries")
+    ('1 entry', '2,000 entries')
+    """
+    return f"{count:,} {one if count == 1 else more}"
+
+
 def now() -> str:
     """Return the time in UTC, to the second. For people to read: nothing is decided by it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -99,13 +99,13 @@ class Reader:
         return self._all(_STARTING, text=text, end=text[:-1] + chr(ord(text[-1]) + 1))
 
     def page(self, after: int, limit: int, population: str | None = None) -> list[Entry]:
-        """Return the entries behind a number, in order, at most so many."""
+        """Return the entries after a number, in order, at most so many."""
         if population is None:
             return self._all(_PAGE, after=after, most=limit)
         return self._all(_PAGE_OF_POPULATION, after=after, most=limit, of=population)
 
     def whole_rows(self, after: int, limit: int) -> list[tuple[Entry, tuple[str, str], bytes | None]]:
-        """Return all that is stored behind a number: entries, what each is found by, and the bytes that came with."""
+        """Return all that is stored after a number: entries, what each is found by, and the bytes that came with."""
         rows = self._connection.execute(_WHOLE_ROWS, {"after": after, "most": limit})
         found = (tuple(row) for row in rows)
         return [(Entry(*row[:-3]), (row[-3], row[-2]), None if row[-1] is None else bytes(row[-1])) for row in found]

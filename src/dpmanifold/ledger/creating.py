@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import uuid
 from typing import Any
 
@@ -15,13 +17,15 @@ from dpmanifold.ledger.stores import Store
 from dpmanifold.ledger.witness import Witness
 
 FORMAT = "dpmanifold ledger 1"
+_MODE = 0o640
 
 
 def created(store: Store, places: Places, principal: str) -> Entry:
     """Make a ledger in tables that are there and empty, and return its first entry; or that of whoever was faster.
 
-    Witness and key are made before it is committed, and taken as they are if an attempt before this one left them:
-    a witness that is not empty belongs to a ledger, and is refused.
+    Witness and key are made before it is committed, the witness first. A creation that was cut short leaves an empty
+    witness, and perhaps a key that no entry names: these are taken. A key without such a witness, a witness with lines
+    and attempts are of a ledger that was here: refused.
     """
     ledger = str(uuid.uuid4())
 
@@ -30,9 +34,10 @@ def created(store: Store, places: Places, principal: str) -> Entry:
         if there is not None:
             return there
         witness = places.new_witness()
+        refuse_remains(places)
         Witness(places.witness_path(witness), ledger).create()
         secret = places.secret_path(witness)
-        key = read_key(secret) if secret.exists() else new_key(secret)
+        key = read_key(secret, own=True) if secret.exists() else new_key(secret)
         body: dict[str, Any] = {
             "format": FORMAT,
             "ledger": ledger,
@@ -44,6 +49,28 @@ def created(store: Store, places: Places, principal: str) -> Entry:
         return writer.append("created", "", "created", body)
 
     return store.write(ledger, begin)
+
+
+def new_file(places: Places) -> None:
+    """Make the file of a ledger where there is none, for its owner and readable by its group, as the witness is."""
+    if places.is_address:
+        return
+    places.refuse_remains()
+    with contextlib.suppress(OSError):  # there already; where it cannot be made, the store says so
+        os.close(os.open(places.where, os.O_CREAT | os.O_EXCL | os.O_RDWR, _MODE))
+
+
+def refuse_remains(places: Places) -> None:
+    """Refuse to begin a ledger where other files tell that there was one: see :func:`created`."""
+    stored = places.new_witness()
+    witness, secret = places.witness_path(stored), places.secret_path(stored)
+    left = [path for path in (witness,) if path.exists() and path.stat().st_size]
+    if not witness.exists() or left:
+        left += [path for path in (secret,) if os.path.lexists(path)]
+    if not places.is_address:
+        left += [path for path in (places.attempts_path,) if os.path.lexists(path)]
+    if left:
+        places.refuse_as_gone(left)
 
 
 def facts_of_ledger(entry: Entry) -> dict[str, Any]:

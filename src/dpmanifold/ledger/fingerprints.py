@@ -65,17 +65,29 @@ def new_key(path: str | os.PathLike[str]) -> bytes:
     return key
 
 
-def read_key(path: str | os.PathLike[str]) -> bytes:
-    """Return the key of a file; refuse a file that others can read, and one that holds no key."""
+def read_key(path: str | os.PathLike[str], *, own: bool = False) -> bytes:
+    """Return the key of a file; refuse a file that others can read, and one that holds no key.
+
+    Parameters
+    ----------
+    path : of the file
+    own : whether to refuse a file that belongs to somebody else, who then knows the key: before a ledger has one. Later
+        the ledger tells its key from others
+    """
     target = pathlib.Path(path)
     try:
         with target.open("rb") as file:
-            found, mode = file.read(KEY_BYTES + 1), os.fstat(file.fileno()).st_mode
+            found, status = file.read(KEY_BYTES + 1), os.fstat(file.fileno())
     except FileNotFoundError:
         _refuse(target, "is missing. Put it back from where a copy is kept: without it no data are recognised.")
     except OSError as problem:
         _refuse(target, f"cannot be read: {problem.strerror}. Whoever registers or opens data needs it; others do not.")
+    mode = status.st_mode
     # Windows knows no such modes; there the folder's rights decide.
+    if own and sys.platform != "win32" and status.st_uid != os.geteuid():
+        _refuse(
+            target, f"belongs to another user (number {status.st_uid}), who knows it. Remove it: a new one is made."
+        )
     if sys.platform != "win32" and stat.S_IMODE(mode) & 0o077:
         _refuse(
             target,

@@ -15,7 +15,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from dpmanifold.ledger.bodies import promise_from_body
+from dpmanifold.ledger.bodies import many, promise_from_body
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, amount_from_text, cost_of
@@ -101,9 +101,9 @@ class History(Sequence[Entry]):
     ----------
     entries : in the order of the ledger
     outcomes : the latest step of each spend among them, by its sequence number: a started, drawn or lost entry,
-        which may lie behind this page
+        which may come after this page
     caps : the cap of each population now
-    more : whether there are entries behind this page
+    more : whether there are entries after this page
 
     Examples
     --------
@@ -203,7 +203,9 @@ class History(Sequence[Entry]):
             lines.append(f"All was spent by {people.pop()}.")
         for use in self.uses():
             lost = f", {use.lost} of them lost" if use.lost else ""
-            lines.append(f"{100 * use.share:5.1f} % of the cap: {use.about} ({_many(use.releases, 'release')}{lost})")
+            lines.append(
+                f"{100 * use.share:5.1f} % of the cap: {use.about} ({many(use.releases, 'release', 'releases')}{lost})"
+            )
         if self.next is not None:
             lines.append(f"There is more, after entry {self.next}.")
         return lines
@@ -233,7 +235,7 @@ class History(Sequence[Entry]):
         return len(self._entries)
 
     def __repr__(self) -> str:
-        return f"History({_many(len(self), 'entry', 'entries')}, {_many(len(self.releases), 'release')})"
+        return f"History({many(len(self), 'entry', 'entries')}, {many(len(self.releases), 'release', 'releases')})"
 
     def _told(self) -> list[tuple[Entry, Line | None]]:
         by_sequence = {line.sequence: line for line in self.releases}
@@ -296,7 +298,3 @@ def _event(entry: Entry) -> str:
 
 def _fields(thing: Any) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in thing.__dataclass_fields__}
-
-
-def _many(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

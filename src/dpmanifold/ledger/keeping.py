@@ -11,6 +11,7 @@ from dpmanifold.ledger.auditing import Audit, audited
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import write_export
+from dpmanifold.ledger.filesystems import same_volume
 from dpmanifold.ledger.receipts import Compared, Pages, compared
 from dpmanifold.ledger.reconciling import Reconciled, recover
 from dpmanifold.ledger.schema import found_by
@@ -21,6 +22,10 @@ from dpmanifold.privacy.accounts import checked_text
 T = TypeVar("T")
 
 _PAGE = 1000  # entries read at a time
+_TOGETHER = (
+    "the witness is on the database's own volume: if both are restored together, nothing here notices. Keep the last "
+    "hash elsewhere."
+)
 
 
 class Keeping(ABC):
@@ -30,6 +35,11 @@ class Keeping(ABC):
     principal: str
     store: Store
     witness: Witness
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """The path or the address it was opened with."""
 
     @abstractmethod
     def entries(self, first: int = 1) -> Iterator[Entry]:
@@ -65,7 +75,9 @@ class Keeping(ABC):
             f"the trigger {name} is missing, or is not the one that the ledger made: entries could be changed."
             for name in self.store.broken_guards()
         ]
-        return audited(self.id, entries(), kept.get, lines).with_faults([*misfiled, *guards])
+        found = audited(self.id, entries(), kept.get, lines).with_faults([*misfiled, *guards])
+        together = "://" not in self.where and same_volume(self.where, self.witness.path)
+        return found.with_notes([_TOGETHER] if together else [])
 
     def reconcile(self, reason: str) -> Reconciled:
         """Have the database take back what only its witness remembers: after a backup was put back, for one.

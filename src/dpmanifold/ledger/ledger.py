@@ -12,13 +12,13 @@ from dpmanifold._check import positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.creating import created, facts_of_ledger
+from dpmanifold.ledger.creating import created, facts_of_ledger, new_file, refuse_remains
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.fingerprints import fingerprint, key_check, read_key
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.keeping import Keeping
 from dpmanifold.ledger.places import Places
-from dpmanifold.ledger.population import Population, cap_of, checked_name
+from dpmanifold.ledger.population import Population, cap_of, checked_label, checked_name
 from dpmanifold.ledger.postgres import SCHEMES, PostgresStore
 from dpmanifold.ledger.sqlite import SqliteStore
 from dpmanifold.ledger.stores import Store
@@ -45,9 +45,9 @@ class Ledger(Keeping):
     Parameters
     ----------
     where : the path of a file (SQLite), or "postgresql://..." for a database that :meth:`create` made a ledger of
-    witness : the path of the witness, best on another volume; beside the file, with ".witness" behind its name, where
+    witness : the path of the witness, best on another volume; beside the file, with ".witness" after its name, where
         it is not given. It is stored when the ledger is made, and only compared later.
-    secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" behind its name,
+    secret : the path of the key that fingerprints of data are made with; beside the file, with ".key" after its name,
         where it is not given
     principal : who spends; the login name where it is not given
     reconcile : the reason for which the database and its witness are to be reconciled first (:meth:`reconcile`): one
@@ -90,6 +90,7 @@ class Ledger(Keeping):
             raise
 
     def _open(self, reason: str | None) -> None:
+        new_file(self._places)
         self.store.prepare()
         first = self._entry(1) or created(self.store, self._places, self.principal)
         facts = facts_of_ledger(first)
@@ -141,8 +142,12 @@ class Ledger(Keeping):
         with store_of(Places.of(where, witness, secret)) as store:
             if store.exists():
                 raise InvalidArgumentError(f"there is a ledger {store.name} already, or another database. Open it.")
+            who = cls._principal(principal)
+            places = Places.of(where, witness, secret)
+            new_file(places)
+            refuse_remains(places)
             store.make(writer)
-            created(store, Places.of(where, witness, secret), cls._principal(principal))
+            created(store, places, who)
         return cls(where, witness=witness, secret=secret, principal=principal)
 
     @staticmethod
@@ -166,13 +171,14 @@ class Ledger(Keeping):
         ----------
         name : of the population: the people whom the cap protects
         cap : what may be spent on them in all; may be left out for a population that is there, and must be its cap
-        unit : what a unit is, such as "participant"; likewise
+        unit : who is protected, such as "participant"; likewise. "record" says that every record is a unit of its own,
+            in whichever data set it is: then, and only then, no ids are asked for
 
         Raises
         ------
         InvalidArgumentError : there is none and no cap was given, or its cap or unit is another one
         """
-        wanted = checked_name(name, "name")
+        wanted = checked_label(name, "name")
         if cap is not None:
             as_promise(cap, "cap")
         what = None if unit is None else checked_text(unit, "unit")
@@ -206,7 +212,7 @@ class Ledger(Keeping):
         Parameters
         ----------
         population : whose; None for all
-        after : the number of the entry behind which the page starts
+        after : the number of the entry after which the page starts
         limit : how many at most
 
         Raises

@@ -35,12 +35,16 @@ class RegisteredData(Registered):
         self.n, self.unit, self.invalid = known.n, known.unit, str(known.about["invalid"])
         self.ball = ball_from_dict(json.loads(known.about["ball"]))
         self.space = known.space
-        self._whose, self.fingerprint = population, known.fingerprint
+        self._whose, self.fingerprint, self.records_mark = population, known.fingerprint, known.records
         self._records, self._units, self._labels = records, units, labels
 
     def check(self) -> None:
-        """Refuse a ledger whose key is not there: with it gone all data would look changed."""
+        """Refuse a ledger whose key is not there: all data would look changed; and records of units that have others.
+
+        The latter where the same records were registered with ids since.
+        """
         self._whose.fingerprint(lambda: [b""])
+        self._whose.refuse_shared(self.unit, self.records_mark)
 
     def open(self) -> Opened:
         """Open the records and compare them with what was registered."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import NoReturn, final
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError, LedgerError
@@ -41,7 +42,12 @@ class Places:
         if not isinstance(where, (str, os.PathLike)) or not os.fspath(where):
             raise InvalidArgumentError(f"where must be a path, or an address with ://, got {shown(where)}.")
         text = os.fspath(where)
-        return Places(text if "://" in text else os.path.abspath(text), _full(witness), _full(secret))
+        if "://" not in text and os.path.islink(text) and not os.path.exists(text):
+            raise LedgerError(
+                f"{text} is a link to {os.path.realpath(text)}, which is not there. Mount its volume, or restore it."
+            )
+        # Links are followed: whatever belongs to a file lies beside it, by whichever name it is opened.
+        return Places(text if "://" in text else os.path.realpath(text), _full(witness), _full(secret))
 
     @property
     def is_address(self) -> bool:
@@ -75,6 +81,33 @@ class Places:
             return pathlib.Path(self.secret)
         beside = self.witness_path(stored) if self.is_address else pathlib.Path(self.where)
         return beside.with_name(beside.name.removesuffix(".witness") + ".key")
+
+    @property
+    def attempts_path(self) -> pathlib.Path:
+        """Where a ledger in a file has the locks of those at work."""
+        return pathlib.Path(self.where + ".attempts")
+
+    def refuse_remains(self) -> None:
+        """Refuse to make a ledger where there is none any more: others of its files lie there without the database."""
+        if self.is_address:
+            return
+        witness = self.new_witness()
+        parts = [self.witness_path(witness), self.secret_path(witness), self.attempts_path]
+        parts += [pathlib.Path(self.where + end) for end in ("-wal", "-shm")]
+        # Looked for before the database is: whoever makes a ledger at this moment makes the database first.
+        left = [path for path in parts if os.path.lexists(path)]
+        if left and not os.path.lexists(self.where):
+            self.refuse_as_gone(left)
+
+    def refuse_as_gone(self, left: Sequence[pathlib.Path]) -> NoReturn:
+        """Say that a ledger was here, by what is left of it."""
+        where = "the database has no ledger" if self.is_address else f"the database {self.where} is gone"
+        raise LedgerError(
+            f"{where}, or was never there, while files of a ledger are: {', '.join(map(str, left))}. A new database "
+            "would forget what was spent. Mount its volume, or restore it from a backup and reconcile it with the "
+            "witness (dpm ledger reconcile). If the files are another ledger's, give other names. To begin anew, "
+            "knowing that all that was spent is forgotten, remove them."
+        )
 
 
 def _full(path: str | os.PathLike[str] | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -11,14 +12,15 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
-from dpmanifold.ledger.datasets import DataSet, found_set, registered, versions_of
+from dpmanifold.ledger.datasets import DataSet, Marks, first_id, found_set, registered, versions_of
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.opening import RegisteredData, dataset, register
+from dpmanifold.ledger.owning import refuse_shared
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.privacy import Promise
-from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text
+from dpmanifold.privacy.accounts import Account, Mark, Order, Receipt, checked_text
 from dpmanifold.privacy.amounts import as_promise_down, as_promise_up, cost_of, fits, left_of
 from dpmanifold.privacy.promises import as_promise
 from dpmanifold.stats.curator import Curator
@@ -64,7 +66,7 @@ class Population(Account):
     Attributes
     ----------
     name : of the population
-    unit : what a unit is, such as "participant"
+    unit : who is protected, such as "participant"; "record" where every record is a unit of its own
     principal : in whose name it spends
     """
 
@@ -84,7 +86,7 @@ class Population(Account):
 
     @property
     def unit(self) -> str:
-        """What a unit is."""
+        """Who is protected; "record" where every record is a unit of its own."""
         return self._unit
 
     @property
@@ -139,9 +141,18 @@ class Population(Account):
         """
         return self._settling.state(checked_text(key, "key"))
 
-    def data_set(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
-        """Return the id of the data set with this content and these facts; register it if it is new."""
-        return self.registered_as(content, facts, None).id
+    def marked(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> Mark:
+        """Return what the ledger knows data by; new ones are registered in the transaction of the first spend."""
+        marks = self._marks(content)
+
+        def look(reader: Reader) -> DataSet | None:
+            refuse_shared(reader, self._name, self._unit, str(facts["unit"]), marks.records, by_name=False)
+            return found_set(reader, self._name, marks, facts, None)
+
+        found = self._ledger.store.read(look)
+        if found is not None:
+            return Mark(found.id, marks.records)
+        return Mark(first_id(marks, facts), marks.records, {"marks": marks, "facts": dict(facts)})
 
     def register(
         self,
@@ -161,6 +172,10 @@ class Population(Account):
         What is wrong with them is said here, to whoever holds them. The ledger keeps the space, the ball, how many
         units there are and a fingerprint under its key. Changed records under the same name are its next version.
 
+        With units=EACH_RECORD, in a population whose unit is not the record, this call says that nobody in the
+        population has two of these records: every release about them protects a single record, and nothing but your
+        word makes that a person. It is refused where the same records are registered with ids.
+
         Parameters
         ----------
         name : of the data set
@@ -171,7 +186,7 @@ class Population(Account):
         -------
         what every private call takes as X, with this population as its budget
         """
-        return register(self, checked_name(name, "name"), X, ball, units, labels, classes, invalid, curator, confirm)
+        return register(self, checked_label(name, "name"), X, ball, units, labels, classes, invalid, curator, confirm)
 
     def dataset(
         self, name: str, records: object, *, units: object = None, labels: object = None, version: int | None = None
@@ -186,7 +201,7 @@ class Population(Account):
             record is a unit
         version : which one; None for the latest
         """
-        return dataset(self, name, records, units, labels, version)
+        return dataset(self, checked_name(name, "name"), records, units, labels, version)
 
     def datasets(self) -> list[DataSet]:
         """Return the data sets that were registered, every version, in order."""
@@ -196,16 +211,30 @@ class Population(Account):
         self,
         content: Callable[[], Iterable[bytes]],
         facts: Mapping[str, Any],
-        name: str | None,
+        name: str,
         about: Mapping[str, Any] | None = None,
     ) -> DataSet:
         """Return the data set with this content and these facts under a name; append it where there is none."""
-        mark = self.fingerprint(content)
-        asked = (mark, facts, name, about)
+        marks = self._marks(content)
+        asked = (marks, facts, name, about)
+        self.refuse_shared(str(facts["unit"]), marks.records)
         found = self._ledger.store.read(lambda reader: found_set(reader, self._name, *asked))
         if found is not None:
             return found
         return self._ledger.change(lambda writer: registered(writer, self._name, self._principal, *asked))
+
+    def refuse_shared(self, unit: str, records: str) -> None:
+        """Refuse registered records as units of their own where they are registered with ids as well."""
+
+        def look(reader: Reader) -> None:
+            refuse_shared(reader, self._name, self._unit, unit, records, by_name=True)
+
+        self._ledger.store.read(look)
+
+    def _marks(self, content: Callable[[], Iterable[bytes]]) -> Marks:
+        """Return the fingerprints of data, from one reading of them."""
+        records, *rest = content()
+        return Marks(self._ledger.fingerprint([records, *rest]), self._ledger.fingerprint([records]))
 
     def fingerprint(self, content: Callable[[], Iterable[bytes]]) -> str:
         """Return the fingerprint of data under the ledger's key."""
@@ -318,9 +347,36 @@ def _again(ledger: Ledger, name: str, unit: str, principal: str) -> Population:
     return Population(ledger, name, unit, principal)
 
 
+def checked_label(value: object, what: str) -> str:
+    """Return a name of a population or a data set: letters and digits, with - _ and . between them.
+
+    Examples
+    --------
+    >>> checked_label("cohort-2026", "name")
+    'cohort-2026'
+    >>> checked_label("dti@1", "name")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: name must be letters and digits, with - _ and . between them, got 'dti@1'.
+    """
+    name = checked_name(value, what)
+    plain = all(letter.isalnum() or letter in "-_." for letter in name)
+    if not (plain and name[0].isalnum() and name[-1].isalnum()):
+        raise InvalidArgumentError(
+            f"{what} must be letters and digits, with - _ and . between them, got {shown(name)}."
+        )
+    return name
+
+
 def checked_name(value: object, what: str) -> str:
-    """Return a name of a population or a principal, or say what is wrong with it."""
-    name = checked_text(value, what)
+    """Return a name of a population or a principal, or say what is wrong with it.
+
+    Letters of any script; what looks the same because it is composed in another way is the same name (NFC).
+
+    >>> checked_name("e\u0301tude", "name") == checked_name("\u00e9tude", "name")
+    True
+    """
+    name = unicodedata.normalize("NFC", checked_text(value, what))
     if ":" in name or name != name.strip():
         raise InvalidArgumentError(f"{what} must have no colon and no space at its ends, got {shown(value)}.")
     return name

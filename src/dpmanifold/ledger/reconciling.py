@@ -2,7 +2,7 @@
 
 The witness shows that somebody paid, and perhaps saw an answer. So every lost spend is counted, even beyond the cap,
 and no answer comes back: the bytes are gone, and drawing anew would buy two draws with one payment. Where both have
-entries of their own behind what they have in common, the database's stay as they are and the witness's are added.
+entries of their own after what they have in common, the database's stay as they are and the witness's are added.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, final
 
 from dpmanifold.errors import PromiseError
 from dpmanifold.ledger.beside import stood_for
-from dpmanifold.ledger.bodies import now, promise_from_body
+from dpmanifold.ledger.bodies import many, now, promise_from_body
 from dpmanifold.ledger.chain import Writer
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.standing import standing_of
@@ -31,7 +31,7 @@ class Reconciled:
     Attributes
     ----------
     common : the number of the last entry that both had
-    own : how many entries the database had of its own behind it: they stay
+    own : how many entries the database had of its own after it: they stay
     recovered : the entries that stand for what only the witness had
     over : the populations of which more is spent now than their cap allows: nothing is left of them
     """
@@ -45,12 +45,14 @@ class Reconciled:
         if not self.recovered:
             return "The database has all that the witness has: nothing was to be recovered."
         spends = sum(entry.facts["kind"] == "spend" for entry in self.recovered)
+        what = many(len(self.recovered), "entry", "entries")
         lines = [
-            f"{len(self.recovered):,} entries that only the witness had were recovered, {spends:,} of them spends. "
-            "They count; what was released then is lost here."
+            f"Recovered from the witness: {what}, {many(spends, 'spend', 'spends')} among them. Spends count; what was "
+            "released then is lost here."
         ]
         if self.own:
-            lines.append(f"The database had {self.own:,} entries of its own since entry {self.common}: they stay.")
+            own = many(self.own, "entry", "entries")
+            lines.append(f"The database had {own} of its own since entry {self.common}, which stay.")
         lines += [f"More than the cap of {name!r} is spent now: nothing is left of it." for name in self.over]
         return "\n".join(lines)
 
@@ -62,7 +64,7 @@ def recover(writer: Writer, common: int, lost: Sequence[Entry], reason: str, pri
     ----------
     writer : the transaction
     common : the number of the last entry that both have
-    lost : what the witness has behind it
+    lost : what the witness has after it
     reason : why they differ, for whoever audits the ledger
     principal : who says so
     """

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar, final
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError, ReleaseLostError
 from dpmanifold.ledger.bodies import now, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
+from dpmanifold.ledger.datasets import registered
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
 from dpmanifold.ledger.standing import standing_of
@@ -113,6 +114,7 @@ class Settling:
         if found is not None:
             return found, standing.cap, not _was_begun(writer, found)
         cost, total, mine = standing.after(order.privacy, self._population, self._principal)
+        self._register(writer, order)
         body = {
             "principal": self._principal,
             "key": order.key,
@@ -128,6 +130,17 @@ class Settling:
             "time": now(),
         }
         return writer.append("spend", self._population, self._once(order.key), body), standing.cap, True
+
+    def _register(self, writer: Writer, order: Order) -> None:
+        """Append the data sets of an order that are new, now that it is sure to be paid for."""
+        for data in order.data:
+            if data.new is None:
+                continue
+            found = registered(writer, self._population, self._principal, data.new["marks"], data.new["facts"], None)
+            if found.id != data.id:
+                raise InvalidArgumentError(
+                    f"the data were registered as {found.id} while this was asked. Nothing was spent: ask again."
+                )
 
     def _same(self, reader: Reader, order: Order) -> Entry | None:
         """Return the entry that paid for this key; refuse if it did for another request."""

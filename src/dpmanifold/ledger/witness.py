@@ -34,7 +34,7 @@ _REMEDY = (
 )
 
 
-_PUT_BACK = "Put the file back from where a copy is kept: the lines of an export behind its first are such a copy."
+_PUT_BACK = "Put the file back from where a copy is kept: the lines of an export after its first are such a copy."
 
 Read = Callable[[int], Iterable[Entry]]
 """Gives a database's committed entries from a number on, in order."""
@@ -140,7 +140,7 @@ class Witness:
         Parameters
         ----------
         read : as for :meth:`catch_up`
-        recover : is given the number of the last entry that both have in common, and what the witness has behind it
+        recover : is given the number of the last entry that both have in common, and what the witness has after it
             and the database has not; commits what is to be remembered of these. It is not called if there are none
         """
         with self._opened(os.O_RDWR | os.O_APPEND) as handle:
@@ -203,7 +203,7 @@ class Witness:
                 yield number, _entry(file.readline())
 
     def _append(self, handle: int, size: int, missing: Iterable[Entry], last: Entry | None) -> int:
-        """Write entries behind `size` bytes of whole lines, have them on the disk; return the number of the last."""
+        """Write entries after `size` bytes of whole lines, have them on the disk; return the number of the last."""
         reached = 0 if last is None else last.seq
         if size < os.fstat(handle).st_size:
             self._cut(handle, size)

@@ -37,7 +37,7 @@ class _Account:
     lines: Sequence[Line]
     shares: Any  # (n, 2): of the cap, before and after each release
     kinds: Sequence[str]  # what the colours stand for, the largest first
-    caps: Sequence[tuple[int, float]]  # raised caps: behind how many releases, and from which share
+    caps: Sequence[tuple[int, float]]  # raised caps: after how many releases, and from which share
 
     def kind(self, line: Line) -> str:
         return line.about if line.about in self.kinds else _OTHERS
@@ -145,7 +145,7 @@ def _draw_steps(axes: Axes, account: _Account) -> None:
 
 def _draw_cap(axes: Axes, account: _Account, n: int) -> None:
     """Draw the cap as it was at each release, and its name."""
-    ends = [*(behind + 0.5 for behind, _ in account.caps), n + 0.5]
+    ends = [*(after + 0.5 for after, _ in account.caps), n + 0.5]
     levels = [*(100 * share for _, share in account.caps), 100.0]
     start = 0.5
     for end, level in zip(ends, levels, strict=True):

@@ -93,6 +93,23 @@ class Receipt:
 
 @final
 @dataclass(frozen=True)
+class Mark:
+    """By what an account knows data.
+
+    Attributes
+    ----------
+    id : of the data set, as requests have it
+    records : which records they are, the same whoever owns them and whatever their classes are
+    new : what the account writes down about data that it does not have, along with the first spend for them; None
+        where it has them
+    """
+
+    id: str
+    records: str
+    new: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class Order:
     """What a private call asks of an account.
 
@@ -103,6 +120,7 @@ class Order:
     key : under which the request is answered once; a random one if the user gave none
     request : everything that makes it this request and no other: text, whole numbers, truth values, None, and lists
         and dicts of them; no floats
+    data : what the account knows the data by that the request is about, where it is to write some of them down
 
     Examples
     --------
@@ -115,6 +133,7 @@ class Order:
     label: str
     key: str
     request: dict[str, Any]
+    data: tuple[Mark, ...] = ()
 
     def __post_init__(self) -> None:
         as_promise(self.privacy)
@@ -147,6 +166,11 @@ class Account(ABC):
 
     @property
     @abstractmethod
+    def unit(self) -> str:
+        """Who is protected, such as "participant"; "record" where every record is a unit of its own."""
+
+    @property
+    @abstractmethod
     def privacy(self) -> Promise:
         """The cap."""
 
@@ -161,13 +185,18 @@ class Account(ABC):
         """The largest promise that can still be spent here, rounded down; None once there is none."""
 
     @abstractmethod
-    def data_set(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> str:
-        """Return the id of the data set with this content and these facts; register it if it is new.
+    def marked(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> Mark:
+        """Return what the account knows data by. Writes nothing down: new data come with the first spend for them.
 
         Parameters
         ----------
-        content : gives the data as bytes, piece by piece; the pieces' lengths mean nothing, only what they are together
+        content : gives the data as bytes, the records alone in the first piece, and in what follows who owns them and
+            their classes
         facts : what is public about them, in the words of canonical JSON
+
+        Raises
+        ------
+        InvalidArgumentError : each record is to be a unit, and a unit of this account may have several
         """
 
     @abstractmethod
@@ -246,4 +275,4 @@ def _refuse_uncanonical(value: Any) -> None:
         )
 
 
-__all__ = ["Account", "Order", "Receipt", "canonical_json", "checked_text", "random_key"]
+__all__ = ["Account", "Mark", "Order", "Receipt", "canonical_json", "checked_text", "random_key"]

@@ -25,7 +25,7 @@ from dpmanifold.stats.records import as_batch, known_number_of_records
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.settling import Draw, Payment
+from dpmanifold.stats.settling import Draw, Payment, Request
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Terms:
         Payment(self.budget, self.key).check(ball, self.rng)
 
     def settle(
-        self, privacy: Promise, label: str, request: Callable[[Account], dict[str, Any]], draw: Draw
+        self, privacy: Promise, label: str, request: Callable[[Account], Request], draw: Draw
     ) -> Sequence[Release]:
         """Pay, then draw (:meth:`Payment.settle`)."""
         return Payment(self.budget, self.key).settle(privacy, label, request, draw, self.curator)
@@ -76,9 +76,9 @@ def ask(question: Question[Prepared], X: object, ball: Ball, privacy: Promise, t
     bits = fresh_bits(terms.rng, ball, terms.arithmetic)
     made = plan
 
-    def request(account: Account) -> dict[str, Any]:
-        content = content_of(X, ball, terms.units)
-        return question.request(made.header, [account.data_set(content, facts_of(ball, points))])
+    def request(account: Account) -> Request:
+        data = account.marked(content_of(X, ball, terms.units), facts_of(ball, points))
+        return question.request(made.header, [data.id]), (data,)
 
     return terms.settle(privacy, made.label, request, lambda: [made.release(points, bits)])[0]
 
@@ -93,7 +93,7 @@ def _ask_registered(question: Question[Prepared], X: Registered, ball: Ball, pri
     def draw() -> list[Release]:
         return [plan.release(opened_points(X, ball, told)[0], bits)]
 
-    return terms.settle(privacy, plan.label, lambda account: question.request(plan.header, [X.id]), draw)[0]
+    return terms.settle(privacy, plan.label, lambda account: (question.request(plan.header, [X.id]), ()), draw)[0]
 
 
 def private_statistic(

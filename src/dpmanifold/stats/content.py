@@ -28,7 +28,7 @@ from dpmanifold.stats.inputs import column_or_ids
 from dpmanifold.stats.records import as_batch, number_of_records, numbers_of_record
 
 Content = Callable[[], Iterator[bytes]]
-"""Gives what a fingerprint is made of, reading the records once more."""
+"""Gives what a fingerprint is made of, reading the records once more: first of the records alone, then of the rest."""
 
 # Ids that are looked at together, and numbers in records.
 _TOGETHER, _NUMBERS = 65_536, 1_048_576
@@ -62,8 +62,8 @@ def content_of(
                 _add_ids(ids, owners)
             if label is not None:
                 numbers.update(np.ascontiguousarray(label, dtype="<i8").data)
-        digests = [digest.hexdigest() for digest in (records.digest, ids, numbers)]
-        yield canonical_json([repr(ball.space), records.layout, *digests]).encode("ascii")
+        yield canonical_json([repr(ball.space), records.layout, records.digest.hexdigest()]).encode("ascii")
+        yield canonical_json([ids.hexdigest(), numbers.hexdigest()]).encode("ascii")
 
     return content
 

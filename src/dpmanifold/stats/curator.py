@@ -1,4 +1,7 @@
-"""What whoever holds the data is told before anything is spent: how many records do not count as they are.
+"""What whoever holds the data is told: how many records do not count as they are.
+
+That is told before anything is spent. Registered data are opened after it, so that it is told then, and so is why a
+release was lost that an account had paid for.
 
 A ball in the wrong place, a unit of measurement off by a thousand or columns in another order move every record to the
 edge or the centre of the ball, and the release is then about the ball. Nobody can see that from the release. So the
@@ -28,8 +31,7 @@ class Notice:
     clipped : how many lie outside the ball (or on its edge) and count as points of its edge
     replaced : how many were no points of the space and count as the centre (`invalid="center"`)
     group : which records, where there are several groups
-    problem : why a release was lost that an account had paid for, the one thing that is told after the spend; else
-        empty
+    problem : why a release was lost that an account had paid for; else empty
 
     Examples
     --------
@@ -62,7 +64,7 @@ class Notice:
 
 
 Curator = Callable[[Notice], None]
-"""A function that is told, before anything is spent."""
+"""A function that is told: before anything is spent, or after it where data are registered or a release is lost."""
 
 
 @dataclass(frozen=True)

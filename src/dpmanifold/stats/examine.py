@@ -85,7 +85,7 @@ def _compare_receipt(release: Release, findings: Findings) -> None:
     findings.require(paid, "receipt: less was spent than this release promises")
     findings.require(release.private, "receipt: no account pays for what is not private")
     if paid and release.private:
-        findings.good.append(f"receipt: it may be of this release ({spent} spent with it); the ledger can tell")
+        findings.good.append(f"receipt: it may be of this release (total spent so far: {spent}); the ledger can tell")
 
 
 def _of_classes(release: Release) -> str:

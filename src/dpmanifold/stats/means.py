@@ -35,6 +35,7 @@ from dpmanifold.stats.registering import (
     registered_counts,
 )
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.settling import Request
 from dpmanifold.stats.shaped import plan_shaped
 
 
@@ -75,7 +76,8 @@ def private_mean(
     mechanism : "auto" (exact draws, then the smallest expected noise that keeps the promise), a name or a Mechanism
     invalid : "raise" (the error describes data: for the curator) or "center" (a bad record counts as the centre)
     curator : a function that is told, before anything is spent, how many records were clipped or replaced (a
-        :class:`Notice`). That is data about the data, for whoever holds them and nobody else
+        :class:`Notice`); of registered data after it, and why a release was lost that an account had paid for. That is
+        data about the data, for whoever holds them and nobody else
     confirm : go on although more than half of the records were clipped or replaced, which is refused otherwise
     project : move the draw into the ball, which costs nothing and never hurts
     refine : spend a tenth (pure promises) or a fifth (others) on a smaller ball first, unless public numbers say that
@@ -208,11 +210,11 @@ def private_means(
     plans = question(header)
     bits = fresh_bits(rng, ball, arithmetic)
 
-    def request(account: Account) -> dict[str, Any]:
+    def request(account: Account) -> Request:
         if isinstance(X, Registered):
-            return question.request(header, [X.id])
-        content = content_of(X, ball, units, labels, names)
-        return question.request(header, [account.data_set(content, known.facts(ball, names))])
+            return question.request(header, [X.id]), ()
+        data = account.marked(content_of(X, ball, units, labels, names), known.facts(ball, names))
+        return question.request(header, [data.id]), (data,)
 
     def draw() -> list[Release]:
         groups = opened_by_class(X, ball, names, told) if isinstance(X, Registered) else found

@@ -42,6 +42,7 @@ class Registered(ABC):
     unit : what a unit is called in releases
     invalid : what records that are no points count as, "raise" (there were none) or "center"
     fingerprint : of the records under the ledger's key, so that the same ones are known under another name
+    records_mark : of the records alone, the same whoever owns them and whatever their classes are
     facts : all that is public about the data, as it was registered (see :class:`~dpmanifold.stats.registering.Survey`)
     """
 
@@ -54,6 +55,7 @@ class Registered(ABC):
     unit: str
     invalid: str
     fingerprint: str
+    records_mark: str
     facts: Mapping[str, Any]
 
     def check(self) -> None:

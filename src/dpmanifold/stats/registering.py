@@ -12,7 +12,7 @@ from typing import Any
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet import UnitPoints
+from dpmanifold.frechet import UnitPoints, lowest_tol
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.stats.by_class import points_by_class
 from dpmanifold.stats.content import Content, content_of
@@ -128,7 +128,9 @@ def refuse_elsewhere(X: Registered, ball: Ball, units: object, invalid: object, 
     if ball.space != X.ball.space:
         raise InvalidArgumentError(f"ball must be on {X.ball.space!r}, as X is registered, got one on {ball.space!r}.")
     if X.unit != "record":
-        require_ball(ball)  # as for any units with several records
+        require_ball(ball)  # as for any units with several records,
+        if not ball.space.is_flat:
+            lowest_tol(ball, 1)  # which are averaged to this tolerance
     if not (units is None or (is_each_record(units) and X.unit == "record")):
         raise InvalidArgumentError("units are registered with X: give None in their place.")
     if invalid not in ("raise", X.invalid):  # the first may be said without a word

@@ -11,6 +11,7 @@ happened. Whoever holds the data may give `curator=` and is told.
 
 from __future__ import annotations
 
+import collections
 import json
 import threading
 import warnings
@@ -25,7 +26,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, PromiseError, ReleaseLostError
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account, Order, Receipt, checked_text, random_key
+from dpmanifold.privacy.accounts import Account, Mark, Order, Receipt, checked_text, random_key
 from dpmanifold.records import record_from_text
 from dpmanifold.release import Release
 from dpmanifold.stats.curator import Curator, Notice
@@ -34,6 +35,8 @@ OUTCOME = "dpmanifold outcome 1"
 KEY_NOTE = "The request has the key"
 """How the note begins that an error has which ended a call whose request may be paid for."""
 
+Request = tuple[dict[str, Any], tuple[Mark, ...]]
+"""A request written down, and what the account knows data by that were not registered before."""
 Draw = Callable[[], Sequence[Release]]
 """Opens records where they are not open yet, computes and draws."""
 
@@ -79,7 +82,7 @@ class Payment:
         self,
         privacy: Promise,
         label: str,
-        request: Callable[[Account], dict[str, Any]],
+        request: Callable[[Account], Request],
         draw: Draw,
         curator: Curator | None = None,
     ) -> Sequence[Release]:
@@ -89,7 +92,7 @@ class Payment:
         ----------
         privacy : what is paid
         label : what it is for
-        request : writes the request down for an account, and registers data where they are not yet
+        request : writes the request down for an account
         draw : opens, computes and draws
         curator : who is told why a release was lost
         """
@@ -98,30 +101,48 @@ class Payment:
         if isinstance(self.budget, Budget):
             self.budget.spend(privacy, label)
             return draw()
-        order = Order(privacy, label, random_key() if self.key is None else self.key, request(self.budget))
+        asked, data = request(self.budget)
+        order = Order(privacy, label, random_key() if self.key is None else self.key, asked, data)
         stored = _settled(self.budget, order, _Work(draw, curator))
         return releases_in(stored)
 
 
 class _Silence:
-    """No warnings, from the first thread that comes until the last one has gone: the filters are one for all."""
+    """No warnings, from the first thread that comes until the last one has gone: the filters are one for all.
+
+    Another thread's `warnings.catch_warnings` that ends meanwhile puts its own filters back, and what shows warnings.
+    So the one door that every warning goes through to be shown, which no such block puts back, is shut for the threads
+    that are at work.
+    """
 
     def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
+        self._lock, self._working = threading.Lock(), collections.Counter[int]()
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
+            if not self._working:
                 self._before = warnings.catch_warnings()
                 self._before.__enter__()
                 warnings.simplefilter("ignore")
-            self._inside += 1
+                self._shown = getattr(warnings, _DOOR)
+                setattr(warnings, _DOOR, self._show)
+            self._working[threading.get_ident()] += 1
 
     def __exit__(self, *problem: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            self._working[threading.get_ident()] -= 1
+            self._working += collections.Counter()  # drops who has gone
+            if not self._working:
+                setattr(warnings, _DOOR, self._shown)
                 self._before.__exit__(None, None, None)
+
+    def _show(self, message: Any) -> None:
+        """Show a warning of a thread that is not at work."""
+        if threading.get_ident() not in self._working:
+            self._shown(message)
+
+
+_DOOR = "_showwarnmsg"  # what the interpreter calls with every warning that the filters let through
 
 
 _SILENCE = _Silence()

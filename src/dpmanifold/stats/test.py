@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from dpmanifold._check import open_fraction
 from dpmanifold._ids import UnitIds, unit_ids
@@ -35,6 +34,7 @@ from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
+from dpmanifold.stats.settling import Request
 
 
 @bar("clipping and solving")
@@ -60,8 +60,9 @@ def private_test(
 
     Who is in which group is public, and nobody is in both: each group's mean and second moment keep the whole promise,
     released as for :func:`private_region`. The noise is part of the test's variance. With ids a unit in both groups is
-    refused (where both groups are registered, it comes out after the spend, and the release is lost); with EACH_RECORD
-    that there is none is your word.
+    refused before anything is spent; with EACH_RECORD that there is none is your word. Where an account pays,
+    EACH_RECORD and registered data are taken only if its unit is the record: else the same people may be in two data
+    sets, so that both groups are given as arrays or sources with ids.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def private_test(
     ball, privacy, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`; ApproxDP, ZCDP
         or GDP
     units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y; the names of columns, where X and Y
-        have columns, or one name for both; None where both groups are registered with a ledger
+        have columns, or one name for both; None where both groups are registered, each record a unit of its own
     level : the confidence of the interval for the distance between the means, in (0, 1)
     estimand : which mean: "frechet", the default, or "tangent", that of coordinates at the ball's centre, which takes
         one draw of each group on every space. On flat spaces they are the same
@@ -90,25 +91,27 @@ def private_test(
     checked_question(ball, privacy)
     terms.check(ball)
     both = _both_registered(X, Y)
+    if isinstance(budget, Account) and budget.unit != _RECORD:
+        _refuse_untold(budget, bool(both), units)
     sizes, unit, groups = _registered_sizes(both, ball, terms) if both else _read_sizes(X, Y, ball, terms)
     header = Header(ball, sum(sizes), privacy, unit, NEIGHBOURS_BY_CLASS, arithmetic)
     question = Question(TestPlan.label, TestPlan, {"counts": sizes, "estimand": estimand, "refine": refine})
     plan = question(header)
     bits = fresh_bits(rng, ball, arithmetic)
 
-    def request(account: Account) -> dict[str, Any]:
+    def request(account: Account) -> Request:
         if both:
-            return question.request(header, [data.id for data in both])
-        ids = [
-            account.data_set(content_of(records, ball, owners), facts_of(ball, points))
+            return question.request(header, [data.id for data in both]), ()
+        one, two = (
+            account.marked(content_of(records, ball, owners), facts_of(ball, points))
             for records, owners, points in zip((X, Y), _paired_units(units), groups, strict=True)
-        ]
-        if ids[0] == ids[1]:
+        )
+        if one.records == two.records and unit == _RECORD:
             raise InvalidArgumentError(
                 "X and Y must be records of different units, got the same records twice: a unit in both groups would "
                 "be counted once where it is touched twice. Nothing was spent."
             )
-        return question.request(header, ids)
+        return question.request(header, [one.id, two.id]), (one, two)
 
     def draw() -> tuple[Release, Release]:
         return plan.release(_opened_groups(both, ball, terms) if both else groups, bits)
@@ -118,6 +121,23 @@ def private_test(
 
 
 Groups = tuple[UnitPoints, ...]
+_RECORD = "record"  # what a unit is called where every record is one
+
+
+def _refuse_untold(account: Account, registered: bool, units: object) -> None:
+    """Refuse groups of which nobody can say before the spend that no person is in both.
+
+    A population's neighbours differ in all that one person has in all its data sets. Whoever is in both groups would
+    be paid for once and be touched twice. Ids in the records of registered data are seen after the spend, and to lose
+    the release because of them would tell who is where.
+    """
+    if not (registered or is_each_record(units)):
+        return
+    what = "registered data are opened after the spend" if registered else "EACH_RECORD does not tell people apart"
+    raise InvalidArgumentError(
+        f"X and Y must be given as arrays or sources with ids, in one call: population {account.name!r} protects each "
+        f"{account.unit}, nobody may be in both groups, and {what}. Nothing was spent."
+    )
 
 
 def _read_sizes(X: object, Y: object, ball: Ball, terms: Terms) -> tuple[tuple[int, int], str, Groups]:
@@ -149,26 +169,25 @@ def _registered_sizes(both: tuple[Registered, ...], ball: Ball, terms: Terms) ->
     first, second = both
     for data in both:
         refuse_elsewhere(data, ball, terms.units, terms.invalid, terms.budget)
-    if first.name == second.name or first.fingerprint == second.fingerprint:
+    if any(data.unit != _RECORD for data in both):
+        raise InvalidArgumentError(
+            "X and Y are registered with ids, which are seen after the spend: give both groups as arrays or sources "
+            "with ids, in one call, so that a unit in both is found before it. Nothing was spent."
+        )
+    if first.name == second.name or first.records_mark == second.records_mark:
         raise InvalidArgumentError(
             f"X and Y must be data sets of different units, got {first.id} and {second.id}: versions of one data set, "
             "or the same records under two names, have units in both groups. Nothing was spent."
-        )
-    if first.unit != second.unit:
-        raise InvalidArgumentError(
-            f"X and Y must have one kind of unit, got a {first.unit} and a {second.unit}: ids for both, or for neither."
         )
     return (first.n, second.n), first.unit, ()
 
 
 def _opened_groups(both: tuple[Registered, ...], ball: Ball, terms: Terms) -> Groups:
-    """Open both groups. Whatever it raises, a unit in both included, the release is lost."""
-    (first, one), (second, two) = (
-        opened_points(data, ball, terms.told, f"{name} group")
+    """Open both groups, of records that are units of their own. Whatever it raises, the release is lost."""
+    return tuple(
+        opened_points(data, ball, terms.told, f"{name} group")[0]
         for data, name in zip(both, ("first", "second"), strict=True)
     )
-    _refuse_overlap(one, two)
-    return first, second
 
 
 class TestPlan:
