@@ -98,7 +98,8 @@ class Keeping(ABC):
         def take_back(common: int, lost: list[Entry]) -> None:
             done.append(self.write(lambda writer: recover(writer, common, lost, words, self.principal)))
 
-        self.witness.reconcile(self.entries, take_back)
+        with self.store.witnessing():
+            self.witness.reconcile(self.entries, take_back)
         return done[-1]
 
     def export(self, path: str | os.PathLike[str]) -> int:
