@@ -66,11 +66,12 @@ class Settling:
 
     def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
         """Pay for an order and do the work, or return what is known; see :meth:`Account.settle`."""
-        # A witness that cannot be written to, and a lock that cannot be had, are found out before anything is spent.
-        self._books.witnessed()
+        # A lock that cannot be had, and a witness that cannot be written to, are found out before anything is spent. In
+        # this order: from here on no more sessions are needed at a time than the server has given once.
         token = secrets.token_hex(16)
         held = self._books.store.hold(token)
         try:
+            self._books.witnessed()
             spend, cap, queued = self._books.write(lambda writer: self._paid(writer, order))
             with _naming(order.key):
                 self._books.witnessed()
