@@ -21,7 +21,7 @@ LEDGER = ["--ledger", "study.db", "--principal", "ada"]
 def study(invoke):
     """A ledger with the population cohort, cap GDP("1"), in the folder of the tests."""
     invoke("ledger", "create", "study.db", "--witness", "study.witness")
-    invoke("ledger", "population", "cohort", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+    invoke("ledger", "population", "cohort", "--unit", "record", "--mu", "1", "--ledger", "study.db")
     return invoke
 
 
@@ -53,7 +53,8 @@ def test_a_release_is_paid_for_and_carries_a_receipt(study):
 
 def test_the_same_key_gives_the_same_bytes_and_costs_nothing(study):
     study(*mean("0.3", "mean.json", "--key", "mean-v1"))
-    study(*mean("0.3", "again.json", "--key", "mean-v1"))
+    said = study(*mean("0.3", "again.json", "--key", "mean-v1")).stdout
+    assert said.endswith("Given again from the ledger: nothing was spent.\n")
     assert pathlib.Path("mean.json").read_bytes() == pathlib.Path("again.json").read_bytes()
     assert standing(study)["spent"] == dpm.GDP("0.3").to_dict()
     message = one_paragraph(study(*mean("0.2", "other.json", "--key", "mean-v1"), code=2))
@@ -65,7 +66,7 @@ def test_the_same_key_gives_the_same_bytes_and_costs_nothing(study):
 def test_without_a_key_one_is_made_and_told(study):
     said = study(*mean("0.3", "mean.json")).stdout
     key = said.rpartition("--key ")[2].split()[0]
-    assert study("ledger", "status", key, *LEDGER).stdout.startswith(f"{key}: released.")
+    assert study("ledger", "status", key, *LEDGER).stdout.startswith(f"{key} of ada: released.")
     study(*mean("0.3", "again.json", "--key", key))
     assert pathlib.Path("mean.json").read_bytes() == pathlib.Path("again.json").read_bytes()
 
@@ -73,12 +74,12 @@ def test_without_a_key_one_is_made_and_told(study):
 def test_what_does_not_fit_is_refused_with_4_and_binds_no_key(study):
     message = one_paragraph(study(*mean("1.1", "mean.json", "--key", "large"), code=4))
     assert "Nothing was spent" in message
-    assert study("ledger", "status", "large", *LEDGER).stdout.startswith("large: free.")
+    assert study("ledger", "status", "large", *LEDGER).stdout.startswith("large of ada: free.")
     assert standing(study)["spent"] is None
 
 
 def test_ten_times_a_tenth_fills_the_cap(study):
-    study("ledger", "population", "other", "--unit", "participant", "--epsilon", "0.3", "--ledger", "study.db")
+    study("ledger", "population", "other", "--unit", "record", "--epsilon", "0.3", "--ledger", "study.db")
     words = [*BALL, "--epsilon", "0.1", *LEDGER, "--population", "other"]
     for number in range(3):
         study("mean", "a.npy", *words, "--out", f"{number}.json")
@@ -112,7 +113,7 @@ def test_a_mistyped_ledger_is_no_new_one(study, folder):
 def test_a_ledger_is_not_made_twice(study):
     assert "study.db" in one_paragraph(study("ledger", "create", "study.db", code=2))
     assert "already" in one_paragraph(
-        study("ledger", "population", "cohort", "--unit", "participant", "--mu", "2", "--ledger", "study.db", code=2)
+        study("ledger", "population", "cohort", "--unit", "record", "--mu", "2", "--ledger", "study.db", code=2)
     )
 
 
@@ -231,7 +232,7 @@ def test_a_restored_backup_is_refused_and_reconciled(study, folder):
     study(*mean("0.9", "other.json"), code=4)
     study("ledger", "reconcile", "--reason", "restored", "--ledger", "study.db")
     assert standing(study)["spent"] == dpm.GDP("0.6").to_dict()
-    assert study("ledger", "status", "mean-v1", *LEDGER).stdout.startswith("mean-v1: lost.")
+    assert study("ledger", "status", "mean-v1", *LEDGER).stdout.startswith("mean-v1 of ada: lost.")
     study(*mean("0.9", "other.json"), code=4)
     study("ledger", "audit", "--ledger", "study.db")
 
@@ -289,7 +290,7 @@ def test_data_that_changed_lose_the_release_without_a_reason(study):
     message = one_paragraph(study(*mean("0.3", "mean.json", "--dataset", "dti", "--key", "k"), code=1))
     assert "lost" in message
     assert not any(word in message for word in ("registered", "a.npy", "fingerprint", "record"))
-    assert study("ledger", "status", "k", *LEDGER).stdout.startswith("k: lost.")
+    assert study("ledger", "status", "k", *LEDGER).stdout.startswith("k of ada: lost.")
     assert standing(study)["spent"] == dpm.GDP("0.3").to_dict()
     assert not pathlib.Path("mean.json").exists()
     assert "LOST: mean of dti@1" in study("ledger", "history", "--ledger", "study.db").stdout
@@ -443,9 +444,13 @@ def test_why_a_release_is_lost_is_for_whoever_asks_for_notices(study, monkeypatc
 
 
 def test_registering_says_what_each_record_asserts(study):
-    said = study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER).stdout
+    assert "assert" not in study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER).stdout
+    study("ledger", "population", "people", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+    said = study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--population", "people").stdout
     assert "Each record counts as one participant: by this you assert that nobody has two." in said
     np.savez("d.npz", X=tensors(), person=np.arange(200) // 2)
     by_id = ["d.npz", "--array", "X", *["person" if word == "each-record" else word for word in BALL]]
-    assert "assert" not in study("ledger", "register", "ids", *by_id, *LEDGER).stdout
-    assert json.loads(study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--json").stdout)
+    assert "assert" not in study("ledger", "register", "ids", *by_id, *LEDGER, "--population", "people").stdout
+    assert json.loads(
+        study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--population", "cohort", "--json").stdout
+    )

@@ -283,7 +283,8 @@ class Ledger(Keeping):
 
     def witnessed(self) -> None:
         """Have the witness catch up with all that is committed."""
-        self.witness.catch_up(self.entries)
+        with self.store.witnessing():
+            self.witness.catch_up(self.entries)
 
     def close(self) -> None:
         """Close what is open. A ledger that is used again opens it again."""
