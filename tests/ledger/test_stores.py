@@ -141,6 +141,44 @@ def test_an_audit_misses_a_trigger(ledger_url, request, ledger, cohort):
     assert [fault for fault in ledger.audit().faults if "trigger entries_" in fault]
 
 
+OTHER_TRIGGERS = {
+    "sqlite": (
+        "DROP TRIGGER entries_stay",
+        "CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT 1; END",
+    ),
+    "postgresql, another trigger": (
+        "DROP TRIGGER entries_stay ON entries",
+        "CREATE TRIGGER entries_stay BEFORE UPDATE ON entries FOR EACH STATEMENT WHEN (false) "
+        "EXECUTE FUNCTION ledger_refuse()",
+    ),
+    "postgresql, another function": (
+        "CREATE OR REPLACE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql "
+        "SET search_path = {schema}, pg_temp AS $$ BEGIN RETURN NULL; END $$",
+    ),
+    "postgresql, another search path": ("ALTER FUNCTION ledger_refuse() RESET search_path",),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_TRIGGERS)
+def test_an_audit_knows_a_trigger_by_what_it_does(case, request, tmp_path):
+    if case == "sqlite":
+        with Ledger(tmp_path / "study.db", principal="ada") as ledger:
+            assert ledger.audit().ok
+            with ledger.store._writing() as connection:
+                for statement in OTHER_TRIGGERS[case]:
+                    connection.exec_driver_sql(statement)
+                connection.commit()
+            assert [fault for fault in ledger.audit().faults if "trigger entries_stay" in fault]
+        return
+    url, cluster = request.getfixturevalue("postgres_url"), request.getfixturevalue("cluster")
+    with Ledger(url, principal="ada") as ledger:
+        assert ledger.audit().ok
+        schema = url.split("search_path%3D")[1]
+        for statement in OTHER_TRIGGERS[case]:
+            cluster.sql(statement.format(schema=schema), "owner", schema)
+        assert [fault for fault in ledger.audit().faults if "trigger entries_stay" in fault]
+
+
 # --------------------------------------------------------------------------------------------- who is first
 
 
@@ -273,6 +311,43 @@ def test_commits_are_synchronous_whatever_the_role_has(cluster, postgres_url):
         with ledger.store._writing() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
             connection.rollback()
+
+
+def test_an_old_server_is_refused(cluster, postgres_url, tmp_path):
+    with Ledger(postgres_url, principal="ada") as ledger:
+        ledger.store.engine.dialect.server_version_info = (13, 4)
+        with pytest.raises(LedgerError, match=r"is PostgreSQL 13\.4, and a ledger needs 14 or later"):
+            ledger.store.prepare()
+        with pytest.raises(LedgerError, match="needs 14 or later"):
+            ledger.store.make("writer")
+
+
+@pytest.mark.parametrize("second", ["witnessed", "reconcile"])
+def test_machines_take_turns_at_a_witness_whose_file_cannot_be_locked(postgres_url, monkeypatch, second):
+    """As on a network file system that grants every lock: the database sees to it."""
+    monkeypatch.setattr("dpmanifold.ledger.witness.fcntl.flock", lambda handle, how: None)
+    inside, go_on, entered = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(read):
+        inside.set()
+        go_on.wait(20)
+
+    with Ledger(postgres_url, principal="ada") as here, Ledger(postgres_url, principal="bob") as there:
+        monkeypatch.setattr(here.witness, "catch_up", slow)
+        monkeypatch.setattr(there.witness, "catch_up", lambda read: entered.set())
+        monkeypatch.setattr(there.witness, "reconcile", lambda read, recover: entered.set())
+        act = there.witnessed if second == "witnessed" else lambda: there.reconcile("a backup")
+        threads = [threading.Thread(target=here.witnessed), threading.Thread(target=act)]
+        try:
+            threads[0].start()
+            assert inside.wait(20)
+            threads[1].start()
+            assert not entered.wait(0.2)
+        finally:
+            go_on.set()
+            for thread in threads:
+                thread.join()
+        assert entered.is_set()
 
 
 def test_sessions_that_a_server_ended_are_made_anew(cluster, postgres_url):

@@ -71,7 +71,10 @@ class Keeping(ABC):
                     yield entry
                 after = page[-1][0].seq
 
-        guards = [f"the trigger {name} is missing: entries could be changed." for name in self.store.missing_guards()]
+        guards = [
+            f"the trigger {name} is missing, or is not the one that the ledger made: entries could be changed."
+            for name in self.store.broken_guards()
+        ]
         found = audited(self.id, entries(), kept.get, lines).with_faults([*misfiled, *guards])
         together = "://" not in self.where and same_volume(self.where, self.witness.path)
         return found.with_notes([_TOGETHER] if together else [])
@@ -95,7 +98,8 @@ class Keeping(ABC):
         def take_back(common: int, lost: list[Entry]) -> None:
             done.append(self.write(lambda writer: recover(writer, common, lost, words, self.principal)))
 
-        self.witness.reconcile(self.entries, take_back)
+        with self.store.witnessing():
+            self.witness.reconcile(self.entries, take_back)
         return done[-1]
 
     def export(self, path: str | os.PathLike[str]) -> int:

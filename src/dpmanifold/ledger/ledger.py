@@ -225,9 +225,9 @@ class Ledger(Keeping):
 
         def look(reader: Reader) -> History:
             if population is not None and reader.once(f"population:{population}") is None:
-                names = ", ".join(entry.population for entry in reader.starting("population:"))
+                known = ", ".join(entry.population for entry in reader.starting("population:"))
                 raise InvalidArgumentError(
-                    f"population must be one of the ledger's ({names or 'it has none yet'}) or None, "
+                    f"population must be one of the ledger's ({known or 'it has none yet'}) or None, "
                     f"got {shown(population)}."
                 )
             found = reader.page(after, most + 1, population)
@@ -283,7 +283,8 @@ class Ledger(Keeping):
 
     def witnessed(self) -> None:
         """Have the witness catch up with all that is committed."""
-        self.witness.catch_up(self.entries)
+        with self.store.witnessing():
+            self.witness.catch_up(self.entries)
 
     def close(self) -> None:
         """Close what is open. A ledger that is used again opens it again."""

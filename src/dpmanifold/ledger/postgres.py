@@ -16,12 +16,14 @@ from dpmanifold._extras import optional_module
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.chain import Reader
 from dpmanifold.ledger.forks import no_fork, tell_of_forks
+from dpmanifold.ledger.guards import POSTGRESQL_GUARDS, broken_guards
 from dpmanifold.ledger.migrations import refuse_newer, revision_of, upgrade
-from dpmanifold.ledger.schema import GUARDS, REVISION
+from dpmanifold.ledger.schema import REVISION
 from dpmanifold.ledger.stores import Held, Store, abandon
 
 SCHEMES = ("postgresql", "postgres")
 
+_OLDEST = (14,)  # the first that has idle_session_timeout
 _PATIENCE = "60s"  # for the ledger's lock; and after so long a transaction that does nothing is ended by the server
 _KEEPALIVES = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
 
@@ -38,12 +40,26 @@ _BEGIN = text("""
            has_table_privilege('entries', 'UPDATE, DELETE, TRUNCATE')
            OR has_table_privilege('results', 'UPDATE, DELETE, TRUNCATE') AS may_change
 """)
+# Until the transaction ends: however long that takes, but not if the machine at the other end is gone.
+_WITNESSING = text("""
+    SELECT set_config('idle_in_transaction_session_timeout', '0', true),
+           set_config('tcp_keepalives_idle', :tcp_keepalives_idle, true),
+           set_config('tcp_keepalives_interval', :tcp_keepalives_interval, true),
+           set_config('tcp_keepalives_count', :tcp_keepalives_count, true),
+           pg_advisory_xact_lock(:lock)
+""")
 _ABOUT_WRITER = text("""
     SELECT rolsuper OR pg_has_role(rolname, current_user, 'MEMBER') AS may_all FROM pg_roles WHERE rolname = :writer
 """)
 _TRIGGERS = text("""
-    SELECT tgname FROM pg_trigger
+    SELECT tgname, pg_get_triggerdef(pg_trigger.oid, true) || ' AS ' || prosrc
+    FROM pg_trigger
+    JOIN pg_class ON pg_class.oid = tgrelid
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    JOIN pg_proc ON pg_proc.oid = tgfoid
+    JOIN pg_language ON pg_language.oid = prolang
     WHERE tgrelid IN ('entries'::regclass, 'results'::regclass) AND NOT tgisinternal AND tgenabled IN ('O', 'A')
+      AND lanname = 'plpgsql' AND proconfig = ARRAY['search_path=' || quote_ident(nspname) || ', pg_temp']
 """)
 _RIGHTS = (
     "REVOKE ALL ON entries, results, alembic_version FROM PUBLIC",
@@ -86,6 +102,7 @@ class PostgresStore(Store):
         """Make the tables as their owner, and let another role append to them, and only that."""
         with self.in_plain_words(), self.engine.begin() as connection:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            self._check_server(connection)
             self._check_writer(connection, writer)
             upgrade(connection)
             quote = connection.dialect.identifier_preparer.quote
@@ -97,6 +114,7 @@ class PostgresStore(Store):
     def prepare(self) -> None:
         """See that there are tables, up to date; older ones are brought up to date by their owner."""
         with self.in_plain_words(), self._reading() as connection:
+            self._check_server(connection)
             revision = revision_of(connection)
         if revision is None:
             raise LedgerError(
@@ -133,11 +151,18 @@ class PostgresStore(Store):
     def forget(self, token: str) -> None:
         """Nothing is left behind: a lock ends with its session."""
 
-    def missing_guards(self) -> list[str]:
-        """Return the triggers that are not there, or are switched off."""
+    @contextlib.contextmanager
+    def witnessing(self) -> Iterator[None]:
+        """Have the witness to oneself: machines may share it on a file system whose locks are not shared."""
+        with self.in_plain_words(), no_fork(), self.engine.connect() as connection:
+            connection.execute(_WITNESSING, {"lock": _WITNESS_LOCK, **_KEEPALIVES})
+            yield
+
+    def broken_guards(self) -> list[str]:
+        """Return the triggers that are not there, are switched off, or do something else."""
         with self.in_plain_words(), self._reading() as connection:
-            found = connection.execute(_TRIGGERS).scalars().all()
-        return [name for name in GUARDS["postgresql"] if name not in found]
+            found = connection.execute(_TRIGGERS).all()
+        return broken_guards(POSTGRESQL_GUARDS, ((name, made_by) for name, made_by in found))
 
     def close(self) -> None:
         """Close all connections."""
@@ -177,6 +202,14 @@ class PostgresStore(Store):
                     "that it was made for (writer), which can append alone."
                 )
             yield connection
+
+    def _check_server(self, connection: Connection) -> None:
+        version = connection.dialect.server_version_info or (0,)
+        if version < _OLDEST:
+            raise LedgerError(
+                f"the server of {self.name} is PostgreSQL {'.'.join(map(str, version))}, and a ledger needs "
+                f"{_OLDEST[0]} or later. Upgrade the server."
+            )
 
     @staticmethod
     def _check_writer(connection: Connection, writer: str | None) -> None:
@@ -224,6 +257,7 @@ def _lock_of(token: str) -> int:
 
 
 _LOCK = _number("dpmanifold ledger")
+_WITNESS_LOCK = _number("dpmanifold witness")
 
 
 def _dispose(engine: Engine, process: int) -> None:

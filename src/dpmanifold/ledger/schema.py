@@ -43,14 +43,6 @@ results = Table(
     Column("bytes", LargeBinary, nullable=False),
 )
 
-GUARDS = {
-    "sqlite": (
-        "entries_stay", "entries_remain", "entries_follow", "results_stay", "results_remain", "results_follow",
-    ),
-    "postgresql": ("entries_stay", "entries_follow", "results_stay", "results_follow"),
-}  # fmt: skip
-"""The triggers that keep the tables as they are."""
-
 _SETS = {"population": "cap"}  # a population comes with its cap
 _SUBJECTS = {"grant": "principal", "spend": "principal", "dataset": "digest"}
 

@@ -20,6 +20,7 @@ from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.datasets import registered
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
+from dpmanifold.ledger.relying import RESTS, refuse_edited
 from dpmanifold.ledger.standing import standing_of
 from dpmanifold.ledger.stores import Store
 from dpmanifold.privacy import Promise
@@ -65,11 +66,12 @@ class Settling:
 
     def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
         """Pay for an order and do the work, or return what is known; see :meth:`Account.settle`."""
-        # A witness that cannot be written to, and a lock that cannot be had, are found out before anything is spent.
-        self._books.witnessed()
+        # A lock that cannot be had, and a witness that cannot be written to, are found out before anything is spent. In
+        # this order: from here on no more sessions are needed at a time than the server has given once.
         token = secrets.token_hex(16)
         held = self._books.store.hold(token)
         try:
+            self._books.witnessed()
             spend, cap, queued = self._books.write(lambda writer: self._paid(writer, order))
             with _naming(order.key):
                 self._books.witnessed()
@@ -110,7 +112,7 @@ class Settling:
     def _paid(self, writer: Writer, order: Order) -> tuple[Entry, Promise, bool]:
         """Return the entry that paid for an order, there already or new; the cap; and whether it is still queued."""
         found = self._same(writer, order)
-        standing = standing_of(writer, self._population, self._principal)
+        standing = standing_of(writer, self._books.id, self._population, self._principal)
         if found is not None:
             return found, standing.cap, not _was_begun(writer, found)
         cost, total, mine = standing.after(order.privacy, self._population, self._principal)
@@ -126,6 +128,7 @@ class Settling:
             "cost": amount_to_text(cost),
             "spent": amount_to_text(total),
             "of grant": amount_to_text(mine),
+            RESTS: standing.rests,
             "token": secrets.token_hex(8),
             "time": now(),
         }
@@ -145,6 +148,8 @@ class Settling:
     def _same(self, reader: Reader, order: Order) -> Entry | None:
         """Return the entry that paid for this key; refuse if it did for another request."""
         found = reader.once(self._once(order.key))
+        if found is not None:
+            refuse_edited(self._books.id, found)
         if found is not None and found.facts["request"] != order.request_hash:
             raise InvalidArgumentError(
                 f"key {order.key!r} stands for another request of {self._principal!r} from population "

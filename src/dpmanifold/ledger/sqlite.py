@@ -20,8 +20,9 @@ from dpmanifold.ledger.attempts import FileAttempts
 from dpmanifold.ledger.chain import Reader
 from dpmanifold.ledger.filesystems import refuse_network
 from dpmanifold.ledger.forks import no_fork, tell_of_forks
+from dpmanifold.ledger.guards import SQLITE_GUARDS, broken_guards
 from dpmanifold.ledger.migrations import refuse_newer, refuse_others, revision_of, upgrade
-from dpmanifold.ledger.schema import GUARDS, REVISION
+from dpmanifold.ledger.schema import REVISION
 from dpmanifold.ledger.stores import Held, Store
 
 PATIENCE = 60.0
@@ -89,11 +90,15 @@ class SqliteStore(Store):
         """Remove the file of an attempt."""
         self._attempts.forget(token)
 
-    def missing_guards(self) -> list[str]:
-        """Return the triggers that are not there."""
+    def witnessing(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing more is needed: all who use the file are on one machine, where the witness's own lock holds."""
+        return contextlib.nullcontext()
+
+    def broken_guards(self) -> list[str]:
+        """Return the triggers that are not there, or are other ones."""
         with self.in_plain_words(), self._reading() as connection:
-            found = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").scalars().all()
-        return [name for name in GUARDS["sqlite"] if name not in found]
+            found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").all()
+        return broken_guards(SQLITE_GUARDS, ((name, made_by) for name, made_by in found))
 
     def close(self) -> None:
         """Close the file."""

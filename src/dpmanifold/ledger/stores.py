@@ -88,8 +88,12 @@ class Store(ABC):
         """Clear away what an attempt left behind whose holder is gone."""
 
     @abstractmethod
-    def missing_guards(self) -> list[str]:
-        """Return the names of triggers that should keep the tables as they are and are not there."""
+    def witnessing(self) -> contextlib.AbstractContextManager[None]:
+        """Have the witness to oneself, among all who use this database and on whatever machine they are."""
+
+    @abstractmethod
+    def broken_guards(self) -> list[str]:
+        """Return the names of triggers that should keep the tables as they are, and are not there as they were made."""
 
     @abstractmethod
     def close(self) -> None:

@@ -9,7 +9,7 @@ revision = "0001"
 down_revision = None
 
 # A trigger on INSERT as well: INSERT OR REPLACE removes the row that is in its way without asking the others.
-_SQLITE = (
+SQLITE = (
     """
     CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
     BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END
@@ -51,7 +51,8 @@ _SQLITE = (
     """,
 )
 
-_POSTGRESQL = (
+# Triggers as the server itself would write them (events in its order): audits compare them.
+POSTGRESQL = (
     """
     CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = {schema}, pg_temp AS $$
     BEGIN
@@ -88,12 +89,12 @@ _POSTGRESQL = (
     END $$
     """,
     """
-    CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
+    CREATE TRIGGER entries_stay BEFORE DELETE OR UPDATE OR TRUNCATE ON entries
     FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse()
     """,
     "CREATE TRIGGER entries_follow BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION ledger_follow()",
     """
-    CREATE TRIGGER results_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON results
+    CREATE TRIGGER results_stay BEFORE DELETE OR UPDATE OR TRUNCATE ON results
     FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse()
     """,
     "CREATE TRIGGER results_follow BEFORE INSERT ON results FOR EACH ROW EXECUTE FUNCTION ledger_result()",
@@ -126,10 +127,10 @@ def upgrade() -> None:
     )
     bind = op.get_bind()
     if bind.dialect.name == "sqlite":
-        for statement in _SQLITE:
+        for statement in SQLITE:
             op.execute(sa.text(statement))
         return
     # By name, so that no table of the same name elsewhere is looked at instead.
     schema = bind.dialect.identifier_preparer.quote(bind.execute(sa.text("SELECT current_schema()")).scalar_one())
-    for statement in _POSTGRESQL:
+    for statement in POSTGRESQL:
         op.execute(sa.text(statement.replace("{schema}", schema)))
