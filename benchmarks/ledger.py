@@ -178,7 +178,7 @@ def median(times: list[float]) -> float:
 def fill(place: Place, size: int) -> None:
     """Make a ledger and its witness with this number of entries."""
     with Ledger(place.address, witness=place.witness, principal="ada") as ledger:
-        ledger.population("cohort", cap=CAP, unit="participant")
+        ledger.population("cohort", cap=CAP, unit="record")
         *_, head = ledger.entries()
         entries = lost_spends(ledger.id, head, size)
     with place.witness.open("a", encoding="ascii") as lines:
@@ -191,6 +191,7 @@ def fill(place: Place, size: int) -> None:
 def lost_spends(ledger: str, head: Entry, size: int) -> Iterator[Entry]:
     """Yield entries that follow the last one, until there are `size`: spends that were begun and lost."""
     moment, spent, promise = now(), Fraction(0), promise_to_body(SHARE)
+    cap, before = head.seq, 0  # the population was made last
     while head.seq + 3 <= size:
         spent += COST
         key = hashlib.sha256(str(head.seq).encode()).hexdigest()[:32]
@@ -211,10 +212,12 @@ def lost_spends(ledger: str, head: Entry, size: int) -> Iterator[Entry]:
                 "cost": [str(COST)],
                 "spent": [str(spent)],
                 "of grant": [str(spent)],
+                "rests on": {"cap": cap, "spend": before, "own": before, "grant": 0},
                 "token": key[:16],
                 "time": moment,
             },
         )
+        before = spend.seq
         step = {"spend": spend.seq, "time": moment}
         started = Entry.chained(ledger, spend, "started", "cohort", f"started:{spend.seq}", {**step, "token": key})
         head = Entry.chained(ledger, started, "lost", "cohort", f"outcome:{spend.seq}", step)

@@ -24,6 +24,7 @@ class Book:
         self.results: dict[int, bytes] = {}
         self.caps: dict[str, Promise] = {}
         self.totals: dict[str, tuple[Fraction, ...]] = {}
+        self.last: dict[tuple[str, str, str], int] = {}
         self.mine: dict[tuple[str, str], tuple[Fraction, ...]] = {}
         self.add("created", "", "created", {"ledger": LEDGER, "time": TIME})
         self.population("cohort", GDP(1.0) if cap is None else cap)
@@ -31,6 +32,9 @@ class Book:
     def add(self, kind: str, population: str, once: str | None, body: dict[str, Any]) -> Entry:
         entry = Entry.chained(LEDGER, self.entries[-1] if self.entries else None, kind, population, once, body)
         self.entries.append(entry)
+        kind = {"population": "cap"}.get(kind, kind)
+        for who in {"", body.get("principal", "") if kind != "cap" else ""}:
+            self.last[population, kind, who] = entry.seq
         return entry
 
     def population(self, name: str, cap: Promise) -> Entry:
@@ -50,7 +54,9 @@ class Book:
         cost = cost_of(promise, self.caps[name])
         self.totals[name] = added(self.totals[name], cost)
         self.mine[name, who] = added(self.mine.get((name, who), nothing(self.caps[name])), cost)
+        rests = {"cap": ("cap", ""), "spend": ("spend", ""), "own": ("spend", who), "grant": ("grant", who)}
         body = {
+            "rests on": {of: self.last.get((name, *kind), 0) for of, kind in rests.items()},
             "principal": who, "key": key, "request": "0" * 64, "label": key, "statistic": "mean", "datasets": [],
             "promise": promise_to_body(promise), "cost": amount_to_text(cost),
             "spent": amount_to_text(self.totals[name]), "of grant": amount_to_text(self.mine[name, who]), "time": TIME,

@@ -41,7 +41,6 @@ def race(job):
     log = Log(job["log"])
     reader, writer = os.pipe()
     privacy = PureDP(job["cost"])
-
     inherited = opened(job) if job.get("inherited") else None
 
     def client(keys):
@@ -85,7 +84,7 @@ def kills(job):
         for turn in itertools.takewhile(lambda _: os.getppid() == job_process, itertools.count()):
             again = own.random() < 0.25
             key = f"{own.randrange(number + 1)}-{own.randrange(3)}" if again else f"{number}-{turn}"
-            log.add("asks", key=key)
+            log.add("asks", key=key, new=not again)
             try:
                 ask(cohort, log, key, privacy)
             except LedgerError:
@@ -103,14 +102,17 @@ def kills(job):
         os.waitpid(victim, 0)
 
     def answered(since):
-        """Wait until somebody is answered who began to ask after a moment; return when. None if nobody is."""
+        """Wait until somebody is answered who began to ask for something new after a moment; return that line, or None.
+
+        The answer is a release that was paid for; or a refusal, once the cap is spent.
+        """
         asking = {}
         while time.monotonic() < since + job["patience"]:
             for line in log.new():
                 if line["what"] == "asks":
-                    asking[line["pid"]] = line["time"]
+                    asking[line["pid"]] = line["time"] if line["new"] else 0
                 elif line["what"] in ("returned", "refused") and asking.get(line["pid"], 0) > since:
-                    return line["time"]
+                    return line
                 elif line["what"] == "failed":
                     return None
             time.sleep(0.002)
@@ -118,7 +120,7 @@ def kills(job):
 
     for _ in range(job["processes"]):
         start()
-    killed, waits = 0, []
+    killed, paid, waits = 0, 0, []
     try:
         reached = answered(begun)
         while reached is not None and killed < job["kills"]:
@@ -132,11 +134,12 @@ def kills(job):
             killed += victims
             reached = answered(moment)
             if reached is not None:
-                waits.append(reached - moment)
+                waits.append(reached["time"] - moment)
+                paid += reached["what"] == "returned"
     finally:
         while living:
             kill()
-    return {"waits": waits, "killed": killed, "went on": reached is not None}
+    return {"waits": waits, "paid": paid, "killed": killed, "went on": reached is not None}
 
 
 def lines(job):

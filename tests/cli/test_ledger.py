@@ -21,7 +21,7 @@ LEDGER = ["--ledger", "study.db", "--principal", "ada"]
 def study(invoke):
     """A ledger with the population cohort, cap GDP("1"), in the folder of the tests."""
     invoke("ledger", "create", "study.db", "--witness", "study.witness")
-    invoke("ledger", "population", "cohort", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+    invoke("ledger", "population", "cohort", "--unit", "record", "--mu", "1", "--ledger", "study.db")
     return invoke
 
 
@@ -78,7 +78,7 @@ def test_what_does_not_fit_is_refused_with_4_and_binds_no_key(study):
 
 
 def test_ten_times_a_tenth_fills_the_cap(study):
-    study("ledger", "population", "other", "--unit", "participant", "--epsilon", "0.3", "--ledger", "study.db")
+    study("ledger", "population", "other", "--unit", "record", "--epsilon", "0.3", "--ledger", "study.db")
     words = [*BALL, "--epsilon", "0.1", *LEDGER, "--population", "other"]
     for number in range(3):
         study("mean", "a.npy", *words, "--out", f"{number}.json")
@@ -112,7 +112,7 @@ def test_a_mistyped_ledger_is_no_new_one(study, folder):
 def test_a_ledger_is_not_made_twice(study):
     assert "study.db" in one_paragraph(study("ledger", "create", "study.db", code=2))
     assert "already" in one_paragraph(
-        study("ledger", "population", "cohort", "--unit", "participant", "--mu", "2", "--ledger", "study.db", code=2)
+        study("ledger", "population", "cohort", "--unit", "record", "--mu", "2", "--ledger", "study.db", code=2)
     )
 
 
@@ -443,9 +443,13 @@ def test_why_a_release_is_lost_is_for_whoever_asks_for_notices(study, monkeypatc
 
 
 def test_registering_says_what_each_record_asserts(study):
-    said = study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER).stdout
+    assert "assert" not in study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER).stdout
+    study("ledger", "population", "people", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+    said = study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--population", "people").stdout
     assert "Each record counts as one participant: by this you assert that nobody has two." in said
     np.savez("d.npz", X=tensors(), person=np.arange(200) // 2)
     by_id = ["d.npz", "--array", "X", *["person" if word == "each-record" else word for word in BALL]]
-    assert "assert" not in study("ledger", "register", "ids", *by_id, *LEDGER).stdout
-    assert json.loads(study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--json").stdout)
+    assert "assert" not in study("ledger", "register", "ids", *by_id, *LEDGER, "--population", "people").stdout
+    assert json.loads(
+        study("ledger", "register", "dti", "a.npy", *BALL, *LEDGER, "--population", "cohort", "--json").stdout
+    )

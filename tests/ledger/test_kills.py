@@ -36,8 +36,8 @@ def scene(clients, ledger_url, tmp_path):
             if not answer["went on"]:
                 found.append(f"nobody was answered after kill {answer['killed']}.")
             states = ends(ledger)
-        wait, cpu = max(answer["waits"], default=0.0), answer["cpu"]
-        print(f"{job}: {answer['killed']} kills, longest wait {wait:.2f} s, {dict(states)}, {cpu:.1f} s CPU")
+        waits = f"{len(answer['waits'])} waits of {max(answer['waits'], default=0.0):.2f} s at most"
+        print(f"{job}: {answer['killed']} kills, {waits}, {dict(states)}, {answer['cpu']:.1f} s CPU")
         return found, answer, states
 
     return run
@@ -61,9 +61,10 @@ def test_thirty_kills_among_eight_processes(scene, ledger_url):
 
 @pytest.mark.slow
 def test_a_thousand_kills_among_eight_processes(scene):
-    found, answer, states = killed(scene, 1000, "1")
+    found, answer, states = killed(scene, 1000, "1.5")
     assert found == []
     assert answer["killed"] == 1000
+    assert answer["paid"] > 100  # rounds of kills after which the next answer was a release, not a refusal
     assert min(states[state] for state in ("queued", "begun", "drawn", "lost")) > 0
 
 

@@ -252,12 +252,14 @@ class Programs(RuleBasedStateMachine):
         assert self.ledger.witness.last() in entries
 
     def teardown(self):
-        if hasattr(self, "model"):
-            self._open()
-            audit = self.ledger.audit()
-            assert audit.ok, audit
-        self._close()
-        self.site.remove()
+        try:
+            if hasattr(self, "model"):
+                self._open()
+                audit = self.ledger.audit()
+                assert audit.ok, audit
+        finally:
+            self._close()
+            self.site.remove()
 
     # ------------------------------------------------------------------------------- how it is done
 

@@ -1,4 +1,4 @@
-"""Who is protected: records as units of their own, one person in two groups, and data that come with refused requests."""
+"""Who is protected: records as units of their own, one person in two groups, and data of refused requests."""
 
 import threading
 import warnings

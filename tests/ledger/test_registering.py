@@ -126,3 +126,21 @@ def test_registered_data_travel_with_their_population(cohort):
     data = pickle.loads(pickle.dumps(cohort.register("dti", X, BALL, units=IDS)))
     assert mean(data, cohort).private
     assert repr(data) == "RegisteredData('dti@1', 30 units, population='cohort')"
+
+
+def test_the_same_records_in_two_populations_are_noted(tmp_path):
+    """The curator is told when they are registered, and so is whoever audits: the caps add up for these people."""
+    ball, X = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0), np.linspace(-0.5, 0.5, 20)[:, None]
+    ids = [f"p{number}" for number in range(20)]
+    with Ledger(tmp_path / "study.db", principal="ada") as ledger:
+        told = []
+        for name in ("first", "second"):
+            population = ledger.population(name, cap=dpm.GDP("1"), unit="unit")
+            population.register("dti", X, ball, units=ids, curator=told.append)
+            population.register("eeg", X + len(told), ball, units=ids, curator=told.append, confirm=True)
+        shared = [str(notice) for notice in told if notice.elsewhere]
+        assert len(shared) == 1
+        assert "registered with 'first'" in shared[0]
+        notes = [note for note in ledger.audit().notes if "same records" in note]
+        assert notes == ["the same records are in several populations, whose caps add up for them: dti@1 of 'first', "
+                         "dti@1 of 'second'."]  # fmt: skip

@@ -162,6 +162,8 @@ def register(
 
     The ledger keeps the space, the ball, the number of units, which is public, and a fingerprint that nobody can read
     without the ledger's key file. What is wrong with the data is said here, for whoever holds them.
+
+    With --units each-record, in a population whose unit is not "record", you say that nobody has two of the records.
     """
     curator = teller(words["notice"], words["quiet"])
     with opened(words["ledger"], words["principal"], words["secret"]) as book, at_work(words):
@@ -176,7 +178,7 @@ def register(
                 invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
             )  # fmt: skip
         say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
-        if found.unit == "record" and not words["as_json"]:
+        if found.unit == "record" != whose.unit and not words["as_json"]:
             say(f"Each record counts as one {whose.unit}: by this you assert that nobody has two.")
 
 

@@ -23,7 +23,7 @@ def teller(wanted: bool, quiet: bool, registered: bool = False) -> Teller | None
     """Return the function that is told, or None where nobody should be."""
     if wanted and quiet:
         raise InvalidArgumentError("--notice and --quiet contradict each other. Give one.")
-    return _tell if wanted or not (quiet or registered or not on_a_terminal()) else None
+    return _tell if wanted or (on_a_terminal() and not (quiet or registered)) else None
 
 
 def _tell(notice: Notice | str) -> None:

@@ -209,8 +209,8 @@ ShowNotice = Annotated[
     bool,
     typer.Option(
         "--notice",
-        help="Say on stderr how many records were clipped or replaced, even if it is no terminal; with --dataset also "
-        "why a release was lost. NOT PRIVATE: for the curator alone.",
+        help="Say on stderr how many records were clipped or replaced, even if it is no terminal, and why a "
+        "release was lost that a ledger paid for; with --dataset this alone does. NOT PRIVATE: for the curator alone.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors: no notice, no progress.")]

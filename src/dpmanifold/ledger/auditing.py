@@ -17,6 +17,7 @@ from dpmanifold.facts import facts_text
 from dpmanifold.ledger.beside import Beside, Lines, lost_entry
 from dpmanifold.ledger.bodies import many, promise_from_body
 from dpmanifold.ledger.entries import Entry, entry_faults, hash_of
+from dpmanifold.ledger.relying import RESTS, Numbers
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, added, amount_from_text, as_promise_up, cost_of, fits, in_words, nothing
 
@@ -48,6 +49,12 @@ class Totals:
     recovered: int = 0
     mine: dict[str, Amount] = field(default_factory=dict)
     grants: dict[str, Promise] = field(default_factory=dict)
+    last: dict[tuple[str, str], int] = field(default_factory=dict)  # numbers of the last cap, grant and spend, by whom
+
+    def rests(self, who: str) -> Numbers:
+        """Return the numbers that a spend of a principal must name now."""
+        wanted = {"cap": ("cap", ""), "spend": ("spend", ""), "own": ("spend", who), "grant": ("grant", who)}
+        return {name: self.last.get(of, 0) for name, of in wanted.items()}
 
     @property
     def over(self) -> bool:
@@ -189,6 +196,7 @@ class Auditor:
         self._faults: list[str] = []
         self._found = 0
         self._once: set[int] = set()  # hashes of texts: a million of them take some 60 MB
+        self._data: dict[str, dict[str, str]] = {}  # by marks of records: populations, and an id in each
         self._open: dict[int, tuple[str, bool]] = {}  # spends without an outcome: whose, and whether begun
 
     def take(self, entry: Entry) -> None:
@@ -216,6 +224,10 @@ class Auditor:
         if beside.ahead:
             which = "entry is" if beside.ahead == 1 else f"{beside.ahead:,} entries are"
             notes.append(f"the last {which} not in the witness yet, which is told when the ledger is next opened.")
+        for places in self._data.values():
+            if len(places) > 1:
+                names = ", ".join(f"{known} of {population!r}" for population, known in places.items())
+                notes.append(f"the same records are in several populations, whose caps add up for them: {names}.")
         head = "" if self._before is None else self._before.hash
         more = self._found - len(self._faults)
         return Audit(self._ledger, self._count, head, self.populations, tuple(self._faults), more, tuple(notes))
@@ -243,10 +255,12 @@ class Auditor:
             case "cap":
                 yield from self._new_cap(entry, facts)
             case "grant":
-                self.populations[entry.population].grants[facts["principal"]] = promise_from_body(facts["promise"])
+                account, who = self.populations[entry.population], facts["principal"]
+                account.grants[who], account.last["grant", who] = promise_from_body(facts["promise"]), entry.seq
             case "dataset":
                 if entry.population not in self.populations:
                     yield "is of a population that is not there."
+                self._data.setdefault(facts["records"], {})[entry.population] = facts["id"]
             case "spend":
                 yield from self._spend(entry, facts)
             case "started" | "drawn" | "lost":
@@ -261,7 +275,9 @@ class Auditor:
             yield "makes a population that is there already."
             return
         cap = promise_from_body(facts["cap"])
-        self.populations[entry.population] = Totals(cap, facts["unit"], nothing(cap), nothing(cap))
+        account = Totals(cap, facts["unit"], nothing(cap), nothing(cap))
+        account.last["cap", ""] = entry.seq
+        self.populations[entry.population] = account
 
     def _new_cap(self, entry: Entry, facts: dict[str, Any]) -> Iterator[str]:
         account = self.populations[entry.population]
@@ -273,7 +289,7 @@ class Auditor:
             yield f"says that another cap was in force before than {account.cap}."
         if not facts["reason"]:
             yield "gives no reason."
-        account.cap = cap
+        account.cap, account.last["cap", ""] = cap, entry.seq
 
     def _spend(self, entry: Entry, facts: dict[str, Any]) -> Iterator[str]:
         account = self.populations[entry.population]
@@ -291,6 +307,9 @@ class Auditor:
             yield "states a total that is not the one before and its cost."
         if amount_from_text(facts["of grant"]) != mine:
             yield f"states a total of {who} that is not the one before and its cost."
+        if facts[RESTS] != account.rests(who):
+            yield "does not name the cap, the grant and the spends that decided about it."
+        account.last["spend", ""] = account.last["spend", who] = entry.seq
         account.stated, account.mine[who] = amount_from_text(facts["spent"]), amount_from_text(facts["of grant"])
         if recovered:
             account.recovered += 1

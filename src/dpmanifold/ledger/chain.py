@@ -17,7 +17,12 @@ from dpmanifold.ledger.entries import FIELDS, Entry
 from dpmanifold.ledger.schema import entries, found_by, results
 
 _ROW = tuple(entries.c[name] for name in FIELDS)
+_FILED = (entries.c.sets, entries.c.subject)
 _MANY = 500  # values in one statement; SQLite has a limit
+
+
+Row = tuple[Entry, tuple[str, str]]
+"""An entry, and the columns that it is found by."""
 
 
 def _found(*conditions: Any) -> Select[Any]:
@@ -40,9 +45,11 @@ _LAST_OF_EACH = (
     .group_by(entries.c.subject)
 )
 _SUBJECTS = _found(entries.c.seq.in_(_LAST_OF_EACH)).order_by(entries.c.seq)
+_LAST_ROW = select(*_ROW, *_FILED).where(_OF_POPULATION).order_by(entries.c.seq.desc()).limit(1)
+_ROWS = select(*_ROW, *_FILED).where(entries.c.seq.in_(bindparam("numbers", expanding=True))).order_by(entries.c.seq)
 _OF_KIND = _found(entries.c.kind == bindparam("kind")).order_by(entries.c.seq)
 _WHOLE_ROWS = (
-    select(*_ROW, entries.c.sets, entries.c.subject, results.c.bytes)
+    select(*_ROW, *_FILED, results.c.bytes)
     .select_from(entries.outerjoin(results, entries.c.seq == results.c.seq))
     .where(entries.c.seq > bindparam("after"))
     .order_by(entries.c.seq)
@@ -57,11 +64,11 @@ def _latest(about_somebody: tuple[bool, ...]) -> Executable:
     """Return the statement for the last entries that set each of several things, in one go."""
     parts = []
     for number, somebody in enumerate(about_somebody):
-        asked = _found(_OF_POPULATION, entries.c.sets == bindparam(f"what{number}"))
+        asked = select(*_ROW, *_FILED).where(_OF_POPULATION, entries.c.sets == bindparam(f"what{number}"))
         if somebody:
             asked = asked.where(entries.c.subject == bindparam(f"whom{number}"))
         found = asked.order_by(entries.c.seq.desc()).limit(1).subquery()
-        parts.append(select(literal_column(str(number)).label("part"), *(found.c[name] for name in FIELDS)))
+        parts.append(select(literal_column(str(number)).label("part"), *found.c))
     return union_all(*parts)
 
 
@@ -120,14 +127,28 @@ class Reader:
 
     def latest(self, population: str, wanted: Sequence[tuple[str, str | None]]) -> list[Entry | None]:
         """Return, for each of (what is set, about whom or None for anybody), the entry that set it last."""
+        return [None if row is None else row[0] for row in self.latest_rows(population, wanted)]
+
+    def latest_rows(self, population: str, wanted: Sequence[tuple[str, str | None]]) -> list[Row | None]:
+        """Return the same, with the columns that each was found by."""
         values = {"of": population}
         for number, (sets, subject) in enumerate(wanted):
             values[f"what{number}"] = sets
             if subject is not None:
                 values[f"whom{number}"] = subject
         rows = self._connection.execute(_latest(tuple(subject is not None for _, subject in wanted)), values)
-        found = {row[0]: Entry(*row[1:]) for row in rows}
+        found = {row[0]: _row(tuple(row[1:])) for row in rows}
         return [found.get(number) for number in range(len(wanted))]
+
+    def last_row(self, population: str) -> Row | None:
+        """Return a population's last entry, and what it is found by; None where there is none."""
+        found = self._connection.execute(_LAST_ROW, {"of": population}).one_or_none()
+        return None if found is None else _row(tuple(found))
+
+    def rows(self, numbers: Iterable[int]) -> list[Row]:
+        """Return a few entries by their numbers, and what they are found by; those that there are, in order."""
+        wanted = list(numbers)
+        return [_row(tuple(row)) for row in self._connection.execute(_ROWS, {"numbers": wanted})] if wanted else []
 
     def subjects(self, population: str, sets: str) -> list[Entry]:
         """Return, for each subject, the entry that set it last, in order."""
@@ -146,6 +167,10 @@ class Reader:
         return [Entry(*tuple(row)) for row in self._connection.execute(statement, values)]
 
 
+def _row(found: tuple[Any, ...]) -> Row:
+    return Entry(*found[:-2]), (found[-2], found[-1])
+
+
 @final
 class Writer(Reader):
     """What one transaction sees and appends. No other one appends meanwhile.
@@ -158,13 +183,13 @@ class Writer(Reader):
 
     def __init__(self, connection: Connection, ledger: str) -> None:
         super().__init__(connection)
-        self._ledger = ledger
+        self.ledger = ledger
         self._head = self.head()
         self.appended: list[Entry] = []
 
     def append(self, kind: str, population: str, once: str | None, body: dict[str, Any]) -> Entry:
         """Append an entry, or raise a LedgerError if what may happen once has happened."""
-        entry = Entry.chained(self._ledger, self._head, kind, population, once, body)
+        entry = Entry.chained(self.ledger, self._head, kind, population, once, body)
         if once is not None and self.once(once) is not None:
             raise LedgerError(f"the ledger has an entry {once!r} already, and may have one only.")
         sets, subject = found_by(entry)

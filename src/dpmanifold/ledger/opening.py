@@ -12,7 +12,7 @@ from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.datasets import DataSet
 from dpmanifold.records import ball_from_dict, ball_to_dict
 from dpmanifold.stats.content import content_of
-from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.curator import Curator, Notice
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold.stats.registered import Opened, Registered
 from dpmanifold.stats.registering import survey
@@ -87,6 +87,9 @@ def register(
         "labels": _column(labels),
     }
     known = population.registered_as(found.content, found.facts, name, about)
+    others = population.registered_elsewhere(known.records)
+    if curator is not None and others:
+        curator(Notice(0, 0, 0, elsewhere=", ".join(map(repr, others))))
     return RegisteredData(population, known, X, units, labels)
 
 

@@ -33,8 +33,8 @@ def refuse_shared(reader: Reader, population: str, protected: str, unit: str, re
     with_ids = next((one for one in known if one.unit != RECORD), None)
     if with_ids is not None:
         raise InvalidArgumentError(
-            f"units must not be EACH_RECORD: the same records are registered with ids, as {with_ids.id}, and population "
-            f"{population!r} protects each {protected}. Give the ids. Nothing was spent."
+            f"units must not be EACH_RECORD: the same records are registered with ids, as {with_ids.id}, and "
+            f"population {population!r} protects each {protected}. Give the ids. Nothing was spent."
         )
     if not (by_name or any(one.about for one in known)):
         raise InvalidArgumentError(

@@ -223,6 +223,12 @@ class Population(Account):
             return found
         return self._ledger.change(lambda writer: registered(writer, self._name, self._principal, *asked))
 
+    def registered_elsewhere(self, records: str) -> list[str]:
+        """Return the other populations with which the same records are registered, by the mark of the records."""
+        found = self._ledger.store.read(lambda reader: reader.starting("dataset:"))
+        others = (one.population for one in found if one.facts.get("records") == records)
+        return [name for name in dict.fromkeys(others) if name != self._name]
+
     def refuse_shared(self, unit: str, records: str) -> None:
         """Refuse registered records as units of their own where they are registered with ids as well."""
 
@@ -252,7 +258,7 @@ class Population(Account):
         words = checked_text(reason, "reason")
 
         def change(writer: Writer) -> None:
-            was = standing_of(writer, self._name, self._principal).cap
+            was = standing_of(writer, self._ledger.id, self._name, self._principal).cap
             if type(new) is not type(was):
                 raise InvalidArgumentError(f"cap must be of the kind of the present one, {was}, got {new}.")
             before, after = cost_of(was, was), cost_of(new, was)
@@ -287,7 +293,7 @@ class Population(Account):
         words = checked_text(reason, "reason") if reason else ""
 
         def change(writer: Writer) -> None:
-            cap = standing_of(writer, self._name, self._principal).cap
+            cap = standing_of(writer, self._ledger.id, self._name, self._principal).cap
             if type(amount) is not type(cap):
                 raise InvalidArgumentError(f"promise must be of the kind of the cap, {cap}, got {amount}.")
             body = {
@@ -306,7 +312,7 @@ class Population(Account):
 
         def look(reader: Reader) -> list[Grant]:
             people = [entry.facts["principal"] for entry in reader.subjects(self._name, "grant")]
-            return [Grant.of(who, standing_of(reader, self._name, who)) for who in people]
+            return [Grant.of(who, standing_of(reader, self._ledger.id, self._name, who)) for who in people]
 
         return self._ledger.store.read(look)
 
@@ -319,7 +325,7 @@ class Population(Account):
         return self._ledger.history(self._name, after=after, limit=limit)
 
     def _standing(self) -> Standing:
-        return self._ledger.store.read(lambda reader: standing_of(reader, self._name, self._principal))
+        return self._ledger.store.read(lambda reader: standing_of(reader, self._ledger.id, self._name, self._principal))
 
     def __copy__(self) -> Population:
         return self

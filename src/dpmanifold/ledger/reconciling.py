@@ -16,6 +16,7 @@ from dpmanifold.ledger.beside import stood_for
 from dpmanifold.ledger.bodies import many, now, promise_from_body
 from dpmanifold.ledger.chain import Writer
 from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.relying import RESTS
 from dpmanifold.ledger.standing import standing_of
 from dpmanifold.privacy.amounts import Amount, added, amount_to_text, cost_of, fits, left_of
 
@@ -79,7 +80,7 @@ def recover(writer: Writer, common: int, lost: Sequence[Entry], reason: str, pri
 
 
 def _over(writer: Writer, population: str) -> bool:
-    standing = standing_of(writer, population, "")
+    standing = standing_of(writer, writer.ledger, population, "")
     return not fits(standing.total, cost_of(standing.cap, standing.cap))
 
 
@@ -130,8 +131,8 @@ class _Recovery:
 
     def _counted(self, population: str, facts: dict[str, Any]) -> dict[str, Any]:
         """Return what a spend costs, and the totals after it, which may exceed the cap and the grant."""
-        standing = standing_of(self._writer, population, facts["principal"])
-        more: dict[str, Any] = {}
+        standing = standing_of(self._writer, self._writer.ledger, population, facts["principal"])
+        more: dict[str, Any] = {RESTS: standing.rests}
         try:
             cost: Amount = cost_of(promise_from_body(facts["promise"]), standing.cap)
         except PromiseError:

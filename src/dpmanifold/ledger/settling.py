@@ -20,6 +20,7 @@ from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.datasets import registered
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
+from dpmanifold.ledger.relying import RESTS, refuse_edited
 from dpmanifold.ledger.standing import standing_of
 from dpmanifold.ledger.stores import Store
 from dpmanifold.privacy import Promise
@@ -111,7 +112,7 @@ class Settling:
     def _paid(self, writer: Writer, order: Order) -> tuple[Entry, Promise, bool]:
         """Return the entry that paid for an order, there already or new; the cap; and whether it is still queued."""
         found = self._same(writer, order)
-        standing = standing_of(writer, self._population, self._principal)
+        standing = standing_of(writer, self._books.id, self._population, self._principal)
         if found is not None:
             return found, standing.cap, not _was_begun(writer, found)
         cost, total, mine = standing.after(order.privacy, self._population, self._principal)
@@ -127,6 +128,7 @@ class Settling:
             "cost": amount_to_text(cost),
             "spent": amount_to_text(total),
             "of grant": amount_to_text(mine),
+            RESTS: standing.rests,
             "token": secrets.token_hex(8),
             "time": now(),
         }
@@ -146,6 +148,8 @@ class Settling:
     def _same(self, reader: Reader, order: Order) -> Entry | None:
         """Return the entry that paid for this key; refuse if it did for another request."""
         found = reader.once(self._once(order.key))
+        if found is not None:
+            refuse_edited(self._books.id, found)
         if found is not None and found.facts["request"] != order.request_hash:
             raise InvalidArgumentError(
                 f"key {order.key!r} stands for another request of {self._principal!r} from population "

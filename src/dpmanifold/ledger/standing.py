@@ -9,6 +9,7 @@ from dpmanifold.errors import BudgetError, LedgerError
 from dpmanifold.ledger.bodies import promise_from_body
 from dpmanifold.ledger.chain import Reader
 from dpmanifold.ledger.entries import Entry
+from dpmanifold.ledger.relying import Numbers, believed, refuse_hidden, rests_on
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, added, amount_from_text, cost_of, fits, left_of, nothing, refusal
 
@@ -25,6 +26,7 @@ class Standing:
     mine : what the principal spent of it
     granted : whether the population has grants, so that who has none has nothing
     grant : what the principal may spend in all; None without a grant
+    rests : the numbers of the entries that say so, which the next spend names
     """
 
     cap: Promise
@@ -32,6 +34,7 @@ class Standing:
     mine: Amount
     granted: bool
     grant: Promise | None
+    rests: Numbers
 
     @property
     def left(self) -> Amount:
@@ -62,19 +65,31 @@ class Standing:
         return cost, total, mine
 
 
-def standing_of(reader: Reader, population: str, principal: str) -> Standing:
-    """Return how a population stands, for a principal."""
+def standing_of(reader: Reader, ledger: str, population: str, principal: str) -> Standing:
+    """Return how a population stands, for a principal; refuse where what says so is not what was written.
+
+    Parameters
+    ----------
+    reader : the transaction
+    ledger : the ledger's id
+    population, principal : their names
+    """
     wanted = [("cap", None), ("spend", None), ("spend", principal), ("grant", None), ("grant", principal)]
-    cap_entry, spend, own, any_grant, grant = reader.latest(population, wanted)
+    rows = reader.latest_rows(population, wanted)
+    cap_entry, spend, own, any_grant, grant = (None if row is None else believed(ledger, row) for row in rows)
     if cap_entry is None:
         raise LedgerError(f"the ledger has no population {population!r}.")
     cap = promise_from_body(cap_entry.facts["cap"])
+    rests = rests_on(cap_entry, spend, own, grant)
+    last = {"cap": cap_entry, "spend": spend, "own": own, "grant": any_grant}
+    refuse_hidden(reader, ledger, population, rests, last)
     return Standing(
         cap,
         _amount(spend, "spent", cap),
         _amount(own, "of grant", cap),
         any_grant is not None,
         None if grant is None else promise_from_body(grant.facts["promise"]),
+        rests,
     )
 
 

@@ -32,6 +32,7 @@ class Notice:
     replaced : how many were no points of the space and count as the centre (`invalid="center"`)
     group : which records, where there are several groups
     problem : why a release was lost that an account had paid for; else empty
+    elsewhere : other populations of the ledger with which the same records are registered, in text; else empty
 
     Examples
     --------
@@ -44,6 +45,7 @@ class Notice:
     replaced: int
     group: str = ""
     problem: str = ""
+    elsewhere: str = ""
 
     @property
     def most(self) -> bool:
@@ -53,6 +55,11 @@ class Notice:
     def __str__(self) -> str:
         if self.problem:
             return f"The release is lost: {self.problem}"
+        if self.elsewhere:
+            return (
+                f"The same records are registered with {self.elsewhere}: whoever is in both populations is protected "
+                "by the sum of both caps."
+            )
         parts = []
         if self.clipped or not self.replaced:
             parts.append(f"{self.clipped:,} of {self.records:,} records lie outside the ball and count as points of "
