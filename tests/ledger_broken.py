@@ -49,7 +49,9 @@ def looks_before_it_locks():
     settle, after = Settling.settle, Standing.after
 
     def wrong(self, order, work):
-        found = self._books.store.read(lambda reader: standing_of(reader, self._books.id, self._population, self._principal))
+        found = self._books.store.read(
+            lambda reader: standing_of(reader, self._books.id, self._population, self._principal)
+        )
         if self.known(order) is None:
             after(found, order.privacy, self._population, self._principal)
         return settle(self, order, work)

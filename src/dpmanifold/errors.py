@@ -36,7 +36,7 @@ class BudgetError(DPManifoldError, RuntimeError):
 class LedgerError(DPManifoldError, RuntimeError):
     """A ledger cannot be opened, written to or trusted; the message says what to do.
 
-    Where something was paid for before, the message says so and names its key: asking again with it spends nothing more.
+    Where something was paid for before, the message says so and names its key: with it one asks again at no cost.
     """
 
 

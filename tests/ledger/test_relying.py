@@ -1,4 +1,4 @@
-"""Rows that were edited with all guards taken away: a spend that would be decided by them is refused, before any audit."""
+"""Rows that were edited with all guards taken away: a spend that rests on them is refused, before any audit."""
 
 from __future__ import annotations
 

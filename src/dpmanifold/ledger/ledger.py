@@ -29,6 +29,7 @@ from dpmanifold.privacy.promises import as_promise
 
 T = TypeVar("T")
 
+_PAGE = 1000  # entries read at a time where all of them are
 _LONGEST_PAGE = 100_000
 
 
@@ -224,9 +225,9 @@ class Ledger(Keeping):
 
         def look(reader: Reader) -> History:
             if population is not None and reader.once(f"population:{population}") is None:
-                there = ", ".join(entry.population for entry in reader.starting("population:"))
+                known = ", ".join(entry.population for entry in reader.starting("population:"))
                 raise InvalidArgumentError(
-                    f"population must be one of the ledger's ({there or 'it has none yet'}) or None, "
+                    f"population must be one of the ledger's ({known or 'it has none yet'}) or None, "
                     f"got {shown(population)}."
                 )
             found = reader.page(after, most + 1, population)
@@ -246,7 +247,12 @@ class Ledger(Keeping):
 
     def entries(self, first: int = 1) -> Iterator[Entry]:
         """Yield all entries from a number on, in order; no transaction stays open meanwhile."""
-        return self.store.pages(Reader.page, first - 1, lambda entry: entry.seq)
+        while True:
+            page = self._page(first - 1)
+            yield from page
+            if len(page) < _PAGE:
+                return
+            first = page[-1].seq + 1
 
     def fingerprint(self, content: Iterable[bytes]) -> str:
         """Return the fingerprint of data under the ledger's key, which is read for it."""
@@ -304,6 +310,9 @@ class Ledger(Keeping):
 
     def _entry(self, seq: int) -> Entry | None:
         return self.store.read(lambda reader: reader.entry(seq))
+
+    def _page(self, after: int) -> list[Entry]:
+        return self.store.read(lambda reader: reader.page(after, _PAGE))
 
     @staticmethod
     def _found(reader: Reader, name: str) -> tuple[Promise, str] | None:

@@ -39,7 +39,7 @@ def refuse_edited(ledger: str, entry: Entry) -> None:
 
 
 def rests_on(cap: Entry, spend: Entry | None, own: Entry | None, grant: Entry | None) -> Numbers:
-    """Return the numbers of what decides about a spend: the cap, the spend before, that of the same principal, a grant."""
+    """Return the numbers of what decides about a spend: cap, last spend, the same principal's, a grant."""
     parts = {"cap": cap, "spend": spend, "own": own, "grant": grant}
     return {name: 0 if entry is None else entry.seq for name, entry in parts.items()}
 
