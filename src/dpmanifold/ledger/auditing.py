@@ -15,9 +15,8 @@ from typing import Any, final
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.facts import facts_text
 from dpmanifold.ledger.beside import Beside, Lines, lost_entry
-from dpmanifold.ledger.bodies import many, promise_from_body
+from dpmanifold.ledger.bodies import RESTS, Numbers, many, promise_from_body
 from dpmanifold.ledger.entries import Entry, entry_faults, hash_of
-from dpmanifold.ledger.relying import RESTS, Numbers
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, added, amount_from_text, as_promise_up, cost_of, fits, in_words, nothing
 

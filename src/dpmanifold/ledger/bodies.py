@@ -9,6 +9,11 @@ from typing import Any
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.promises import KINDS
 
+RESTS = "rests on"
+"""Where a spend's body names the entries that decided about it, by their numbers; 0 where there was none."""
+
+Numbers = dict[str, int]
+
 
 def promise_to_body(promise: Promise) -> dict[str, str]:
     """Return a promise in text: a number as it was typed, a float as its `hex()`.

@@ -13,14 +13,10 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from dpmanifold.errors import LedgerError
+from dpmanifold.ledger.bodies import RESTS, Numbers
 from dpmanifold.ledger.chain import Reader, Row
 from dpmanifold.ledger.entries import Entry, hash_of
 from dpmanifold.ledger.schema import found_by
-
-RESTS = "rests on"
-"""Where a spend's body names the entries that decided about it, by their numbers; 0 where there was none."""
-
-Numbers = dict[str, int]
 
 
 def believed(ledger: str, row: Row) -> Entry:
@@ -95,4 +91,4 @@ def _refuse(entry: Entry, fault: str) -> NoReturn:
     raise LedgerError(f"entry {entry.seq} ({entry.kind}) {fault}: {_OTHER_HANDS}")
 
 
-__all__ = ["RESTS", "Numbers", "believed", "refuse_edited", "refuse_hidden", "rests_on"]
+__all__ = ["believed", "refuse_edited", "refuse_hidden", "rests_on"]
