@@ -53,7 +53,8 @@ def test_a_release_is_paid_for_and_carries_a_receipt(study):
 
 def test_the_same_key_gives_the_same_bytes_and_costs_nothing(study):
     study(*mean("0.3", "mean.json", "--key", "mean-v1"))
-    study(*mean("0.3", "again.json", "--key", "mean-v1"))
+    said = study(*mean("0.3", "again.json", "--key", "mean-v1")).stdout
+    assert said.endswith("Given again from the ledger: nothing was spent.\n")
     assert pathlib.Path("mean.json").read_bytes() == pathlib.Path("again.json").read_bytes()
     assert standing(study)["spent"] == dpm.GDP("0.3").to_dict()
     message = one_paragraph(study(*mean("0.2", "other.json", "--key", "mean-v1"), code=2))
@@ -65,7 +66,7 @@ def test_the_same_key_gives_the_same_bytes_and_costs_nothing(study):
 def test_without_a_key_one_is_made_and_told(study):
     said = study(*mean("0.3", "mean.json")).stdout
     key = said.rpartition("--key ")[2].split()[0]
-    assert study("ledger", "status", key, *LEDGER).stdout.startswith(f"{key}: released.")
+    assert study("ledger", "status", key, *LEDGER).stdout.startswith(f"{key} of ada: released.")
     study(*mean("0.3", "again.json", "--key", key))
     assert pathlib.Path("mean.json").read_bytes() == pathlib.Path("again.json").read_bytes()
 
@@ -73,7 +74,7 @@ def test_without_a_key_one_is_made_and_told(study):
 def test_what_does_not_fit_is_refused_with_4_and_binds_no_key(study):
     message = one_paragraph(study(*mean("1.1", "mean.json", "--key", "large"), code=4))
     assert "Nothing was spent" in message
-    assert study("ledger", "status", "large", *LEDGER).stdout.startswith("large: free.")
+    assert study("ledger", "status", "large", *LEDGER).stdout.startswith("large of ada: free.")
     assert standing(study)["spent"] is None
 
 
@@ -231,7 +232,7 @@ def test_a_restored_backup_is_refused_and_reconciled(study, folder):
     study(*mean("0.9", "other.json"), code=4)
     study("ledger", "reconcile", "--reason", "restored", "--ledger", "study.db")
     assert standing(study)["spent"] == dpm.GDP("0.6").to_dict()
-    assert study("ledger", "status", "mean-v1", *LEDGER).stdout.startswith("mean-v1: lost.")
+    assert study("ledger", "status", "mean-v1", *LEDGER).stdout.startswith("mean-v1 of ada: lost.")
     study(*mean("0.9", "other.json"), code=4)
     study("ledger", "audit", "--ledger", "study.db")
 
@@ -289,7 +290,7 @@ def test_data_that_changed_lose_the_release_without_a_reason(study):
     message = one_paragraph(study(*mean("0.3", "mean.json", "--dataset", "dti", "--key", "k"), code=1))
     assert "lost" in message
     assert not any(word in message for word in ("registered", "a.npy", "fingerprint", "record"))
-    assert study("ledger", "status", "k", *LEDGER).stdout.startswith("k: lost.")
+    assert study("ledger", "status", "k", *LEDGER).stdout.startswith("k of ada: lost.")
     assert standing(study)["spent"] == dpm.GDP("0.3").to_dict()
     assert not pathlib.Path("mean.json").exists()
     assert "LOST: mean of dti@1" in study("ledger", "history", "--ledger", "study.db").stdout

@@ -133,7 +133,7 @@ def status(
     if as_json:
         say_json({"key": key, "population": whose.name, "principal": who, "state": state})
         return
-    say(f"{key}: {_STATES[state]}")
+    say(f"{key} of {who}: {_STATES[state]}")
 
 
 _STATES = {

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Payer:
-    """The account that a release is paid from, and the release's key there; None where nobody keeps account."""
+    """The account that a release is paid from, and the release's key there; None where nobody keeps account.
+
+    `again` says that the key has been answered before.
+    """
 
     account: Account | None = None
     key: str | None = None
+    again: bool = False
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -30,9 +34,11 @@ class Payer:
 
     @property
     def remark(self) -> str:
-        """How the same release is got again."""
+        """How the same release is got again, or that it was."""
         if self.account is None:
             return ""
+        if self.again:
+            return "Given again from the ledger: nothing was spent."
         return f"The ledger keeps it: the same command with --key {self.key} gives it again, at no cost."
 
 
@@ -49,7 +55,9 @@ def paying(words: Mapping[str, Any]) -> Iterator[Payer]:
         yield NOBODY
         return
     with opened(words["ledger"], words["principal"], words["secret"]) as ledger:
-        yield Payer(population_of(ledger, words["population"]), words["key"] or random_key())
+        whose, key = population_of(ledger, words["population"]), words["key"]
+        known = key is not None and whose.status(key) == "released"
+        yield Payer(whose, key or random_key(), known)
 
 
 @contextlib.contextmanager

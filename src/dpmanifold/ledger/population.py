@@ -16,7 +16,7 @@ from dpmanifold.ledger.datasets import DataSet, Marks, first_id, found_set, regi
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import History
 from dpmanifold.ledger.opening import RegisteredData, dataset, register
-from dpmanifold.ledger.owning import refuse_shared
+from dpmanifold.ledger.owning import refuse_nameless, refuse_shared
 from dpmanifold.ledger.settling import Settling
 from dpmanifold.ledger.standing import Standing, standing_of
 from dpmanifold.privacy import Promise
@@ -143,13 +143,9 @@ class Population(Account):
 
     def marked(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> Mark:
         """Return what the ledger knows data by; new ones are registered in the transaction of the first spend."""
+        refuse_nameless(self._name, self._unit, str(facts["unit"]))
         marks = self._marks(content)
-
-        def look(reader: Reader) -> DataSet | None:
-            refuse_shared(reader, self._name, self._unit, str(facts["unit"]), marks.records, by_name=False)
-            return found_set(reader, self._name, marks, facts, None)
-
-        found = self._ledger.store.read(look)
+        found = self._ledger.store.read(lambda reader: found_set(reader, self._name, marks, facts, None))
         if found is not None:
             return Mark(found.id, marks.records)
         return Mark(first_id(marks, facts), marks.records, {"marks": marks, "facts": dict(facts)})
@@ -231,11 +227,7 @@ class Population(Account):
 
     def refuse_shared(self, unit: str, records: str) -> None:
         """Refuse registered records as units of their own where they are registered with ids as well."""
-
-        def look(reader: Reader) -> None:
-            refuse_shared(reader, self._name, self._unit, unit, records, by_name=True)
-
-        self._ledger.store.read(look)
+        self._ledger.store.read(lambda reader: refuse_shared(reader, self._name, self._unit, unit, records))
 
     def _marks(self, content: Callable[[], Iterable[bytes]]) -> Marks:
         """Return the fingerprints of data, from one reading of them."""

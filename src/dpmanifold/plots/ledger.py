@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class _Account:
     name: str
     lines: Sequence[Line]
     shares: Any  # (n, 2): of the cap, before and after each release
+    costs: Sequence[Fraction]  # of each release, as shares of the cap, exactly
     kinds: Sequence[str]  # what the colours stand for, the largest first
     caps: Sequence[tuple[int, float]]  # raised caps: after how many releases, and from which share
 
@@ -106,7 +108,8 @@ def _account(page: History, name: str) -> _Account:
         (sum(line.sequence < sequence for line in lines), float(cost_of(was, cap)[fuller] / whole[fuller]))
         for sequence, was in page.raised(name)
     ]
-    return _Account(name, lines, np.stack([after - taken, after], axis=1), largest[:room], caps)
+    costs = [line.cost[fuller] / whole[fuller] for line in lines]
+    return _Account(name, lines, np.stack([after - taken, after], axis=1), costs, largest[:room], caps)
 
 
 def _color(account: _Account, kind: str) -> str:
@@ -165,7 +168,8 @@ def _draw_sums(axes: Axes, account: _Account) -> None:
         kept, lost = (sum(share for share, gone in mine if gone == which) for which in (False, True))
         axes.barh(row, kept, height=0.42, **_look(_color(account, kind), False, 0.5))
         axes.barh(row, lost, left=kept, height=0.42, **_look(_color(account, kind), True, 0.5))
-        said = f"{textwrap.shorten(kind, _LETTERS, placeholder='…')}, {kept + lost:.1f} %"
+        exact = sum(cost for cost, line in zip(account.costs, account.lines, strict=True) if account.kind(line) == kind)
+        said = f"{textwrap.shorten(kind, _LETTERS, placeholder='…')}, {100 * float(exact):.1f} %"
         said += f" ({sum(gone for _, gone in mine)} lost)" if lost else ""
         axes.annotate(said, (0, row - 0.27), fontsize=7.5, color=canvas.INK, va="bottom", parse_math=False)
     axes.set_ylim(max(len(kinds), 3) - 0.5, -0.8)
