@@ -29,7 +29,6 @@ from dpmanifold.privacy.promises import as_promise
 
 T = TypeVar("T")
 
-_PAGE = 1000  # entries read at a time where all of them are
 _LONGEST_PAGE = 100_000
 
 
@@ -247,12 +246,7 @@ class Ledger(Keeping):
 
     def entries(self, first: int = 1) -> Iterator[Entry]:
         """Yield all entries from a number on, in order; no transaction stays open meanwhile."""
-        while True:
-            page = self._page(first - 1)
-            yield from page
-            if len(page) < _PAGE:
-                return
-            first = page[-1].seq + 1
+        return self.store.pages(Reader.page, first - 1, lambda entry: entry.seq)
 
     def fingerprint(self, content: Iterable[bytes]) -> str:
         """Return the fingerprint of data under the ledger's key, which is read for it."""
@@ -310,9 +304,6 @@ class Ledger(Keeping):
 
     def _entry(self, seq: int) -> Entry | None:
         return self.store.read(lambda reader: reader.entry(seq))
-
-    def _page(self, after: int) -> list[Entry]:
-        return self.store.read(lambda reader: reader.page(after, _PAGE))
 
     @staticmethod
     def _found(reader: Reader, name: str) -> tuple[Promise, str] | None:
