@@ -13,7 +13,7 @@ from typing import Any, final
 
 from dpmanifold.errors import PromiseError
 from dpmanifold.ledger.beside import stood_for
-from dpmanifold.ledger.bodies import many, now, promise_from_body
+from dpmanifold.ledger.bodies import RESTS, many, now, promise_from_body
 from dpmanifold.ledger.chain import Writer
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.standing import standing_of

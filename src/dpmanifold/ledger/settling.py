@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar, final
 
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError, ReleaseLostError
-from dpmanifold.ledger.bodies import now, promise_to_body
+from dpmanifold.ledger.bodies import RESTS, now, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.datasets import registered
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.history import LOST, RELEASED, SPENT, STARTED
-from dpmanifold.ledger.relying import RESTS, refuse_edited
+from dpmanifold.ledger.relying import refuse_edited
 from dpmanifold.ledger.standing import standing_of
 from dpmanifold.ledger.stores import Store
 from dpmanifold.privacy import Promise

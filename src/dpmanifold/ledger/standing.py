@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import final
 
 from dpmanifold.errors import BudgetError, LedgerError
-from dpmanifold.ledger.bodies import promise_from_body
+from dpmanifold.ledger.bodies import Numbers, promise_from_body
 from dpmanifold.ledger.chain import Reader
 from dpmanifold.ledger.entries import Entry
-from dpmanifold.ledger.relying import Numbers, believed, refuse_hidden, rests_on
+from dpmanifold.ledger.relying import believed, refuse_hidden, rests_on
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, added, amount_from_text, cost_of, fits, left_of, nothing, refusal
 
