@@ -233,8 +233,8 @@ class Ledger(Keeping):
             page = found[:most]
             spends = [entry.seq for entry in page if entry.kind == "spend"]
             steps = reader.among(f"{step}:{seq}" for seq in spends for step in ("started", "outcome"))
-            names = {entry.population for entry in page if entry.population}
-            caps = {name: reader.latest(name, [("cap", None)])[0] for name in sorted(names)}
+            whose = sorted({entry.population for entry in page if entry.population})
+            caps = {name: reader.latest(name, [("cap", None)])[0] for name in whose}
             return History(
                 page,
                 {entry.facts["spend"]: entry for entry in steps},  # in order: the outcome comes after the start
