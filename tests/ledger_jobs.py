@@ -146,26 +146,34 @@ def lines(job):
     """A client that is killed at the n-th line of the ledger's code that runs; for one n after the other.
 
     After each, somebody asks for something else, and then for the same again. Ends with the first n that is larger
-    than the number of lines there are.
+    than the number of lines there are. Where the job says so, lines are counted from the draw on.
     """
     log, cohort, privacy = Log(job["log"]), opened(job), PureDP(job["cost"])
     room = str(pathlib.Path(sys.modules[Ledger.__module__].__file__).parent)
     waits = []
 
     def client(number):
-        left = [number]
+        left, notes = [number], []
+
+        class Noting:
+            """The log, and whether anything was drawn."""
+
+            @staticmethod
+            def add(what, **facts):
+                notes.append(what)
+                log.add(what, **facts)
 
         def trace(frame, event, argument):
             if not frame.f_code.co_filename.startswith(room):
                 return None
-            if event == "line":
+            if event == "line" and (notes or not job.get("from the draw")):
                 left[0] -= 1
                 if left[0] < 0:
                     os.kill(os.getpid(), signal.SIGKILL)
             return trace
 
         sys.settrace(trace)
-        ask(cohort, log, f"line-{number}", privacy)
+        ask(cohort, Noting, f"line-{number}", privacy)
         sys.settrace(None)
 
     for number in itertools.count(job["first"], job["step"]):

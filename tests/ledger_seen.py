@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from dpmanifold.ledger.entries import entry_faults
 from dpmanifold.privacy.amounts import amount_from_text
 
 server_when_slow = pytest.mark.parametrize(
@@ -60,6 +61,13 @@ def faults(ledger, seen, cap):
         elif line["what"] == "lost" and paid.get(key) in kept:
             found.append(f"key {key} was said to be lost, and the ledger has it.")
     return found
+
+
+def chain_faults(ledger):
+    """Return what is wrong with the chain of a ledger's entries, in sentences; [] if nothing is."""
+    entries = list(ledger.entries())
+    pairs = zip(entries, [None, *entries], strict=False)
+    return [fault for entry, before in pairs for fault in entry_faults(ledger.id, entry, before)]
 
 
 def ends(ledger):

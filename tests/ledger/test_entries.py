@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpmanifold.errors import LedgerError
-from dpmanifold.ledger.entries import BEFORE_ALL, Entry, check_chain, entry_faults, hash_of, read_canonical
+from dpmanifold.ledger.entries import BEFORE_ALL, Entry, entry_faults, hash_of, read_canonical
 
 LEDGER = "a-ledger"
 FIRST = Entry.chained(
@@ -61,15 +60,15 @@ def test_the_hash_covers_the_ledger_and_every_field() -> None:
     assert hash_of(LEDGER, replace(SECOND, kind="sp", population="endcohort")) not in hashes
 
 
-def test_the_first_bad_entry_of_a_chain_is_named() -> None:
+def test_what_is_wrong_with_an_entry_after_another_is_named() -> None:
     third = Entry.chained(LEDGER, SECOND, "lost", "cohort", None, {"spend": 2})
-    assert list(check_chain(LEDGER, [FIRST, SECOND, third])) == [FIRST, SECOND, third]
-    assert list(check_chain(LEDGER, [third], SECOND)) == [third]
-    edited = replace(SECOND, body='{"edited":1}')
-    with pytest.raises(LedgerError, match=r"entry 2 \(spend\) is not what was written"):
-        list(check_chain(LEDGER, [FIRST, edited, third]))
-    with pytest.raises(LedgerError, match=r"entry 3 \(lost\) stands where entry 2 should"):
-        list(check_chain(LEDGER, [FIRST, third]))
-    with pytest.raises(LedgerError, match=r"entry 1 \(created\) is not what was written"):
-        list(check_chain("another", [FIRST]))
+    pairs = [(FIRST, None), (SECOND, FIRST), (third, SECOND)]
+    assert [entry_faults(LEDGER, entry, before) for entry, before in pairs] == [[], [], []]
+    (edited,) = entry_faults(LEDGER, replace(SECOND, body='{"edited":1}'), FIRST)
+    assert edited.startswith("entry 2 (spend) is not what was written")
+    misplaced, unlinked = entry_faults(LEDGER, third, FIRST)
+    assert misplaced.startswith("entry 3 (lost) stands where entry 2 should")
+    assert unlinked.startswith("entry 3 (lost) does not name the hash of entry 1")
+    (foreign,) = entry_faults("another", FIRST, None)
+    assert foreign.startswith("entry 1 (created) is not what was written")
     assert entry_faults(LEDGER, replace(SECOND, body="[]"), FIRST)[-1].endswith("no canonical JSON of a dict.")

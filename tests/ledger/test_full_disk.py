@@ -68,7 +68,7 @@ def test_a_witness_that_is_full_at_any_byte(limited, ledger_url, points):
 
 
 @pytest.mark.parametrize("ledger_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("points", [5, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [8, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_log_that_is_full_at_any_byte(limited, ledger_url, points):
     with Ledger.open(ledger_url, principal="ada") as ledger:
         population(ledger)
@@ -82,7 +82,7 @@ def test_a_ledger_that_hands_out_what_it_could_not_keep_is_found_out(limited, le
     with Ledger.open(ledger_url, principal="ada") as ledger:
         population(ledger)
     broken = "hands_out_what_it_could_not_keep"
-    found, _ = limited(f"{ledger_url}.key", range(60_000, 90_000, 10_000), broken=broken)
+    found, _ = limited(f"{ledger_url}.key", range(50_000, 110_000, 10_000), broken=broken)
     assert any("was answered with what the ledger does not have" in fault for fault in found), found
 
 

@@ -36,7 +36,7 @@ def test_from_a_population_to_an_export(run):
     run(*words, "--out", "mean.json")
     run(*words, "--out", "again.json")
     assert dpm.load("mean.json").to_dict() == dpm.load("again.json").to_dict()
-    run(*words[:-4], "--mu", "0.45", "--out", "more.json", code=4)  # 0.3 and 0.45 are more than 0.5
+    run(*words[:-4], "--dataset", "dti", "--mu", "0.45", "--out", "more.json", code=4)  # 0.3 and 0.45 are more than 0.5
     page = json.loads(run("ledger", "history", "--json").stdout)
     assert [(line["what"], line["data"], line["state"]) for line in page["releases"]] == [
         ("mean", ["dti@1"], "released")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
-from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
-
-_KINDS: dict[str, Callable[..., Promise]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GDP)}
+from dpmanifold.privacy import Promise
+from dpmanifold.privacy.promises import KINDS
 
 RESTS = "rests on"
 """Where a spend's body names the entries that decided about it, by their numbers; 0 where there was none."""
@@ -21,6 +21,7 @@ def promise_to_body(promise: Promise) -> dict[str, str]:
 
     Examples
     --------
+    >>> from dpmanifold import GDP
     >>> promise_to_body(GDP(0.25))
     {'kind': 'GDP', 'mu': '0x1.0000000000000p-2'}
     """
@@ -38,8 +39,10 @@ def promise_from_body(record: Mapping[str, str]) -> Promise:
     >>> promise_from_body({"kind": "GDP", "mu": (0.25).hex()})
     GDP(mu=0.25)
     """
-    numbers = {name: float.fromhex(text) if text.startswith("0x") else text for name, text in record.items()}
-    return _KINDS[record["kind"]](**{name: number for name, number in numbers.items() if name != "kind"})
+    numbers: dict[str, Any] = {
+        name: float.fromhex(text) if text.startswith("0x") else text for name, text in record.items()
+    }
+    return KINDS[record["kind"]](**{name: number for name, number in numbers.items() if name != "kind"})
 
 
 def many(count: int, one: str, more: str) -> str:

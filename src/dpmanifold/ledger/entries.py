@@ -9,11 +9,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, final
 
-from dpmanifold.errors import LedgerError
 from dpmanifold.privacy.accounts import canonical_json as canonical
 
 BEFORE_ALL = "0" * 64
@@ -177,40 +175,11 @@ def entry_faults(ledger: str, entry: Entry, before: Entry | None) -> list[str]:
     return found
 
 
-def check_chain(ledger: str, entries: Iterable[Entry], before: Entry | None = None) -> Iterator[Entry]:
-    """Yield entries of a ledger in order, and stop with a LedgerError at the first that is not as it was written.
-
-    Parameters
-    ----------
-    ledger : its id
-    entries : in order of seq
-    before : the entry before the first of them, where they do not start at entry 1
-
-    Examples
-    --------
-    >>> first = Entry.chained("a-ledger", None, "created", "", None, {})
-    >>> second = Entry.chained("a-ledger", first, "population", "cohort", None, {})
-    >>> [entry.seq for entry in check_chain("a-ledger", [first, second])]
-    [1, 2]
-    >>> list(check_chain("a-ledger", [second]))
-    Traceback (most recent call last):
-    ...
-    dpmanifold.errors.LedgerError: entry 2 (population) stands where entry 1 should.
-    """
-    for entry in entries:
-        faults = entry_faults(ledger, entry, before)
-        if faults:
-            raise LedgerError(faults[0])
-        yield entry
-        before = entry
-
-
 __all__ = [
     "BEFORE_ALL",
     "FIELDS",
     "Entry",
     "canonical",
-    "check_chain",
     "entry_faults",
     "hash_of",
     "read_canonical",

@@ -21,7 +21,6 @@ from dpmanifold.privacy.accounts import checked_text
 
 T = TypeVar("T")
 
-_PAGE = 1000  # entries read at a time
 _TOGETHER = "witness and database are on one volume: restored together, the two notice nothing."
 
 
@@ -57,16 +56,15 @@ class Keeping(ABC):
         misfiled: list[str] = []
 
         def entries() -> Iterator[Entry]:
-            after, last = 0, 0 if head is None else head.seq
-            while page := self.store.read(_rows(after, min(_PAGE, last - after))):
-                for entry, filed, content in page:
-                    kept.clear()
-                    if content is not None:
-                        kept[entry.seq] = content
-                    if _found_by(entry) not in (filed, None):
-                        misfiled.append(f"entry {entry.seq} ({entry.kind}) is filed under what it does not say.")
-                    yield entry
-                after = page[-1][0].seq
+            for entry, filed, content in self.store.pages(Reader.whole_rows, 0, lambda row: row[0].seq):
+                if head is None or entry.seq > head.seq:
+                    return
+                kept.clear()
+                if content is not None:
+                    kept[entry.seq] = content
+                if _found_by(entry) not in (filed, None):
+                    misfiled.append(f"entry {entry.seq} ({entry.kind}) is filed under what it does not say.")
+                yield entry
 
         guards = [
             f"the trigger {name} is missing, or is not the one that the ledger made: entries could be changed."
@@ -137,10 +135,6 @@ class Keeping(ABC):
             lambda seq: self.store.read(lambda reader: reader.result(seq)),
         )
         return compared(release, pages)
-
-
-def _rows(after: int, limit: int) -> Callable[[Reader], list[tuple[Entry, tuple[str, str], bytes | None]]]:
-    return lambda reader: reader.whole_rows(after, limit)
 
 
 def _found_by(entry: Entry) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ What differs between SQLite and PostgreSQL is here; what an entry means is not.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.entries import Entry
 
 T = TypeVar("T")
+
+_PAGE = 1000  # entries read at a time where all of them are
 
 _abandoned: list[object] = []
 
@@ -120,6 +123,23 @@ class Store(ABC):
             return action(Reader(connection))
 
     @final
+    def pages(self, page: Callable[[Reader, int, int], list[T]], after: int, number: Callable[[T], int]) -> Iterator[T]:
+        """Yield what is stored behind a number, in order; no transaction stays open meanwhile.
+
+        Parameters
+        ----------
+        page : reads what is behind a number, at most so many
+        after : the number
+        number : gives that of something read
+        """
+        while True:
+            found = self.read(functools.partial(_page, page, after))
+            yield from found
+            if len(found) < _PAGE:
+                return
+            after = number(found[-1])
+
+    @final
     def write(self, ledger: str, action: Callable[[Writer], T]) -> T:
         """Do something in one transaction that no other one runs beside, and commit it if it appended anything.
 
@@ -170,6 +190,10 @@ class Store(ABC):
             raise LedgerError(f"the ledger {self.name} cannot be used: {_said(problem)}") from None
         except SQLAlchemyError as problem:
             raise LedgerError(f"the ledger {self.name} cannot be used: {type(problem).__name__}.") from None
+
+
+def _page(page: Callable[[Reader, int, int], list[T]], after: int, reader: Reader) -> list[T]:
+    return page(reader, after, _PAGE)
 
 
 def _said(problem: DBAPIError) -> str:

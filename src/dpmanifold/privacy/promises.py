@@ -288,7 +288,8 @@ class GDP(Promise):
         )
 
 
-_KINDS: dict[str, type[Promise]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GDP)}
+KINDS: dict[str, type[Promise]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GDP)}
+"""The kinds of promise, by the names that records of them have."""
 
 
 def promise_from_dict(record: Mapping[str, Any]) -> Promise:
@@ -309,9 +310,9 @@ def promise_from_dict(record: Mapping[str, Any]) -> Promise:
             f"record must be a mapping such as PureDP(1.0).to_dict() returns, got {shown(record)}."
         )
     kind = record.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidArgumentError(f"record['kind'] must be one of {', '.join(_KINDS)}, got {shown(kind)}.")
-    found = _KINDS[kind]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidArgumentError(f"record['kind'] must be one of {', '.join(KINDS)}, got {shown(kind)}.")
+    found = KINDS[kind]
     wanted = {field.name for field in fields(found)}
     given = {str(key) for key in record} - {"kind", "exact"}
     if given != wanted:
