@@ -21,10 +21,7 @@ from dpmanifold.privacy.accounts import checked_text
 
 T = TypeVar("T")
 
-_TOGETHER = (
-    "the witness is on the database's own volume: if both are restored together, nothing here notices. Keep the last "
-    "hash elsewhere."
-)
+_TOGETHER = "witness and database are on one volume: restored together, the two notice nothing."
 
 
 class Keeping(ABC):
