@@ -140,7 +140,7 @@ def test_others_cannot_read_the_files_of_a_ledger(tmp_path, mask, mode):
 
 def test_an_audit_notes_a_witness_on_the_same_volume(tmp_path, monkeypatch):
     with Ledger(tmp_path / "study.db", principal="ada") as ledger:
-        assert any("one volume" in note for note in ledger.audit().notes)
+        assert any("own volume" in note for note in ledger.audit().notes)
         monkeypatch.setattr("dpmanifold.ledger.keeping.same_volume", lambda one, other: False)
         assert not ledger.audit().notes
         assert ledger.audit().ok

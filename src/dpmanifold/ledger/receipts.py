@@ -275,7 +275,7 @@ def verify_receipt(thing: object, export: str | os.PathLike[str]) -> list[str]:
     >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
     >>> with dpm.Ledger(folder / "study.db", principal="ada") as ledger:
     ...     cohort = ledger.population("cohort", cap=dpm.GDP("1"), unit="participant")
-    ...     mean = dpm.private_mean(np.zeros((9, 1)), ball, dpm.GDP("0.5"), units=dpm.EACH_RECORD, budget=cohort)
+    ...     mean = dpm.private_mean(np.zeros((9, 1)), ball, dpm.GDP("0.5"), units=np.arange(9), budget=cohort)
     ...     entries = ledger.export(folder / "study.jsonl")
     >>> verify_receipt(mean, folder / "study.jsonl")
     []
