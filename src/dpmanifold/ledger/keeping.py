@@ -21,7 +21,10 @@ from dpmanifold.privacy.accounts import checked_text
 
 T = TypeVar("T")
 
-_TOGETHER = "witness and database are on one volume: restored together, the two notice nothing."
+_TOGETHER = (
+    "the witness is on the database's own volume: if both are restored together, nothing here notices. Keep the last "
+    "hash elsewhere."
+)
 
 
 class Keeping(ABC):
