@@ -79,9 +79,14 @@ def either(request, tmp_path):
 
 
 @pytest.fixture
-def shells(monkeypatch):
+def no_shells(monkeypatch):
+    """Nobody has registered the toy statistic, whatever other tests of this process did."""
+    monkeypatch.setattr(STATISTICS, "_items", {k: v for k, v in STATISTICS._items.items() if k != "shells"})
+
+
+@pytest.fixture
+def shells(no_shells):
     """A statistic of another distribution, for the length of one test."""
-    monkeypatch.setattr(STATISTICS, "_items", dict(STATISTICS._items))
     return STATISTICS.register("shells", Shells())
 
 
@@ -129,6 +134,7 @@ def test_a_ball_a_test_and_a_statistic_of_others_are_paid_by_accounts_unchanged(
     assert account.orders[3].request == account.orders[4].request  # by name, or by the object of that name
 
 
+@pytest.mark.usefixtures("no_shells")
 def test_a_statistic_that_is_not_registered_is_refused_before_the_spend(account):
     with pytest.raises(InvalidArgumentError, match=r"'shells' is not registered.*register it"):
         dpm.private_statistic(X, BALL, dpm.GDP(1.0), statistic=Shells(), units=EACH, budget=account)

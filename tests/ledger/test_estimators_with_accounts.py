@@ -108,7 +108,7 @@ def test_seeds_keys_without_account_and_registered_data_are_refused(account):
 @pytest.mark.slow  # starts two processes
 def test_processes_share_the_account_of_a_ledger(tmp_path):
     with Ledger.create(str(tmp_path / "study.db")) as ledger:
-        cohort = ledger.population("cohort", cap=dpm.GDP("1"), unit="participant")
+        cohort = ledger.population("cohort", cap=dpm.GDP("1"), unit="record")
         scores = cross_val_score(class_model(cohort), X, Y, cv=4, n_jobs=2, error_score="raise")
         assert len(scores) == 4
         assert cohort.spent == dpm.GDP("1")

@@ -3,8 +3,8 @@
 A population's unit is who is protected. A release about single records protects a participant only if no participant
 has two of them, and a table of records without ids does not show that: somebody has to say so. Either the population's
 unit is the record, or the steward has registered the records by name as one of each person, and they are asked about by
-that name. Whether an array happens to be what he registered is not looked at: to take one and refuse another would tell
-whoever knows all records but one what the last is.
+that name. Whether an array happens to be what was registered is not looked at: to take one and refuse another would
+tell whoever knows all records but one what the last is.
 """
 
 from __future__ import annotations
