@@ -12,6 +12,7 @@ import tempfile
 
 import pytest
 
+from dpmanifold import GDP
 from dpmanifold.ledger import Ledger
 from ledger_clients import Clients
 
@@ -157,3 +158,16 @@ def clients():
     running = Clients()
     yield running
     running.close()
+
+
+@pytest.fixture
+def ledger(ledger_url):
+    """A new ledger of ada's."""
+    with Ledger(ledger_url, principal="ada") as opened:
+        yield opened
+
+
+@pytest.fixture
+def cohort(ledger):
+    """Its one population."""
+    return ledger.population("cohort", cap=GDP(1.0), unit="participant")

@@ -21,31 +21,8 @@ import pytest
 from dpmanifold import GDP, ApproxDP, BudgetError, InvalidArgumentError, LedgerError, PureDP, ReleaseLostError
 from dpmanifold.ledger import Ledger
 from dpmanifold.privacy.accounts import Order
+from ledger_orders import kinds, never, order
 from ledger_seen import chain_faults
-
-
-def order(key, promise=None, **request):
-    return Order(promise or GDP(0.125), "a mean", key, {"statistic": "mean", "data": ["dti@1"], **request})
-
-
-def never(receipt):
-    raise AssertionError("the work was done once more")
-
-
-@pytest.fixture
-def ledger(ledger_url):
-    with Ledger(ledger_url, principal="ada") as opened:
-        yield opened
-
-
-@pytest.fixture
-def cohort(ledger):
-    return ledger.population("cohort", cap=GDP(1.0), unit="participant")
-
-
-def kinds(ledger):
-    return [entry.kind for entry in ledger.entries()]
-
 
 # ------------------------------------------------------------------------------------------- spends and keys
 

@@ -17,17 +17,6 @@ IDS = [f"p{i // 2}" for i in range(60)]
 LABELS = [1.5, 2.5] * 30
 
 
-@pytest.fixture
-def ledger(ledger_url):
-    with Ledger(ledger_url, principal="ada") as opened:
-        yield opened
-
-
-@pytest.fixture
-def cohort(ledger):
-    return ledger.population("cohort", cap=dpm.GDP("1"), unit="participant")
-
-
 def mean(data, cohort, **rest):
     return dpm.private_mean(data, BALL, dpm.GDP("0.1"), units=None, budget=cohort, **rest)
 

@@ -13,31 +13,7 @@ from sqlalchemy.exc import OperationalError
 from dpmanifold import GDP, InvalidArgumentError, LedgerError, MissingPackageError
 from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.schema import metadata
-from dpmanifold.privacy.accounts import Order
-
-
-def order(key, promise=None):
-    return Order(promise or GDP(0.125), "a mean", key, {"statistic": "mean", "data": ["dti@1"]})
-
-
-def never(receipt):
-    raise AssertionError("the work was done")
-
-
-@pytest.fixture
-def ledger(ledger_url):
-    with Ledger(ledger_url, principal="ada") as opened:
-        yield opened
-
-
-@pytest.fixture
-def cohort(ledger):
-    return ledger.population("cohort", cap=GDP(1.0), unit="participant")
-
-
-def kinds(ledger):
-    return [entry.kind for entry in ledger.entries()]
-
+from ledger_orders import kinds, never, order
 
 # ------------------------------------------------------------------------- commits that were not answered
 

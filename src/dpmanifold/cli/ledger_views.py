@@ -113,7 +113,9 @@ def history(
         say_json(page.to_dict())
         return
     say_table(page.table())
-    told = [text.replace("after entry", "--after") for text in page.sentences()]
+    told = page.sentences()
+    if page.next is not None:  # said last, and here in words of options
+        told[-1] = f"There is more: --after {page.next}."
     say("\n".join([*told, *([] if picture is None else [f"  written      {picture}"])]))
 
 
