@@ -226,7 +226,7 @@ class GroupsTest(Conclusion, format=FORMAT):
     def _pairs_told(self) -> str:
         """Return the pairs a line each, the clearest first."""
         found = sorted(self.pairs, key=lambda pair: (pair.p_value, -pair.test.corrected_distance))
-        lines = [f"between {100 * self.level:g} % intervals, which hold together; p adjusted for the number of pairs"]
+        lines = [f"{100 * self.level:g} % intervals that hold together; p adjusted for the number of pairs"]
         for pair in found[:_MOST_SHOWN]:
             test = pair.test
             lines.append(
@@ -289,7 +289,9 @@ def checked_names(classes: object) -> list[Any]:
     ...
     dpmanifold.errors.InvalidArgumentError: classes must be a list of two or more distinct names, text or numbers, ...
     """
-    given = list(classes) if isinstance(classes, (Mapping, Sequence, np.ndarray)) and not isinstance(classes, str) else []
+    given = (
+        list(classes) if isinstance(classes, (Mapping, Sequence, np.ndarray)) and not isinstance(classes, str) else []
+    )
     names = [name.item() if isinstance(name, np.generic) else name for name in given]
     plain = all(isinstance(name, (str, int, float)) for name in names)
     if not plain or len(names) < 2 or len(set(names)) != len(names) or not all(map(_finite, names)):
