@@ -13,6 +13,7 @@ from dpmanifold.features.averages import (
 )
 from dpmanifold.features.base import FeatureMap
 from dpmanifold.features.distances import DISTANCE_WEIGHTS, THIRD_WEIGHT, Distances
+from dpmanifold.features.labelled import COUNT_WEIGHT, ClassMoments
 from dpmanifold.features.maps import (
     FOURTH_WEIGHT,
     SQUARE_WEIGHT,
@@ -27,10 +28,11 @@ from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
 """The library's feature maps by name, with their usual weights: free ones, but for the last."""
 
-OWN_MAPS = tuple(type(found) for found in FEATURES.values())
+OWN_MAPS = (*(type(found) for found in FEATURES.values()), ClassMoments)
 """The library's own, whose rows are tested not to depend on each other."""
 
 __all__ = [
+    "COUNT_WEIGHT",
     "DISTANCE_WEIGHTS",
     "FEATURES",
     "FOURTH_WEIGHT",
@@ -38,6 +40,7 @@ __all__ = [
     "SQUARE_WEIGHT",
     "THIRD_WEIGHT",
     "WEIGHT",
+    "ClassMoments",
     "Distances",
     "FeatureMap",
     "JointMoments",
