@@ -38,7 +38,7 @@ from dpmanifold.errors import (
     SamplerError,
     SourceChangedError,
 )
-from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.inference import Discriminant, Interval, Region, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -58,9 +58,11 @@ from dpmanifold.stats import (
     plan,
     plan_mean,
     private_ball,
+    private_classes,
     private_interval,
     private_mean,
     private_means,
+    private_median,
     private_region,
     private_statistic,
     private_test,
@@ -96,6 +98,7 @@ __all__ = [
     "Comparison",
     "ConvergenceError",
     "DPManifoldError",
+    "Discriminant",
     "Euclidean",
     "Hyperbolic",
     "Interval",
@@ -140,9 +143,11 @@ __all__ = [
     "plots",
     "privacy",
     "private_ball",
+    "private_classes",
     "private_interval",
     "private_mean",
     "private_means",
+    "private_median",
     "private_region",
     "private_statistic",
     "private_test",

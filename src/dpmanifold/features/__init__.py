@@ -12,6 +12,7 @@ from dpmanifold.features.averages import (
     sensitivity_of,
 )
 from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.directions import Directions, slope_of_directions
 from dpmanifold.features.distances import DISTANCE_WEIGHTS, THIRD_WEIGHT, Distances
 from dpmanifold.features.labelled import COUNT_WEIGHT, ClassMoments
 from dpmanifold.features.maps import (
@@ -26,7 +27,8 @@ from dpmanifold.features.maps import (
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
-"""The library's feature maps by name, with their usual weights: free ones, but for the last."""
+FEATURES[Directions.name] = Directions()
+"""The library's feature maps by name, with their usual weights: free ones, but for distances."""
 
 OWN_MAPS = (*(type(found) for found in FEATURES.values()), ClassMoments)
 """The library's own, whose rows are tested not to depend on each other."""
@@ -41,6 +43,7 @@ __all__ = [
     "THIRD_WEIGHT",
     "WEIGHT",
     "ClassMoments",
+    "Directions",
     "Distances",
     "FeatureMap",
     "JointMoments",
@@ -55,4 +58,5 @@ __all__ = [
     "coordinates",
     "logarithms",
     "sensitivity_of",
+    "slope_of_directions",
 ]

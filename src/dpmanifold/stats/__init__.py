@@ -5,6 +5,7 @@ from dpmanifold.stats.asking import private_statistic
 from dpmanifold.stats.averaged import AveragedStatistic
 from dpmanifold.stats.ball import private_ball
 from dpmanifold.stats.check import Verification, verify
+from dpmanifold.stats.classes import private_classes
 from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD
@@ -14,6 +15,7 @@ from dpmanifold.stats.joint_lengths import JOINT_LENGTHS
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
 from dpmanifold.stats.means import private_mean, private_means
+from dpmanifold.stats.median import private_median
 from dpmanifold.stats.outlook import Outlook, plan
 from dpmanifold.stats.radius import RADIUS as RADIUS
 from dpmanifold.stats.region import private_region
@@ -43,9 +45,11 @@ __all__ = [
     "plan",
     "plan_mean",
     "private_ball",
+    "private_classes",
     "private_interval",
     "private_mean",
     "private_means",
+    "private_median",
     "private_region",
     "private_statistic",
     "private_test",
