@@ -20,9 +20,9 @@ COUNT_WEIGHT = "weight of the count"
 class ClassMoments(FeatureMap):
     """Coordinates and a one at the place of the class, and products of the coordinates: (e_a (x) (v, b), sqrt(l) vv').
 
-    Unlike other maps this one takes vectors with one more number, that of their class: rows (v, a) with |v| <= 1. The
-    distance of two is at most the larger of sqrt(2 + 2l + 1/(2l)), or 2 up to l = 1/2, and of sqrt(2 + 2 b^2 + 2l), for
-    vectors of two classes; so there is a b for which the class costs nothing (theory: classes).
+    Unlike other maps this one takes vectors with one more number, that of their class: rows (v, a) with |v| <= 1.
+    Those of one class are as far apart as joint moments, those of two classes at most sqrt(2 + 2l + 2 b^2): up to the b
+    for which this is no more, the class costs nothing (theory: classes).
 
     Parameters
     ----------
@@ -67,9 +67,12 @@ class ClassMoments(FeatureMap):
 
     def diameter(self, dim: int) -> float:
         """Return the larger of the distances within a class and between two; the former if nothing is counted."""
-        within = self._joint.diameter(dim)
-        between = root_up(2 + 2 * Fraction(self.weight) + 2 * Fraction(self.count))
-        return within if self.count == 0 else max(within, between)
+        within, weight = self._joint.diameter(dim), Fraction(self.weight)
+        if self.count == 0:
+            return within
+        # On a line no two vectors are at right angles: both at the ends, or one of them at 0.
+        apart = max(Fraction(2), 1 + weight) if dim == 1 else 2 + 2 * weight
+        return max(within, root_up(apart + 2 * Fraction(self.count)))
 
     def longest(self, dim: int) -> float:
         """Return the root of 1 + l + b^2."""
@@ -80,7 +83,7 @@ class ClassMoments(FeatureMap):
         return 5 * self.longest(dim)
 
     def units(self, dim: int, radius: float) -> FloatArray:
-        """Return the radius for coordinates, the inverse of b for ones, the radius squared over sqrt(l) for products."""
+        """Return the radius for coordinates, 1/b for ones, the radius squared over sqrt(l) for products."""
         own = np.full(self.block(dim), radius)
         if self.count:
             own[-1] = 1 / math.sqrt(self.count)

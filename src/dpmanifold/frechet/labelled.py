@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet.points import UnitPoints
@@ -77,7 +79,7 @@ class LabelledPoints(UnitPoints):
             found = points.sum_of(_Shared(f, number, several), bound)
             if found is not None:
                 total.merge(found)
-        return total.total()[0] / len(self)
+        return np.asarray(total.total()[0] / len(self))
 
 
 class _Shared:

@@ -29,9 +29,8 @@ def denoised(matrix: FloatArray, noise: float) -> FloatArray:
 
     Examples
     --------
-    >>> denoised(np.diag([4.0, -1.0]), 1e-3).round(4)
-    array([[4.e+00, 0.e+00],
-           [0.e+00, 1.e-04]])
+    >>> np.diag(denoised(np.diag([4.0, -1.0]), 0.05)).round(4)
+    array([3.9995, 0.01  ])
     """
     values, vectors = np.linalg.eigh(matrix)
     moved = shifted(values, noise)
@@ -61,12 +60,12 @@ def shifted(values: FloatArray, noise: float) -> FloatArray:
     Examples
     --------
     >>> shifted(np.array([1.0, 1.1]), 0.01).round(4)
-    array([1.0006, 1.0994])
+    array([1.001, 1.099])
     """
     d = len(values)
     width = edge(d, noise) / math.sqrt(d)
     apart = values[:, None] - values[None, :]
     pushed = (apart / (apart**2 + width**2)).sum(axis=1)
-    # Perturbation theory: an eigenvalue moves by the sum of (half the variance of vecd) / (distance to the others),
-    # the eigenvectors' own turn costs as much again.
+    # An eigenvalue moves by the sum of (half the variance on vecd) / (distance to another one), and turning eigenvectors
+    # costs as much again: what the released one keeps of the covariance is the eigenvalue less both.
     return np.asarray(np.maximum.accumulate(values - noise**2 * pushed))

@@ -1,4 +1,4 @@
-"""A linear discriminant from class sums, counts and a second moment that were released in one draw (theory: classes)."""
+"""A linear discriminant from class sums, counts and a second moment, released in one draw (theory: classes)."""
 
 from __future__ import annotations
 
@@ -157,9 +157,7 @@ class Discriminant(FromRelease, format=FORMAT):
         """Covariance within classes as released, (dim, dim): on average the sample's, and not necessarily positive."""
         second = from_vecd(np.asarray(self.release.value, dtype=np.float64)[self._blocks.size :])
         means, priors = self._drawn_means, self.priors
-        explained = sum(
-            share * np.outer(mean, mean) for share, mean in zip(priors.tolist(), means, strict=True)
-        )
+        explained = sum(share * np.outer(mean, mean) for share, mean in zip(priors.tolist(), means, strict=True))
         # The noise on the means adds its own variance to what they explain, which is known.
         return symmetrize(second - explained + float(priors @ self.mean_noise**2) * np.eye(self.dim))
 
@@ -173,7 +171,7 @@ class Discriminant(FromRelease, format=FORMAT):
 
     @cached_property
     def covariance(self) -> FloatArray:
-        """Covariance within classes, (dim, dim), positive: freed of noise as far as its size tells (theory: classes)."""
+        """Covariance within classes, (dim, dim), positive: freed of noise as far as its size tells."""
         return denoised(self.spread, self.spread_noise)
 
     @cached_property
@@ -183,7 +181,7 @@ class Discriminant(FromRelease, format=FORMAT):
 
     @cached_property
     def separation(self) -> FloatArray:
-        """Distances between class means in standard deviations of a class, (classes, classes); 0 where noise hides them.
+        """Distances between class means in standard deviations of a class, (classes, classes); 0 where noise hides one.
 
         Mahalanobis distances by the covariance that was freed of noise, less what noise on the means adds on average.
         """
@@ -251,9 +249,7 @@ class Discriminant(FromRelease, format=FORMAT):
         return f"Linear discriminant of {len(self.classes)} classes"
 
     def _facts(self) -> list[tuple[str, str]]:
-        told = [
-            f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
-        ]
+        told = [f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)]
         more = [] if len(told) <= _MOST_TOLD else [f"and {len(told) - _MOST_TOLD} more"]
         off = "public" if self.labels_public else f"with noise of {self.count_noise:.3g} each"
         away = self.separation[np.triu_indices(len(self.classes), 1)]
@@ -323,9 +319,7 @@ def checked_names(classes: Sequence[Any]) -> tuple[Name, ...]:
     """
     one_text = isinstance(classes, str) or np.ndim(classes) == 0
     names = () if one_text else tuple(name.item() if isinstance(name, np.generic) else name for name in classes)
-    plain = all(
-        isinstance(name, (str, int)) or (isinstance(name, float) and math.isfinite(name)) for name in names
-    )
+    plain = all(isinstance(name, (str, int)) or (isinstance(name, float) and math.isfinite(name)) for name in names)
     if len(names) < 2 or not plain or len(set(names)) != len(names):
         raise InvalidArgumentError(
             f"classes must be a list of at least two distinct names, text or numbers, got {shown(classes)}. It is "

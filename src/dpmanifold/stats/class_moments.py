@@ -26,8 +26,9 @@ from dpmanifold.stats.recipes import Recipe
 # More classes than anybody lists: beyond, a number of them in a file is taken for a wrong one.
 MOST_CLASSES = 10_000
 # As much as products count: more than is free, as a discriminant suffers most from noise on them (theory: classes). On
-# a line they are cheaper. With this weight of the count, a class costs nothing in either case.
-_WEIGHT, _LINE_WEIGHT, _COUNT = 1.0, 0.75, 0.25
+# a line they are cheaper. With these weights of the count, a class costs nothing.
+_WEIGHT, _COUNT = 1.0, 0.25
+_ON_A_LINE = (2.0, 0.5)
 
 
 class ClassMomentsAboutCenter(FeatureStatistic):
@@ -55,12 +56,15 @@ class ClassMomentsAboutCenter(FeatureStatistic):
     @staticmethod
     def asked(ball: Ball, classes: int, labels_public: bool) -> ClassMomentsAboutCenter:
         """Return what is released in a ball."""
-        weight = _LINE_WEIGHT if ball.frame.dim == 1 else _WEIGHT
-        return ClassMomentsAboutCenter(classes, weight, 0.0 if labels_public else _COUNT)
+        weight, count = _ON_A_LINE if ball.frame.dim == 1 else (_WEIGHT, _COUNT)
+        return ClassMomentsAboutCenter(classes, weight, 0.0 if labels_public else count)
 
-    def prepared(self, header: Header, *, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
         """Refuse: records alone have no classes."""
-        raise InvalidArgumentError("class moments need the class of every record: ask for them with private_classes.")
+        raise InvalidArgumentError(
+            "class moments need the class of every record: ask for them with private_classes, and plan them as "
+            'statistic="classes".'
+        )
 
     # ---------------------------------------------------------------- the average
 
@@ -96,8 +100,10 @@ class ClassMomentsAboutCenter(FeatureStatistic):
     @staticmethod
     def _of(details: Mapping[str, float]) -> ClassMomentsAboutCenter:
         count = details.get(NUMBER_OF_CLASSES, 0.0)
-        if not (count == int(count) and 2 <= count <= MOST_CLASSES):
-            raise InvalidDataError(f"{NUMBER_OF_CLASSES} must be a whole number from 2 to {MOST_CLASSES}, got {count:g}")
+        if not (2 <= count <= MOST_CLASSES and count == int(count)):
+            raise InvalidDataError(
+                f"{NUMBER_OF_CLASSES} must be a whole number from 2 to {MOST_CLASSES}, got {count:g}"
+            )
         return ClassMomentsAboutCenter(int(count), details.get(WEIGHT, _WEIGHT), details.get(COUNT_WEIGHT, _COUNT))
 
     def shape_stated(self, ball: Ball, details: Mapping[str, float]) -> tuple[int, ...]:

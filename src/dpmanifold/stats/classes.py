@@ -89,8 +89,8 @@ def private_classes(
     names = list(checked_names(classes))
     if isinstance(X, Registered):
         raise InvalidArgumentError(
-            f"X must be records here, got {shown(X)}: with registered data it is public how many units a class has. Give "
-            "the records and their labels themselves; an account may pay for them. Nothing was spent."
+            f"X must be records here, got {shown(X)}: where data are registered it is public how many units a class "
+            "has. Give the records and their labels themselves; an account may pay for them. Nothing was spent."
         )
     X = as_batch(X, ball)
     points = labelled_points(X, labels, ball, units, invalid, names, terms.told)
