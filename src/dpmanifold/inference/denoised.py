@@ -66,6 +66,6 @@ def shifted(values: FloatArray, noise: float) -> FloatArray:
     width = edge(d, noise) / math.sqrt(d)
     apart = values[:, None] - values[None, :]
     pushed = (apart / (apart**2 + width**2)).sum(axis=1)
-    # An eigenvalue moves by the sum of (half the variance on vecd) / (distance to another one), and turning eigenvectors
-    # costs as much again: what the released one keeps of the covariance is the eigenvalue less both.
+    # An eigenvalue moves by the sum of (half the variance on vecd) / (distance to another one), and its eigenvector's
+    # turn costs as much again: the covariance along the released one is the eigenvalue less both.
     return np.asarray(np.maximum.accumulate(values - noise**2 * pushed))
