@@ -38,7 +38,7 @@ from dpmanifold.errors import (
     SamplerError,
     SourceChangedError,
 )
-from dpmanifold.inference import Discriminant, Interval, Region, TwoSampleTest
+from dpmanifold.inference import Discriminant, GroupsTest, Interval, Region, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -59,6 +59,7 @@ from dpmanifold.stats import (
     plan_mean,
     private_ball,
     private_classes,
+    private_groups,
     private_interval,
     private_mean,
     private_means,
@@ -100,6 +101,7 @@ __all__ = [
     "DPManifoldError",
     "Discriminant",
     "Euclidean",
+    "GroupsTest",
     "Hyperbolic",
     "Interval",
     "InvalidArgumentError",
@@ -144,6 +146,7 @@ __all__ = [
     "privacy",
     "private_ball",
     "private_classes",
+    "private_groups",
     "private_interval",
     "private_mean",
     "private_means",

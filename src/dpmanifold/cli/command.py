@@ -221,7 +221,10 @@ def private_command(
             refuse_simulations(words | mine)
             curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
             with paying(words) as payer, at_work(words):
-                asked = Asked(question_of(words, curator, payer), words, curator, payer)
+                # Labels are read with the records, by the commands that have them.
+                asked = Asked(
+                    question_of({"labels": mine.get("labels"), **words}, curator, payer), words, curator, payer
+                )
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)
                 with in_words_of_options(), quietly(words["quiet"]):

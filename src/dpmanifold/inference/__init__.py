@@ -5,10 +5,21 @@ holds the releases can compute it again.
 """
 
 from dpmanifold.inference.discriminant import Discriminant
+from dpmanifold.inference.groups import GroupsTest, Pair
 from dpmanifold.inference.interval import Interval
 from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.region import Region
 from dpmanifold.inference.two_sample import TwoSampleTest
 from dpmanifold.result import load as load
 
-__all__ = ["Conclusion", "Discriminant", "Interval", "Parts", "Region", "TwoSampleTest", "load"]
+__all__ = [
+    "Conclusion",
+    "Discriminant",
+    "GroupsTest",
+    "Interval",
+    "Pair",
+    "Parts",
+    "Region",
+    "TwoSampleTest",
+    "load",
+]

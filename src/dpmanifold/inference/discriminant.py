@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,12 +10,13 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import all_told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
 from dpmanifold.inference.denoised import denoised
 from dpmanifold.inference.estimate import features_of
+from dpmanifold.inference.groups import checked_names
 from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
@@ -31,8 +31,6 @@ NUMBER_OF_CLASSES = "number of classes"
 _MAY_BE_EMPTY = 3.0
 # What is told of classes at most, in words.
 _MOST_TOLD = 12
-
-Name = str | int | float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,11 +62,11 @@ class Discriminant(FromRelease, format=FORMAT):
     """
 
     release: Release
-    classes: tuple[Name, ...]
+    classes: tuple[Any, ...]
     counts: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", checked_names(self.classes))
+        object.__setattr__(self, "classes", tuple(checked_names(self.classes)))
         if not isinstance(features_of(self.release), ClassMoments):
             raise InvalidArgumentError(f"release must be of class moments, got a {self.release.statistic}.")
         if self.release.details[NUMBER_OF_CLASSES] != len(self.classes):
@@ -307,22 +305,3 @@ class Discriminant(FromRelease, format=FORMAT):
             result = Discriminant(release, tuple(known["classes"]), numbers)
             refuse_wrong_answers(known, result)
         return result
-
-
-def checked_names(classes: Sequence[Any]) -> tuple[Name, ...]:
-    """Return the names of classes as plain text and numbers, or refuse what cannot be written down.
-
-    Examples
-    --------
-    >>> checked_names(np.array([3, 1]))
-    (3, 1)
-    """
-    one_text = isinstance(classes, str) or np.ndim(classes) == 0
-    names = () if one_text else tuple(name.item() if isinstance(name, np.generic) else name for name in classes)
-    plain = all(isinstance(name, (str, int)) or (isinstance(name, float) and math.isfinite(name)) for name in names)
-    if len(names) < 2 or not plain or len(set(names)) != len(names):
-        raise InvalidArgumentError(
-            f"classes must be a list of at least two distinct names, text or numbers, got {shown(classes)}. It is "
-            "public: do not take it from private labels."
-        )
-    return names

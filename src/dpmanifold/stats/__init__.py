@@ -8,6 +8,7 @@ from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.classes import private_classes
 from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
+from dpmanifold.stats.groups import private_groups
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold.stats.interval import private_interval
 from dpmanifold.stats.joint_distances import JOINT_DISTANCES
@@ -46,6 +47,7 @@ __all__ = [
     "plan_mean",
     "private_ball",
     "private_classes",
+    "private_groups",
     "private_interval",
     "private_mean",
     "private_means",

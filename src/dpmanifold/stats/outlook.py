@@ -30,6 +30,7 @@ from dpmanifold.statistic import (
 from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.classes import ClassPlan
 from dpmanifold.stats.draws import checked_arithmetic
+from dpmanifold.stats.group_plan import GroupsPlan
 from dpmanifold.stats.interval import interval_plan
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
@@ -56,6 +57,7 @@ CONCLUSIONS: dict[str, Conclusion] = {
     "interval": Conclusion(interval_plan),
     "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
     "classes": Conclusion(ClassPlan),
+    "groups": Conclusion(GroupsPlan, groups=math.inf),
 }
 """What can be planned besides statistics, by name."""
 
@@ -179,7 +181,7 @@ def plan(
     ball : the public ball
     privacy : the promise
     statistic : the name of a statistic ("mean", "variance", "ball", ...; `dpm statistics` lists them), a Statistic, or
-        what is concluded from some: "region", "interval", "test"
+        what is concluded from some: "region", "interval", "test", "groups"
     arithmetic : as in :func:`private_mean`
     options : what the call takes by keyword besides: `refine`, `coverage`, `about`, `mechanism`; for the mean those of
         :func:`private_mean` and of :func:`plan_mean`; for a region or a test `fill`, the share of the radius within
