@@ -12,11 +12,12 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.facts import all_told
+from dpmanifold.facts import all_told, told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
 from dpmanifold.inference.denoised import denoised
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.groups import checked_names
+from dpmanifold.inference.overconfidence import slope
 from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
@@ -31,6 +32,8 @@ NUMBER_OF_CLASSES = "number of classes"
 _MAY_BE_EMPTY = 3.0
 # What is told of classes at most, in words.
 _MOST_TOLD = 12
+# Classes up to which distances between all of them are written down.
+_MOST_IN_TABLE = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,9 +171,19 @@ class Discriminant(FromRelease, format=FORMAT):
         return math.sqrt(moment**2 + own**2 * float((4 * away + 2 * self.mean_noise**2 * self.priors).sum()))
 
     @cached_property
-    def covariance(self) -> FloatArray:
-        """Covariance within classes, (dim, dim), positive: freed of noise as far as its size tells."""
+    def _denoised(self) -> FloatArray:
+        """Covariance within classes, positive: freed of noise as far as its size tells."""
         return denoised(self.spread, self.spread_noise)
+
+    @cached_property
+    def slope(self) -> float:
+        """By what the covariance is divided, so that scores are worth what they say in spite of noise: at most 1."""
+        return slope(self.mean_coordinates, self._denoised, self.priors, self.mean_noise, self.spread_noise)
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance within classes, (dim, dim), positive: freed of noise and enlarged by what noise makes too sure."""
+        return np.asarray(self._denoised / self.slope)
 
     @cached_property
     def _weights(self) -> FloatArray:
@@ -181,13 +194,25 @@ class Discriminant(FromRelease, format=FORMAT):
     def separation(self) -> FloatArray:
         """Distances between class means in standard deviations of a class, (classes, classes); 0 where noise hides one.
 
-        Mahalanobis distances by the covariance that was freed of noise, less what noise on the means adds on average.
+        Mahalanobis distances by `covariance`, less what noise on the means adds on average: an estimate.
         """
-        apart = self.mean_coordinates[:, None] - self.mean_coordinates[None]
-        inverse = np.linalg.inv(self.covariance)
-        squares = np.einsum("abi,ij,abj->ab", apart, inverse, apart)
-        added = (self.mean_noise[:, None] ** 2 + self.mean_noise[None] ** 2) * float(np.trace(inverse))
-        return np.asarray(np.sqrt(np.maximum(squares - added * (1 - np.eye(len(squares))), 0.0)))
+        root = np.linalg.cholesky(self.covariance)
+        placed = np.linalg.solve(root, self.mean_coordinates.T)
+        squares = sum((axis[:, None] - axis[None]) ** 2 for axis in placed)
+        added = float((np.linalg.inv(root) ** 2).sum()) * np.add.outer(self.mean_noise**2, self.mean_noise**2)
+        return np.asarray(np.sqrt(np.maximum(squares - added * (1 - np.eye(len(added))), 0.0)))
+
+    @cached_property
+    def axes(self) -> FloatArray:
+        """Directions in which the classes differ most, (dim, at most classes - 1), the clearest first.
+
+        Coordinates times these are scores in which the spread within classes is 1 along each and the same for all.
+        """
+        means, priors = self.mean_coordinates, self.priors
+        root = np.linalg.cholesky(self.covariance)
+        away = np.linalg.solve(root, (means - priors @ means).T) * np.sqrt(priors)
+        turned = np.linalg.svd(away)[0][:, : min(self.dim, len(self.classes) - 1)]
+        return np.asarray(np.linalg.solve(root.T, turned))
 
     # ---------------------------------------------------------------- telling classes
 
@@ -223,10 +248,10 @@ class Discriminant(FromRelease, format=FORMAT):
         X : records
         labels : one class per record
         """
-        given, told = np.asarray(labels), self.predict(X)
-        if given.shape != told.shape:
-            raise InvalidArgumentError(f"labels must have shape {told.shape}, one per record, got {given.shape}.")
-        return float(np.mean(given == told))
+        given, said = np.asarray(labels), self.predict(X)
+        if given.shape != said.shape:
+            raise InvalidArgumentError(f"labels must have shape {said.shape}, one per record, got {given.shape}.")
+        return float(np.mean(given == said))
 
     # ---------------------------------------------------------------- for people and machines
 
@@ -247,13 +272,15 @@ class Discriminant(FromRelease, format=FORMAT):
         return f"Linear discriminant of {len(self.classes)} classes"
 
     def _facts(self) -> list[tuple[str, str]]:
-        told = [f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)]
-        more = [] if len(told) <= _MOST_TOLD else [f"and {len(told) - _MOST_TOLD} more"]
+        names = [
+            f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
+        ]
+        more = [] if len(names) <= _MOST_TOLD else [f"and {len(names) - _MOST_TOLD} more"]
         off = "public" if self.labels_public else f"with noise of {self.count_noise:.3g} each"
         away = self.separation[np.triu_indices(len(self.classes), 1)]
         return [
-            ("classes", f"{', '.join([*told[:_MOST_TOLD], *more])} ({off})"),
-            ("means", f"{away.min():.3g} to {away.max():.3g} standard deviations apart"),
+            ("classes", f"{', '.join([*names[:_MOST_TOLD], *more])} ({off})"),
+            ("means", f"about {away.min():.2g} to {away.max():.2g} standard deviations of a class apart"),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             ("labels", "public" if self.labels_public else "protected with the records"),
             ("limited by", f"{self.dominated_by}; squared error of the means: {self.parts}"),
@@ -277,7 +304,8 @@ class Discriminant(FromRelease, format=FORMAT):
         return found
 
     def _numbers_told(self) -> dict[str, Any]:
-        return all_told(self, "units_by_class", "count_noise", "priors", "mean_noise", "separation")
+        table = {"separation": told(lambda: self.separation) if len(self.classes) <= _MOST_IN_TABLE else None}
+        return {**all_told(self, "units_by_class", "count_noise", "priors", "mean_noise", "slope"), **table}
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""

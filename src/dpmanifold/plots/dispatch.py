@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import GroupsTest, Interval, Region, TwoSampleTest
+from dpmanifold.inference import Discriminant, GroupsTest, Interval, Region, TwoSampleTest
 from dpmanifold.ledger.history import History
+from dpmanifold.plots.classes import classes
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.ledger import history
 from dpmanifold.plots.nested import balls
@@ -68,6 +69,8 @@ def show(result: object, *, links: object = None) -> Figure:
             return test(result)
         case GroupsTest():
             return groups(result)
+        case Discriminant():
+            return classes(result)
         case Plan():
             return plan(result)
         case Outlook():
