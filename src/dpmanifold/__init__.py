@@ -38,7 +38,7 @@ from dpmanifold.errors import (
     SamplerError,
     SourceChangedError,
 )
-from dpmanifold.inference import GroupsTest, Interval, Region, TwoSampleTest
+from dpmanifold.inference import Discriminant, GroupsTest, Interval, Region, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -58,6 +58,7 @@ from dpmanifold.stats import (
     plan,
     plan_mean,
     private_ball,
+    private_classes,
     private_groups,
     private_interval,
     private_mean,
@@ -98,6 +99,7 @@ __all__ = [
     "Comparison",
     "ConvergenceError",
     "DPManifoldError",
+    "Discriminant",
     "Euclidean",
     "GroupsTest",
     "Hyperbolic",
@@ -143,6 +145,7 @@ __all__ = [
     "plots",
     "privacy",
     "private_ball",
+    "private_classes",
     "private_groups",
     "private_interval",
     "private_mean",

@@ -7,6 +7,7 @@ the tolerance, and must show neither the residual nor the number of iterations.
 """
 
 from dpmanifold.frechet.gaps import extrinsic_gap, hessian_range, tangent_gap
+from dpmanifold.frechet.labelled import InClass, LabelledPoints
 from dpmanifold.frechet.pieces import MadeOf, made_of
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.reading import Reading
@@ -25,6 +26,8 @@ from dpmanifold.frechet.tolerances import default_tol, gradient_rounding, lowest
 
 __all__ = [
     "FrechetMean",
+    "InClass",
+    "LabelledPoints",
     "MadeOf",
     "Reading",
     "Records",

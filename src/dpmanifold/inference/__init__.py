@@ -4,6 +4,7 @@ Everything in this package is computed from releases and public numbers alone, s
 holds the releases can compute it again.
 """
 
+from dpmanifold.inference.discriminant import Discriminant
 from dpmanifold.inference.groups import GroupsTest, Pair
 from dpmanifold.inference.interval import Interval
 from dpmanifold.inference.records import Conclusion, Parts
@@ -21,3 +22,4 @@ __all__ = [
     "TwoSampleTest",
     "load",
 ]
+__all__ = ["Conclusion", "Discriminant", "Interval", "Parts", "Region", "TwoSampleTest", "load"]

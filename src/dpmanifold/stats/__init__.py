@@ -5,6 +5,7 @@ from dpmanifold.stats.asking import private_statistic
 from dpmanifold.stats.averaged import AveragedStatistic
 from dpmanifold.stats.ball import private_ball
 from dpmanifold.stats.check import Verification, verify
+from dpmanifold.stats.classes import private_classes
 from dpmanifold.stats.comparison import Comparison, compare
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.groups import private_groups
@@ -45,6 +46,7 @@ __all__ = [
     "plan",
     "plan_mean",
     "private_ball",
+    "private_classes",
     "private_groups",
     "private_interval",
     "private_mean",

@@ -28,6 +28,7 @@ from dpmanifold.statistic import (
     statistic_named,
 )
 from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.stats.classes import ClassPlan
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.group_plan import GroupsPlan
 from dpmanifold.stats.interval import interval_plan
@@ -56,6 +57,7 @@ CONCLUSIONS: dict[str, Conclusion] = {
     "interval": Conclusion(interval_plan),
     "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
     "groups": Conclusion(GroupsPlan, groups=math.inf),
+    "classes": Conclusion(ClassPlan),
 }
 """What can be planned besides statistics, by name."""
 
