@@ -38,7 +38,7 @@ from dpmanifold.errors import (
     SamplerError,
     SourceChangedError,
 )
-from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.inference import Components, Interval, Region, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -58,6 +58,7 @@ from dpmanifold.stats import (
     plan,
     plan_mean,
     private_ball,
+    private_components,
     private_interval,
     private_mean,
     private_means,
@@ -94,6 +95,7 @@ __all__ = [
     "BudgetError",
     "ClusterError",
     "Comparison",
+    "Components",
     "ConvergenceError",
     "DPManifoldError",
     "Euclidean",
@@ -140,6 +142,7 @@ __all__ = [
     "plots",
     "privacy",
     "private_ball",
+    "private_components",
     "private_interval",
     "private_mean",
     "private_means",

@@ -175,6 +175,10 @@ class Statistic(ABC):
         """Return the shape of a value that is a point, a vector or a matrix."""
         return {Kind.POINT: ball.space.shape, Kind.MATRIX: (ball.space.dim, ball.space.dim)}.get(self.kind, ())
 
+    def shape_stated(self, ball: Ball, details: Mapping[str, float]) -> tuple[int, ...]:
+        """Return the same, where it depends on what a release states; an error tells of details that give none."""
+        return self.shape(ball)
+
     # ---------------------------------------------------------------- what verify recomputes
 
     @abstractmethod

@@ -12,6 +12,7 @@ from dpmanifold.features.averages import (
     sensitivity_of,
 )
 from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.directions import Signs, Squares
 from dpmanifold.features.distances import DISTANCE_WEIGHTS, THIRD_WEIGHT, Distances
 from dpmanifold.features.maps import (
     FOURTH_WEIGHT,
@@ -43,6 +44,8 @@ __all__ = [
     "JointMoments",
     "Lengths",
     "Shape",
+    "Signs",
+    "Squares",
     "Tangent",
     "Whitening",
     "average",

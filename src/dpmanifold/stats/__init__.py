@@ -6,6 +6,7 @@ from dpmanifold.stats.averaged import AveragedStatistic
 from dpmanifold.stats.ball import private_ball
 from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.comparison import Comparison, compare
+from dpmanifold.stats.components import private_components
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold.stats.interval import private_interval
@@ -43,6 +44,7 @@ __all__ = [
     "plan",
     "plan_mean",
     "private_ball",
+    "private_components",
     "private_interval",
     "private_mean",
     "private_means",

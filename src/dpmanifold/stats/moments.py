@@ -61,6 +61,19 @@ class Moment(Statistic):
         """Return how many numbers it has."""
         return 1
 
+    @property
+    def stating(self) -> Moment:
+        """The moment that releases state: itself, as it is registered, unless it was given options."""
+        return self
+
+    def options(self) -> dict[str, float]:
+        """Return what a release states of the options."""
+        return {}
+
+    def after(self, step: Release) -> Moment:
+        """Return the moment as the step before it makes it: itself, unless that says what to take it along."""
+        return self
+
     def release(
         self,
         points: UnitPoints,
@@ -79,11 +92,11 @@ class Moment(Statistic):
         calibration = additive(self.sensitivity(ball, header.n, apart), share)
         exact = sealed(lambda: self.exact(points, at, reach), lambda: np.zeros(self.size(ball)))
         drawn = noisy(exact, calibration.mechanism, calibration.scale, reach**self.power, bits)
-        stating = {**(details or {}), REFERENCE: apart}
+        stating = {**(details or {}), **self.options(), REFERENCE: apart}
         timing = {"timing": steps[0].timing} if steps else {}
         return Release.of(
-            self, self.value(drawn.numbers, stating), header, calibration, steps, stating, projected=self.projected,
-            tol=frechet.default_tol(ball, header.n), private=bits.private, **timing, **stated(drawn),
+            self.stating, self.value(drawn.numbers, stating), header, calibration, steps, stating,
+            projected=self.projected, tol=frechet.default_tol(ball, header.n), private=bits.private, **timing, **stated(drawn),
         )  # fmt: skip
 
     def step(self, header: Header, share: Promise, away: float, exact: bool) -> Step:
