@@ -10,55 +10,63 @@ import numpy as np
 from dpmanifold._check import FloatArray
 from dpmanifold.features.averages import products
 from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.maps import checked_weight
+from dpmanifold.features.maps import JointMoments, checked_weight
 from dpmanifold.features.polynomials import root_up
 from dpmanifold.frechet import outer_products
 
 
 class Signs(FeatureMap):
-    """Products of the direction u = v/|v|, vecd(u u'), and 0 at v = 0: the length of v is left out.
+    """The direction u = v/|v|, 0 at v = 0, and its products, (u, sqrt(weight) vecd(u u')).
 
-    So there is no radius in it, and a vector far away counts no more than one nearby.
+    The length of v is left out: there is no radius in it, and a vector far away counts no more than one nearby.
+
+    Parameters
+    ----------
+    weight : how much the products count, as in :class:`JointMoments`
 
     Examples
     --------
-    >>> Signs().of(np.array([[3e300, 4e300], [0.0, 0.0]])).round(3)
-    array([[0.36 , 0.64 , 0.679],
-           [0.   , 0.   , 0.   ]])
-    >>> round(Signs().diameter(45), 6)
-    1.414214
+    >>> Signs(1.0).of(np.array([[3e300, 4e300], [0.0, 0.0]])).round(3)
+    array([[0.6  , 0.8  , 0.36 , 0.64 , 0.679],
+           [0.   , 0.   , 0.   , 0.   , 0.   ]])
+    >>> round(Signs(10.0).diameter(45), 6)
+    4.695743
     """
 
     name, degree = "signs", 0
 
+    def __init__(self, weight: float) -> None:
+        self._moments = JointMoments(weight)
+        self.weight = self._moments.weight
+
     def size(self, dim: int) -> int:
-        """Return d(d+1)/2."""
-        return dim * (dim + 1) // 2
+        """Return d + d(d+1)/2."""
+        return self._moments.size(dim)
 
     def of(self, v: FloatArray) -> FloatArray:
-        """Return the products of directions, of finite vectors of any length."""
+        """Return directions and their weighted products, of finite vectors of any length."""
         with np.errstate(under="ignore"):
             largest = np.abs(v).max(axis=-1, keepdims=True)
             # First, so that no square is too large or too small: the largest entry is then 1 in size.
             near = v / np.where(largest > 0, largest, 1.0)
             length = np.sqrt((near * near).sum(axis=-1, keepdims=True))
-            return outer_products(near / np.where(length > 0, length, 1.0))
+            return self._moments.of(near / np.where(length > 0, length, 1.0))
 
     def diameter(self, dim: int) -> float:
-        """Return the root of 2, which directions at right angles reach; on a line 1."""
-        return 1.0 if dim == 1 else root_up(Fraction(2))
+        """Return that of joint moments, whose farthest vectors are unit vectors."""
+        return self._moments.diameter(dim)
 
     def longest(self, dim: int) -> float:
-        """Return 1."""
-        return 1.0
+        """Return the root of 1 + l."""
+        return self._moments.longest(dim)
 
     def rounding(self, dim: int) -> float:
-        """Return d + 8: a computed direction is too long by (d/2 + 3) spacings at most, and its products are rounded."""
-        return dim + 8.0
+        """Return d + 12 lengths: a computed direction is too long by (d/2 + 4) spacings at most, products by twice that."""
+        return (dim + 12) * self.longest(dim)
 
     def units(self, dim: int, radius: float) -> FloatArray:
-        """Return 1 for each: directions have no unit."""
-        return np.ones(self.size(dim))
+        """Return 1 for directions, one over the root of the weight for products: they have no unit."""
+        return self._moments.units(dim, 1.0)
 
 
 class Squares(FeatureMap):

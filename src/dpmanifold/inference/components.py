@@ -32,7 +32,7 @@ ELLIPTICAL = (
 
 
 def principal_directions(release: Release, count: int) -> tuple[FloatArray, FloatArray]:
-    """Return all eigenvalues of released products of directions, (d,), and the leading eigenvectors, (count, d).
+    """Return all eigenvalues of the released covariance of directions, (d,), and the leading eigenvectors, (count, d).
 
     The largest entry of each is positive, so that whoever computes them finds the same.
 
@@ -50,7 +50,12 @@ def principal_directions(release: Release, count: int) -> tuple[FloatArray, Floa
     >>> bool(principal_directions(release, 1)[1][0, 0] > 0.99)
     True
     """
-    values, vectors = np.linalg.eigh(np.asarray(release.value, dtype=np.float64))
+    d, root = release.ball.frame.dim, math.sqrt(release.details[WEIGHT])
+    mean, products = np.split(np.asarray(release.value, dtype=np.float64), [d])
+    # Noise on the mean of the directions adds its own variance to its squared length, which is known.
+    length = float(mean @ mean)
+    part = max(1 - d * release.scale**2 / length, 0.0) if length > 0 else 0.0
+    values, vectors = np.linalg.eigh(from_vecd(products) / root - part * np.outer(mean, mean))
     found = vectors.T[::-1][:count]
     largest = np.abs(found).argmax(axis=1)
     return values[::-1], found * np.where(found[np.arange(len(found)), largest] < 0, -1.0, 1.0)[:, None]
@@ -195,8 +200,8 @@ class Components(FromRelease, format=FORMAT):
 
         Below 1 the noise may have turned a direction towards the next one, or made it up.
         """
-        values = self._spectrum[0]
-        noise = spectral_noise(self.release.steps[0].scale, len(values))
+        values, step = self._spectrum[0], self.release.steps[0]
+        noise = spectral_noise(step.scale / math.sqrt(step.details[WEIGHT]), len(values))
         below = np.append(values, 0.0)[1 : self.count + 1]
         return np.asarray((values[: self.count] - below) / noise)
 

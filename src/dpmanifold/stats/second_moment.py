@@ -68,8 +68,7 @@ class SecondMoment(Moment):
         value = release.value
         least, most = np.linalg.eigvalsh(value)[[0, -1]]
         tail += float(np.sqrt(2 * len(value))) * release.scale
-        largest = reach**self.power
-        return within(least, 0.0, largest, tail) and within(most, 0.0, largest, tail)
+        return within(least, 0.0, reach**2, tail) and within(most, 0.0, reach**2, tail)
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: a mean, then this; also in a smaller ball, and for either neighbours."""
