@@ -1,128 +1,86 @@
-"""What principal directions and the variances along them are made of (theory: components)."""
+"""Directions, cut near zero: what a step towards the geometric median averages (theory: median)."""
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
+from scipy import special
 
-from dpmanifold._check import FloatArray
-from dpmanifold.features.averages import products
+from dpmanifold._check import FloatArray, fraction
 from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.maps import JointMoments, checked_weight
-from dpmanifold.features.polynomials import root_up
-from dpmanifold.frechet import outer_products
+from dpmanifold.manifolds.vectors import vector_norm
 
 
-class Signs(FeatureMap):
-    """The direction u = v/|v|, 0 at v = 0, and its products, (u, sqrt(weight) vecd(u u')).
+class Directions(FeatureMap):
+    """The direction of a vector, v/|v|, and v/cut where it is shorter than `cut`.
 
-    The length of v is left out: there is no radius in it, and a vector far away counts no more than one nearby.
+    No image is longer than 1, however long the vector is: a unit pulls with its direction, not with its distance.
 
     Parameters
     ----------
-    weight : how much the products count, as in :class:`JointMoments`
+    cut : the length below which a vector counts in proportion to its own; above 0, at most 1
 
     Examples
     --------
-    >>> Signs(1.0).of(np.array([[3e300, 4e300], [0.0, 0.0]])).round(3)
-    array([[0.6  , 0.8  , 0.36 , 0.64 , 0.679],
-           [0.   , 0.   , 0.   , 0.   , 0.   ]])
-    >>> round(Signs(10.0).diameter(45), 6)
-    4.695743
+    >>> Directions(0.5).of(np.array([[0.1, 0.0], [0.0, -0.8]]))
+    array([[ 0.2,  0. ],
+           [ 0. , -1. ]])
+    >>> Directions(0.5).diameter(3)
+    2.0
     """
 
-    name, degree = "signs", 0
+    name, degree = "directions", 1
 
-    def __init__(self, weight: float) -> None:
-        self._moments = JointMoments(weight)
-        self.weight = self._moments.weight
+    def __init__(self, cut: float = 0.25) -> None:
+        self.cut = fraction(cut, "cut")
 
     def size(self, dim: int) -> int:
-        """Return d + d(d+1)/2."""
-        return self._moments.size(dim)
+        """Return the dimension."""
+        return dim
 
     def of(self, v: FloatArray) -> FloatArray:
-        """Return directions and their weighted products, of finite vectors of any length."""
-        with np.errstate(under="ignore"):
-            largest = np.abs(v).max(axis=-1, keepdims=True)
-            # First, so that no square is too large or too small: the largest entry is then 1 in size.
-            near = v / np.where(largest > 0, largest, 1.0)
-            length = np.sqrt((near * near).sum(axis=-1, keepdims=True))
-            return self._moments.of(near / np.where(length > 0, length, 1.0))
+        """Return v over its length, or over the cut if that is longer."""
+        return np.asarray(v / np.maximum(vector_norm(v), self.cut)[:, None])
 
     def diameter(self, dim: int) -> float:
-        """Return that of joint moments, whose farthest vectors are unit vectors."""
-        return self._moments.diameter(dim)
+        """Return 2."""
+        return 2.0
 
     def longest(self, dim: int) -> float:
-        """Return the root of 1 + l."""
-        return self._moments.longest(dim)
+        """Return 1."""
+        return 1.0
 
     def rounding(self, dim: int) -> float:
-        """Return d + 12 lengths: a computed direction is too long by (d/2 + 4) spacings at most, products by twice that."""
-        return (dim + 12) * self.longest(dim)
+        """Return d + 4: a length is rounded d + 2 times by half a spacing, and the quotient once."""
+        return dim + 4.0
 
     def units(self, dim: int, radius: float) -> FloatArray:
-        """Return 1 for directions, one over the root of the weight for products: they have no unit."""
-        return self._moments.units(dim, 1.0)
+        """Return 1, for each: a direction has no units."""
+        return np.ones(dim)
 
 
-class Squares(FeatureMap):
-    """Squared coordinates along given directions, what is left of the squared length, and products of all these.
+def slope_of_directions(dim: int, cut: float) -> float:
+    """Return how fast the average direction falls as the centre moves by the median distance R, of normal data.
 
-    With x = ((q_1 . v)^2, ..., (q_k . v)^2, the rest of |v|^2) the features are (x, sqrt(weight) vecd(x x')): means and
-    second moments of squares. Entries of x are not negative and add up to 1 at most, whatever the directions are: where
-    rounding lets them exceed it, they are divided by their sum.
+    It is R ((d - 1)/d E[1/|Y|; |Y| > cut R] + P(|Y| <= cut R)/(cut R)) for Y normal in d dimensions, |Y| with median R:
+    1 in many dimensions. On a line only the second term is left.
 
     Parameters
     ----------
-    directions : orthonormal rows, (k, d)
-    weight : how much the products count against the squares
+    dim : the dimension d
+    cut : the length below which vectors count in proportion to their own, as a part of R
 
     Examples
     --------
-    >>> Squares(np.eye(3)[:1], 0.25).of(np.array([[0.6, 0.0, 0.8]])).round(4)
-    array([[0.36  , 0.64  , 0.0648, 0.2048, 0.1629]])
+    >>> [round(slope_of_directions(dim, 0.25), 3) for dim in (1, 2, 3, 6, 100)]
+    [0.536, 0.737, 0.818, 0.906, 0.994]
     """
-
-    name, degree = "squares", 4
-
-    def __init__(self, directions: FloatArray, weight: float) -> None:
-        self.directions, self.weight = directions, checked_weight(weight)
-
-    @property
-    def count(self) -> int:
-        """How many numbers x has: one for each direction, and the rest."""
-        return len(self.directions) + 1
-
-    def size(self, dim: int) -> int:
-        """Return how many squares and products there are."""
-        return self.count + self.count * (self.count + 1) // 2
-
-    def of(self, v: FloatArray) -> FloatArray:
-        """Return squares and weighted products."""
-        along = products(v, self.directions)
-        squares = along * along
-        rest = (v * v).sum(axis=-1, keepdims=True) - squares.sum(axis=-1, keepdims=True)
-        x = np.hstack([squares, np.maximum(rest, 0.0)])
-        x = x / np.maximum(x.sum(axis=-1, keepdims=True), 1.0)
-        return np.hstack([x, math.sqrt(self.weight) * outer_products(x)])
-
-    def diameter(self, dim: int) -> float:
-        """Return the root of 2 + 2l, which unit vectors along two directions reach; on a line that of 1 + l."""
-        return root_up((1 if dim == 1 else 2) * (1 + Fraction(self.weight)))
-
-    def longest(self, dim: int) -> float:
-        """Return the root of 1 + l."""
-        return root_up(1 + Fraction(self.weight))
-
-    def rounding(self, dim: int) -> float:
-        """Return 2k + 14 lengths: the sum of x may be 1 + (k + 5) spacings, its products are rounded besides."""
-        return (2 * self.count + 12) * self.longest(dim)
-
-    def units(self, dim: int, radius: float) -> FloatArray:
-        """Return the squared radius for squares, its square over the root of the weight for products."""
-        second = np.full(self.size(dim) - self.count, radius**4 / math.sqrt(self.weight))
-        return np.concatenate([np.full(self.count, radius**2), second])
+    half = dim / 2
+    median = math.sqrt(2 * float(special.gammaincinv(half, 0.5)))
+    square = (cut * median) ** 2 / 2
+    found = float(special.gammainc(half, square)) / cut
+    if dim > 1:
+        inverse = math.exp(special.gammaln(half - 0.5) - special.gammaln(half)) / math.sqrt(2)
+        found += median * (dim - 1) / dim * inverse * float(special.gammaincc(half - 0.5, square))
+    return found

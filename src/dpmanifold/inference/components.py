@@ -38,7 +38,7 @@ def principal_directions(release: Release, count: int) -> tuple[FloatArray, Floa
 
     Parameters
     ----------
-    release : of statistic "directions"
+    release : of statistic "signs"
     count : how many
 
     Examples
@@ -46,7 +46,7 @@ def principal_directions(release: Release, count: int) -> tuple[FloatArray, Floa
     >>> import dpmanifold as dpm
     >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.2], (2000, 2))
     >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 5.0)
-    >>> release = dpm.private_statistic(X, ball, dpm.GDP(1.0), statistic="directions", units=dpm.EACH_RECORD)
+    >>> release = dpm.private_statistic(X, ball, dpm.GDP(1.0), statistic="signs", units=dpm.EACH_RECORD)
     >>> bool(principal_directions(release, 1)[1][0, 0] > 0.99)
     True
     """

@@ -27,7 +27,7 @@ from dpmanifold.stats.additive import additive, additive_forecast
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.directions import COMPONENT_SHARES, DIRECTIONS, of_features, refuse_long
+from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long
 from dpmanifold.stats.moments import REFERENCE, Moment
 from dpmanifold.stats.ranges import within
 from dpmanifold.stats.recipes import EITHER, Recipe
@@ -117,8 +117,8 @@ class ComponentVariances(Moment):
         """
         ball = header.ball
         wanted = ComponentVariances(min(positive_int(count, "count"), ball.frame.dim))
-        refuse_long(self.name, max(DIRECTIONS.size(ball), wanted.size(ball)), ball)
-        return AboutMean(header, COMPONENT_SHARES, (DIRECTIONS, wanted), self.name, refine, mechanism)
+        refuse_long(self.name, max(SIGNS.size(ball), wanted.size(ball)), ball)
+        return AboutMean(header, COMPONENT_SHARES, (SIGNS, wanted), self.name, refine, mechanism)
 
     # ---------------------------------------------------------------- the draw
 
@@ -187,7 +187,7 @@ class ComponentVariances(Moment):
     def recipes(self) -> Sequence[Recipe]:
         """Return: a mean, directions, then this; also in a smaller ball."""
         step = Recipe(
-            DIRECTIONS.name, ("gaussian",), COMPONENT_SHARES[:2], gaussian_mean_recipe(), DIRECTIONS.details,
+            SIGNS.name, ("gaussian",), COMPONENT_SHARES[:2], gaussian_mean_recipe(), SIGNS.details,
             projected=False, neighbours=EITHER,
         )  # fmt: skip
         return moment_recipes(self, COMPONENT_SHARES, step, (NEIGHBOURS,))

@@ -36,7 +36,7 @@ _WEIGHT = 10.0
 _LARGEST = 4.0
 
 
-class Directions(Moment):
+class SignMoments(Moment):
     """The means of u and of u u', u = v/|v| and v the coordinates of a unit at a released mean: the sign covariance.
 
     Its eigenvectors are the principal directions where the population is elliptical about its mean, in the same order
@@ -50,12 +50,12 @@ class Directions(Moment):
     >>> import dpmanifold as dpm
     >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.2], (2000, 2))
     >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 5.0, source="the range of the scale")
-    >>> release = dpm.private_statistic(X, ball, dpm.GDP(1.0), statistic="directions", units=dpm.EACH_RECORD)
+    >>> release = dpm.private_statistic(X, ball, dpm.GDP(1.0), statistic="signs", units=dpm.EACH_RECORD)
     >>> len(release.value), dpm.verify(release).ok
     (5, True)
     """
 
-    name, kind = "directions", Kind.VECTOR
+    name, kind = "signs", Kind.VECTOR
     words = "directions from a released mean and their products, for principal directions"
     details = frozenset({REFERENCE, WEIGHT})
 
@@ -111,8 +111,8 @@ class Directions(Moment):
         return moment_recipes(self, COMPONENT_SHARES[:2], gaussian_mean_recipe(), EITHER)
 
 
-DIRECTIONS = Directions()
-STATISTICS.register(DIRECTIONS.name, DIRECTIONS)
+SIGNS = SignMoments()
+STATISTICS.register(SIGNS.name, SIGNS)
 
 
 def of_features(features: FeatureMap, dim: int, n: int, name: str) -> Sensitivity:
