@@ -144,7 +144,9 @@ def shares(populations: list[Population], n: int, factor: float, refine: bool, r
                 simple[way, share].append(found.share(way(X, ball, share, rng)))
     means = {key: float(np.mean(values)) for key, values in simple.items()}
     best = max(means, key=means.get)
-    told = ", ".join(f"{way.__name__.replace('_', ' ')} {share:g}: {value:.3f}" for (way, share), value in means.items())
+    told = ", ".join(
+        f"{way.__name__.replace('_', ' ')} {share:g}: {value:.3f}" for (way, share), value in means.items()
+    )
     return {
         "plain": float(np.mean(without)), "simple": means[best], "ours": float(np.mean(ours)),
         "note": f"ours +- {np.std(ours) / np.sqrt(len(ours)):.4f}; second moments by share of the mean: {told}",

@@ -61,7 +61,7 @@ class Signs(FeatureMap):
         return self._moments.longest(dim)
 
     def rounding(self, dim: int) -> float:
-        """Return d + 12 lengths: a computed direction is too long by (d/2 + 4) spacings at most, products by twice that."""
+        """Return d + 12 lengths: a direction is too long by (d/2 + 4) spacings at most, its products by twice that."""
         return (dim + 12) * self.longest(dim)
 
     def units(self, dim: int, radius: float) -> FloatArray:

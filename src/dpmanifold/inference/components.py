@@ -230,7 +230,7 @@ class Components(FromRelease, format=FORMAT):
     def _variance(self, weights: FloatArray) -> tuple[float, float, float]:
         total, free, _ = self._squares.error(weights, 1 - self.level)
         half, value = math.sqrt(threshold(1 - self.level, 1, free) * total), self._squares.value(weights)
-        most = self._squares.mean.reach ** 2
+        most = self._squares.mean.reach**2
         low, high = value - half, value + stretched(value, half)
         return min(max(value, 0.0), most), min(max(low, 0.0), most), min(max(high, 0.0), most)
 

@@ -27,11 +27,11 @@ from dpmanifold.stats.additive import additive, additive_forecast
 from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long
 from dpmanifold.stats.moments import REFERENCE, Moment
 from dpmanifold.stats.ranges import within
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long
 
 # Of squares and of their products, which only say how far squares vary: so many balance the noise on both.
 _WEIGHT = 1 / 3
@@ -77,7 +77,8 @@ def private_components(
     >>> from dpmanifold.stats import EACH_RECORD
     >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.5, 0.2], (4000, 3))
     >>> found = private_components(X, Ball(Euclidean(3), np.zeros(3), 4.0), GDP(1.0), units=EACH_RECORD, count=2)
-    >>> bool(abs(found.directions[0, 0]) > 0.99), bool(found.variance_intervals[0, 0] < 1 < found.variance_intervals[0, 1])
+    >>> low, high = found.variance_intervals[0]
+    >>> bool(abs(found.directions[0, 0]) > 0.99), bool(low < 1 < high)
     (True, True)
     """
     level = open_fraction(level, "level")

@@ -100,7 +100,8 @@ class Moment(Statistic):
         timing = {"timing": steps[0].timing} if steps else {}
         return Release.of(
             self.stating, self.value(drawn.numbers, stating), header, calibration, steps, stating,
-            projected=self.projected, tol=frechet.default_tol(ball, header.n), private=bits.private, **timing, **stated(drawn),
+            projected=self.projected, tol=frechet.default_tol(ball, header.n), private=bits.private, **timing,
+            **stated(drawn),
         )  # fmt: skip
 
     def step(self, header: Header, share: Promise, away: float, exact: bool) -> Step:

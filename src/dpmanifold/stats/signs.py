@@ -103,8 +103,9 @@ class SignMoments(Moment):
 
     def fits(self, release: Release, reach: float, tail: float) -> bool:
         """Return whether the numbers are no longer than directions and their products are, but for noise."""
+        longest = _stated(release).longest(release.ball.frame.dim)
         noise = tail + release.scale * math.sqrt(len(release.value))
-        return within(float(np.linalg.norm(release.value)), 0.0, _stated(release).longest(release.ball.frame.dim), noise)
+        return within(float(np.linalg.norm(release.value)), 0.0, longest, noise)
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: a mean, then this; also in a smaller ball."""
