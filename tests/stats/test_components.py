@@ -71,7 +71,7 @@ def test_a_diameter_one_percent_too_small_is_found_out(found, dim):
 
 @pytest.mark.parametrize(("found", "dim"), [(Signs(10.0), 45), (Squares(orthonormal(3, 45), 1 / 3), 45)])
 def test_computed_features_obey_the_bound_to_the_last_bit(found, dim):
-    """Basis vectors, their neighbours in doubles, denormal and huge ones, zeros, and directions that are not quite so."""
+    """Basis vectors, their neighbours in doubles, denormal and huge ones, and zeros."""
     rng = np.random.default_rng(1)
     v = rng.standard_normal((300, dim))
     axes = np.eye(dim) if isinstance(found, Signs) else found.directions
@@ -160,7 +160,8 @@ def test_nothing_fails_behind_the_spend_whatever_the_records_are(name, X, monkey
     found = dpm.private_components(X, SPACE, dpm.GDP(MU), **EACH, confirm=True, invalid="center")
     assert dpm.verify(found).ok, dpm.verify(found).wrong
     assert not seen
-    assert np.isfinite(found.directions).all() and np.isfinite(found.variances).all()
+    assert np.isfinite(found.directions).all()
+    assert np.isfinite(found.variances).all()
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))
 
 
@@ -219,9 +220,8 @@ def test_there_are_no_more_components_than_dimensions():
 def test_wrong_questions_are_refused_before_anything_is_spent():
     budget = dpm.Budget(dpm.GDP(2.0))
     X = cloud(SPACE, 50)
-    for wrong, error in (({"count": 0}, InvalidArgumentError), ({"count": 1.5}, InvalidArgumentError),
-                         ({"level": 1.0}, InvalidArgumentError), ({"refine": "yes"}, InvalidArgumentError)):  # fmt: skip
-        with pytest.raises(error):
+    for wrong in ({"count": 0}, {"count": 1.5}, {"level": 1.0}, {"refine": "yes"}):
+        with pytest.raises(InvalidArgumentError):
             dpm.private_components(X, SPACE, dpm.GDP(1.0), **EACH, budget=budget, **wrong)
     with pytest.raises(PromiseError, match="pure"):
         dpm.private_components(X, SPACE, dpm.PureDP(1.0), **EACH, budget=budget)
@@ -233,7 +233,8 @@ def test_wrong_questions_are_refused_before_anything_is_spent():
 
 def test_a_seed_is_told():
     found = dpm.private_components(cloud(SPACE, 50), SPACE, dpm.GDP(1.0), **EACH, confirm=True, rng=0)
-    assert not found.private and "NOT PRIVATE" in repr(found)
+    assert not found.private
+    assert "NOT PRIVATE" in repr(found)
     assert dpm.private_components(cloud(SPACE, 50), SPACE, dpm.GDP(1.0), **EACH, confirm=True).private
 
 
@@ -246,7 +247,8 @@ def test_an_account_pays_once_before_anything_is_opened(registered):
         data, SPACE, dpm.GDP(1.0), units=units, confirm=not registered, budget=account, **options
     )
     first, again = ask(key="a"), ask(key="a")
-    assert first.to_dict() == again.to_dict() and len(account.orders) == 1
+    assert first.to_dict() == again.to_dict()
+    assert len(account.orders) == 1
     assert account.events[1:4] == (["spent", "started", "opened"] if registered else ["spent", "started", "drawn"])
     with pytest.raises(InvalidArgumentError, match="another request"):
         ask(key="a", count=2)
@@ -314,7 +316,8 @@ def test_every_number_and_word_that_is_altered_is_noticed():
         tried += 1
         if not noticed(altered(record, path, change)):
             missed.append(path)
-    assert tried > 100 and not noticed(record)
+    assert tried > 100
+    assert not noticed(record)
     assert missed == []
 
 
