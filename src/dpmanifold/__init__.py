@@ -38,7 +38,7 @@ from dpmanifold.errors import (
     SamplerError,
     SourceChangedError,
 )
-from dpmanifold.inference import Discriminant, GroupsTest, Interval, Region, TwoSampleTest
+from dpmanifold.inference import Components, Discriminant, GroupsTest, Interval, Region, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -59,6 +59,7 @@ from dpmanifold.stats import (
     plan_mean,
     private_ball,
     private_classes,
+    private_components,
     private_groups,
     private_interval,
     private_mean,
@@ -97,6 +98,7 @@ __all__ = [
     "BudgetError",
     "ClusterError",
     "Comparison",
+    "Components",
     "ConvergenceError",
     "DPManifoldError",
     "Discriminant",
@@ -146,6 +148,7 @@ __all__ = [
     "privacy",
     "private_ball",
     "private_classes",
+    "private_components",
     "private_groups",
     "private_interval",
     "private_mean",

@@ -25,6 +25,7 @@ from dpmanifold.features.maps import (
     checked_weight,
 )
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
+from dpmanifold.features.signs import Signs, Squares
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
 FEATURES[Directions.name] = Directions()
@@ -49,6 +50,8 @@ __all__ = [
     "JointMoments",
     "Lengths",
     "Shape",
+    "Signs",
+    "Squares",
     "Tangent",
     "Whitening",
     "average",

@@ -4,6 +4,7 @@ Everything in this package is computed from releases and public numbers alone, s
 holds the releases can compute it again.
 """
 
+from dpmanifold.inference.components import Components
 from dpmanifold.inference.discriminant import Discriminant
 from dpmanifold.inference.groups import GroupsTest, Pair
 from dpmanifold.inference.interval import Interval
@@ -23,3 +24,4 @@ __all__ = [
     "load",
 ]
 __all__ = ["Conclusion", "Discriminant", "Interval", "Parts", "Region", "TwoSampleTest", "load"]
+__all__ = ["Components", "Conclusion", "Interval", "Parts", "Region", "TwoSampleTest", "load"]

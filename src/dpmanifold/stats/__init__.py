@@ -7,6 +7,7 @@ from dpmanifold.stats.ball import private_ball
 from dpmanifold.stats.check import Verification, verify
 from dpmanifold.stats.classes import private_classes
 from dpmanifold.stats.comparison import Comparison, compare
+from dpmanifold.stats.components import private_components
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.groups import private_groups
 from dpmanifold.stats.inputs import EACH_RECORD
@@ -47,6 +48,7 @@ __all__ = [
     "plan_mean",
     "private_ball",
     "private_classes",
+    "private_components",
     "private_groups",
     "private_interval",
     "private_mean",
