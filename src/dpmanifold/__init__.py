@@ -38,7 +38,7 @@ from dpmanifold.errors import (
     SamplerError,
     SourceChangedError,
 )
-from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.inference import Interval, Region, Regression, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -62,6 +62,7 @@ from dpmanifold.stats import (
     private_mean,
     private_means,
     private_region,
+    private_regression,
     private_statistic,
     private_test,
     private_variance,
@@ -114,6 +115,7 @@ __all__ = [
     "PromiseError",
     "PureDP",
     "Region",
+    "Regression",
     "Release",
     "ReleaseLostError",
     "Result",
@@ -144,6 +146,7 @@ __all__ = [
     "private_mean",
     "private_means",
     "private_region",
+    "private_regression",
     "private_statistic",
     "private_test",
     "private_variance",

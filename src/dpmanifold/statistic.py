@@ -38,6 +38,10 @@ NEIGHBOURS = "replace one unit; the number of units is public"
 NEIGHBOURS_BY_CLASS = (
     "replace one unit by one with records in the same classes; labels, and which unit is in which class, are public"
 )
+NEIGHBOURS_BY_COVARIATE = (
+    "replace one unit by one with as many records and the same covariates; covariates, and how many records a unit "
+    "has, are public"
+)
 DRAW_COVERED = "a draw's steps do not depend on the data; the time of arithmetic, clipping and solving is not covered"
 NOT_COVERED = "not covered: the draw's work depends on the data"
 

@@ -22,6 +22,7 @@ from dpmanifold.features.maps import (
     Tangent,
     checked_weight,
 )
+from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
@@ -42,6 +43,7 @@ __all__ = [
     "FeatureMap",
     "JointMoments",
     "Lengths",
+    "MarkedMoments",
     "Shape",
     "Tangent",
     "Whitening",

@@ -7,7 +7,8 @@ holds the releases can compute it again.
 from dpmanifold.inference.interval import Interval
 from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.region import Region
+from dpmanifold.inference.regression import Regression
 from dpmanifold.inference.two_sample import TwoSampleTest
 from dpmanifold.result import load as load
 
-__all__ = ["Conclusion", "Interval", "Parts", "Region", "TwoSampleTest", "load"]
+__all__ = ["Conclusion", "Interval", "Parts", "Region", "Regression", "TwoSampleTest", "load"]

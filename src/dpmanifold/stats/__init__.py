@@ -17,6 +17,7 @@ from dpmanifold.stats.means import private_mean, private_means
 from dpmanifold.stats.outlook import Outlook, plan
 from dpmanifold.stats.radius import RADIUS as RADIUS
 from dpmanifold.stats.region import private_region
+from dpmanifold.stats.regression import private_regression
 from dpmanifold.stats.shaped import SHAPED as SHAPED
 from dpmanifold.stats.shaping import ShapePlan
 from dpmanifold.stats.test import private_test
@@ -47,6 +48,7 @@ __all__ = [
     "private_mean",
     "private_means",
     "private_region",
+    "private_regression",
     "private_statistic",
     "private_test",
     "private_variance",
