@@ -12,6 +12,7 @@ from dpmanifold.features.averages import (
     sensitivity_of,
 )
 from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.directions import Directions, slope_of_directions
 from dpmanifold.features.distances import DISTANCE_WEIGHTS, THIRD_WEIGHT, Distances
 from dpmanifold.features.maps import (
     FOURTH_WEIGHT,
@@ -26,7 +27,8 @@ from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
-"""The library's feature maps by name, with their usual weights: free ones, but for the last."""
+FEATURES[Directions.name] = Directions()
+"""The library's feature maps by name, with their usual weights: free ones, but for distances."""
 
 OWN_MAPS = tuple(type(found) for found in FEATURES.values())
 """The library's own, whose rows are tested not to depend on each other."""
@@ -39,6 +41,7 @@ __all__ = [
     "SQUARE_WEIGHT",
     "THIRD_WEIGHT",
     "WEIGHT",
+    "Directions",
     "Distances",
     "FeatureMap",
     "JointMoments",
@@ -54,4 +57,5 @@ __all__ = [
     "coordinates",
     "logarithms",
     "sensitivity_of",
+    "slope_of_directions",
 ]

@@ -22,7 +22,7 @@ class FeatureMap(ABC):
     --------
     >>> from dpmanifold.features import FEATURES
     >>> {name: (found.size(3), round(found.diameter(3), 2)) for name, found in FEATURES.items()}
-    {'tangent': (3, 2.0), 'joint moments': (9, 2.0), 'lengths': (4, 2.0), 'distances': (14, 2.58)}
+    {'tangent': (3, 2.0), 'joint moments': (9, 2.0), 'lengths': (4, 2.0), 'distances': (14, 2.58), ...}
     """
 
     name: str

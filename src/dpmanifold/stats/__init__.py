@@ -14,6 +14,7 @@ from dpmanifold.stats.joint_lengths import JOINT_LENGTHS
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.mean_plan import Plan, PlanRow, RefinePlan, needed_promise, needed_units, plan_mean
 from dpmanifold.stats.means import private_mean, private_means
+from dpmanifold.stats.median import private_median
 from dpmanifold.stats.outlook import Outlook, plan
 from dpmanifold.stats.radius import RADIUS as RADIUS
 from dpmanifold.stats.region import private_region
@@ -47,6 +48,7 @@ __all__ = [
     "private_interval",
     "private_mean",
     "private_means",
+    "private_median",
     "private_region",
     "private_regression",
     "private_statistic",

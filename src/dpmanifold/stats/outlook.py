@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -40,12 +41,13 @@ from dpmanifold.stats.test import TestPlan
 class Conclusion(NamedTuple):
     """What is concluded from releases: what plans these, given a header and options, and for how many groups.
 
-    Where groups are compared, their numbers of units come after the header, which has the sum. `draws` reads off such a
-    plan the draws of joint moments by which its worth can be told.
+    Where groups are compared, their numbers of units come after the header, which has the sum; infinitely many groups
+    stand for any number of them, from two on. `draws` reads off such a plan the draws of joint moments by which its
+    worth can be told.
     """
 
     prepared: Callable[..., Any]
-    groups: int = 1
+    groups: float = 1
     draws: Callable[[Any], Sequence[AveragePlan]] | None = None
 
 
@@ -57,11 +59,11 @@ CONCLUSIONS: dict[str, Conclusion] = {
 }
 """What can be planned besides statistics, by name."""
 
-# What to ask for where noise on the spread is more than the spread, by the number of groups.
+# What to ask for where noise on the spread is more than the spread, by whether groups are compared.
 _IN_ONE_DRAW = {
-    1: "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
+    False: "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
     'estimand="tangent".',
-    2: "A test of the tangent means at the ball's centre takes one draw of each group and allows for less noise: "
+    True: "A test of the tangent means at the ball's centre takes one draw of each group and allows for less noise: "
     'estimand="tangent".',
 }
 
@@ -120,7 +122,7 @@ class Outlook:
         # Noise beyond this is more than data that fill the usual share of the radius spread.
         wide = self._allows_for_the_last and (self.steps[-1].of_range or 0.0) >= USUAL_FILL**2
         if wide:
-            worth.append(_IN_ONE_DRAW[groups_of(self.statistic)])
+            worth.append(_IN_ONE_DRAW[groups_of(self.statistic) > 1])
         return [self.verdict, *worth, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,7 +175,7 @@ def plan(
 
     Parameters
     ----------
-    n : number of units; for a test a pair, the units of each group
+    n : number of units; for a test a pair, the units of each group; for groups a list of them
     ball : the public ball
     privacy : the promise
     statistic : the name of a statistic ("mean", "variance", "ball", ...; `dpm statistics` lists them), a Statistic, or
@@ -208,7 +210,8 @@ def plan(
     """
     checked_public(ball, privacy)
     checked_arithmetic(arithmetic)
-    counts = [_pair(n)] if groups_of(statistic) > 1 else []
+    groups = groups_of(statistic)
+    counts = [_counts(n, groups)] if groups > 1 else []
     if counts:
         header = Header(ball, sum(counts[0]), privacy, neighbours=NEIGHBOURS_BY_CLASS, arithmetic=arithmetic)
     else:
@@ -241,12 +244,16 @@ def _found(statistic: object) -> Statistic:
         raise
 
 
-def groups_of(statistic: object) -> int:
-    """Return for how many groups of units a plan asks: 2 for what compares two, else 1."""
+def groups_of(statistic: object) -> float:
+    """Return for how many groups of units a plan asks: 2 for what compares two, infinity for any number, else 1."""
     return CONCLUSIONS[statistic].groups if isinstance(statistic, str) and statistic in CONCLUSIONS else 1
 
 
-def _pair(n: object) -> tuple[int, int]:
-    if not isinstance(n, Sequence) or len(n) != 2:
+def _counts(n: object, groups: float) -> tuple[int, ...]:
+    """Return how many units each group has, or refuse."""
+    if math.isinf(groups):
+        if not isinstance(n, Sequence) or isinstance(n, str) or len(n) < 2:
+            raise InvalidArgumentError(f"n must be a list for groups, the units of each, two or more, got {shown(n)}.")
+    elif not isinstance(n, Sequence) or len(n) != groups:
         raise InvalidArgumentError(f"n must be a pair for a test, the units of each group, got {shown(n)}.")
-    return positive_int(n[0], "n", minimum=2), positive_int(n[1], "n", minimum=2)
+    return tuple(positive_int(one, "n", minimum=2) for one in n)

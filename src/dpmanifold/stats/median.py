@@ -1,0 +1,258 @@
+"""The geometric median: one step from a released centre, as long as normal data ask for (theory: median)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmanifold import features, sensitivity
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball, require_ball
+from dpmanifold.features import Directions, slope_of_directions
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.manifolds import Euclidean
+from dpmanifold.mechanisms import Calibration, Forecast
+from dpmanifold.mechanisms.embeddings import TangentEmbedding
+from dpmanifold.mechanisms.forecasts import carried_over
+from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
+from dpmanifold.noise.exact import grid_of
+from dpmanifold.noise.source import Rng
+from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
+from dpmanifold.release import EXACT, FLOAT, REFINE_SKIPPED, Clipping, Release
+from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
+from dpmanifold.stats.additive import ADDITIVE, additive, additive_forecast, refuse_overflow
+from dpmanifold.stats.asking import Terms, ask
+from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
+from dpmanifold.stats.grids import follows
+from dpmanifold.stats.inputs import checked_flag
+from dpmanifold.stats.mean import placed, point_faults
+from dpmanifold.stats.median_steps import Approach, faults_before, recipes_before
+from dpmanifold.stats.ranges import SURELY, is_beyond
+from dpmanifold.stats.recipes import EITHER, Recipe
+from dpmanifold.stats.refine import SKIPPED
+from dpmanifold.stats.requests import Question
+from dpmanifold.stats.sealed import sealed
+
+PROOF = "docs/theory/median.md"
+LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
+# Units nearer to the centre than this part of the median distance pull in proportion to their distance.
+CUT = 0.25
+
+
+def private_median(
+    X: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object,
+    refine: bool = True,
+    invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
+    arithmetic: str = "auto",
+    budget: Budget | Account | None = None,
+    key: str | None = None,
+    rng: Rng = None,
+) -> Release:
+    """Release the geometric (Fréchet) median of the units: the point with the least average distance (theory: median).
+
+    A few outliers move a mean as far as they lie away; a median they move by no more than their number. A coarse
+    centre and the median distance R from it are released first. Then every unit pulls at the centre with a force of at
+    most 1, whatever its distance; the average pull, with noise for a change of 2/n, moves it by one step of a length
+    that suits normal data. The steps that the release holds are the ball, the mean in it and R.
+
+    Parameters
+    ----------
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`
+    refine : look for a smaller ball that holds three fifths of the units first, at 15 % of the promise; where public
+        numbers say that none can be found, it is skipped and nothing is spent on it. False: start from the mean in the
+        public ball
+
+    Returns
+    -------
+    a Release whose value is a point. Its noise error is that of the last step; what one step leaves of the way to the
+    median is not in it, and its notes say how long the step was
+
+    Examples
+    --------
+    One record in seven is wrong, far away and on one side:
+
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> X = np.random.default_rng(0).normal(0.0, 1.0, (700, 2))
+    >>> X[:100] += [15.0, 0.0]
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [2.0, 2.0], 20.0, source="the range of the scale")
+    >>> release = dpm.private_median(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, rng=0)
+    >>> bool(np.linalg.norm(release.value) < 0.5), bool(np.linalg.norm(X.mean(axis=0)) > 2)
+    (True, True)
+    >>> [step.statistic for step in (release.steps[0], release.steps[0].steps[0])]
+    ['radius', 'mean']
+    """
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    return ask(Question(MEDIAN.name, MEDIAN.prepared, {"refine": refine}), X, ball, privacy, terms)
+
+
+class Median(Statistic):
+    """The geometric median, by one step from a released centre."""
+
+    name, words, kind = "median", "geometric median (least average distance)", Kind.POINT
+    details = SKIPPED
+
+    def prepared(self, header: Header, *, refine: bool = True, mechanism: Any = "auto") -> Prepared:
+        """Choose how centre, scale and step are drawn, or refuse."""
+        return MedianPlan(header, checked_flag(refine, "refine"), mechanism)
+
+    def recipes(self) -> Sequence[Recipe]:
+        """Return: from a mean in a smaller ball, and from one in the public ball."""
+        found = []
+        for weights, before in recipes_before():
+            optional = () if before.step is not None and before.step.step is not None else (SKIPPED,)
+            found.append(
+                Recipe(self.name, ADDITIVE, weights, before, optional=optional, projected=True, neighbours=EITHER)
+            )
+        return found
+
+    # ---------------------------------------------------------------- the step
+
+    def sensitivity(self, ball: Ball, n: int) -> Sensitivity:
+        """Bound the change of the average direction: 2/n, and rounding; the same in every ball."""
+        apart = features.computed_diameter(Directions(CUT), ball.frame.dim)
+        return sensitivity.of_average(1.0, n, self.name, PROOF, diameter=apart)
+
+    def average(self, points: UnitPoints, scale: float) -> FloatArray:
+        """Return the average direction from the centre of the ball that the points are in, (d,). NOT PRIVATE."""
+        return features.average(points, Directions(min(1.0, CUT * scale / points.ball.radius)))
+
+    def placed(self, directions: FloatArray, ball: Ball, scale: float) -> Array:
+        """Return the point that an average direction leads to: post-processing."""
+        return placed(ball, TangentEmbedding(ball).place(stride(ball, scale) * directions), True)
+
+    # ---------------------------------------------------------------- what verify recomputes
+
+    def calibrated(self, release: Release) -> tuple[Calibration, float]:
+        """Return the noise on the average direction, and what its length surely stays below."""
+        calibration = additive(self.sensitivity(release.ball, release.n), release.share)
+        return calibration, float(additive_forecast(calibration, release.ball.frame.dim).quantile(SURELY))
+
+    def grid(self, release: Release, calibration: Calibration) -> int | None:
+        """Return the exponent of the grid."""
+        return grid_of(calibration.scale, 1.0)
+
+    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
+        """Return whether what was skipped is stated in another way."""
+        wrong = release.details.keys() >= SKIPPED and any(release.details[name] != 1 for name in SKIPPED)
+        return ["refine skipped: it is stated as 1, or not at all"] if wrong else []
+
+    def value_faults(self, release: Release, noise: float) -> list[str]:
+        """Return why a value is no point that a step from the centre could have come to."""
+        found = point_faults(release, 0.0)
+        longest = stride(release.ball, scale_of(release)) * (1 + noise)
+        if not found and longest < release.ball.radius and is_beyond(release.ball, release.value, longest):
+            return ["value: no step of that length and no noise of that scale lead so far from the released centre"]
+        return found
+
+    def drawn_faults(self, release: Release, noise: float) -> list[str]:
+        """Return whether the draw is too long, or the value not made of it."""
+        drawn, dim = release.drawn, release.ball.frame.dim
+        if drawn is None or drawn.shape != (dim,):
+            return [f"drawn: there are {dim} numbers in it"]
+        if not float(np.linalg.norm(drawn)) <= (1 + noise) * (1 + 1e-9):
+            return ["drawn: no average of directions and no noise of that scale come to it"]
+        return follows(release, release.value, self.placed(drawn, release.ball, scale_of(release)))
+
+    def step_faults(self, release: Release, step: Release) -> list[str] | None:
+        """Return what is wrong with the chain of steps."""
+        return faults_before(release)
+
+    def hidden(self, release: Release, points: Callable[[], UnitPoints]) -> tuple[Array, float]:
+        """Return where the step leads without noise; no direction is cut. NOT PRIVATE."""
+        scale = scale_of(release)
+        return self.placed(self.average(points(), scale), release.ball, scale), 0.0
+
+    # ---------------------------------------------------------------- for people
+
+    def states_error(self, release: Release) -> bool:
+        """Return True: the law of the noise on the step is known."""
+        return True
+
+    def forecast(self, release: Release) -> Forecast:
+        """Return how far the noise carries the end of the step."""
+        return self.error(release.ball, release.calibration, scale_of(release))
+
+    def error(self, ball: Ball, calibration: Calibration, scale: float) -> Forecast:
+        """Return how far noise so calibrated carries the end of a step in a ball, given the median distance."""
+        law, flat = LAWS[calibration.mechanism], Euclidean(ball.frame.dim)
+        return carried_over(ball, law(flat, flat.origin, calibration.scale * stride(ball, scale)).radius)
+
+    def noise_scales(self, release: Release) -> float:
+        """Return the scale of the noise on the step, in the data's own units."""
+        return release.scale * stride(release.ball, scale_of(release))
+
+    def clipping(self, release: Release) -> Clipping | None:
+        """Return None: directions are not cut, and the ball only says where to start."""
+        return None
+
+    def range(self, ball: Ball) -> float | None:
+        """Return the radius."""
+        return ball.radius
+
+    def notes(self, release: Release) -> list[str]:
+        """Say how long the step was, and what share of the units it stands."""
+        return [REFINE_SKIPPED] if release.details.keys() >= SKIPPED else []
+
+
+MEDIAN = Median()
+STATISTICS.register(MEDIAN.name, MEDIAN)
+
+
+def scale_of(release: Release) -> float:
+    """Return the median distance that was released before the step."""
+    return float(release.steps[0].value.radius)
+
+
+def stride(ball: Ball, scale: float) -> float:
+    """Return how far a step goes for an average direction of length 1: the median distance over the slope."""
+    return scale / slope_of_directions(ball.frame.dim, CUT)
+
+
+class MedianPlan(Prepared):
+    """Every choice and every refusal of a private median, from public numbers alone."""
+
+    label = "median"
+
+    def __init__(self, header: Header, refine: bool, mechanism: Any = "auto") -> None:
+        require_ball(header.ball)
+        checked_arithmetic(header.arithmetic)
+        self.header = header
+        self._approach = Approach.make(header, refine)
+        self.calibration = additive(MEDIAN.sensitivity(header.ball, header.n), self._approach.shares[-1], mechanism)
+        refuse_overflow(max(1.0, self.calibration.scale) * stride(header.ball, header.ball.radius))
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the draws; the step's as if the median distance were the public radius, the largest it can be."""
+        ball, made = self.header.ball, self.calibration
+        error = MEDIAN.error(ball, made, ball.radius).mean
+        arithmetic = FLOAT if self.header.arithmetic == FLOAT else EXACT
+        last = Step(
+            MEDIAN.name, made.mechanism, made.privacy, made.scale, made.rule, error, ball.radius, False,
+            arithmetic=arithmetic,
+        )  # fmt: skip
+        return (*self._approach.steps(), last)
+
+    def release(self, points: UnitPoints, bits: Bits) -> Release:
+        """Find the centre and the scale, and take the step."""
+        before, moved = self._approach.release(points, bits)
+        ball, scale, made = moved.ball, float(before.value.radius), self.calibration
+        average = sealed(lambda: MEDIAN.average(moved, scale), lambda: np.zeros(ball.frame.dim))
+        drawn = noisy(average, made.mechanism, made.scale, 1.0, bits)
+        value = sealed(lambda: MEDIAN.placed(drawn.numbers, ball, scale), lambda: ball.center)
+        details = {} if self._approach.skipped is None else dict.fromkeys(SKIPPED, 1.0)
+        return Release.of(
+            MEDIAN, value, self.header.inside(ball), made, (before,), details, tol=0.0, projected=True,
+            private=bits.private, timing=before.timing, **stated(drawn),
+        )  # fmt: skip
