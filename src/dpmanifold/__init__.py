@@ -38,7 +38,7 @@ from dpmanifold.errors import (
     SamplerError,
     SourceChangedError,
 )
-from dpmanifold.inference import Components, Discriminant, GroupsTest, Interval, Region, TwoSampleTest
+from dpmanifold.inference import Components, Discriminant, GroupsTest, Interval, Region, Regression, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -66,6 +66,7 @@ from dpmanifold.stats import (
     private_means,
     private_median,
     private_region,
+    private_regression,
     private_statistic,
     private_test,
     private_variance,
@@ -121,6 +122,7 @@ __all__ = [
     "PromiseError",
     "PureDP",
     "Region",
+    "Regression",
     "Release",
     "ReleaseLostError",
     "Result",
@@ -155,6 +157,7 @@ __all__ = [
     "private_means",
     "private_median",
     "private_region",
+    "private_regression",
     "private_statistic",
     "private_test",
     "private_variance",

@@ -24,6 +24,7 @@ from dpmanifold.features.maps import (
     Tangent,
     checked_weight,
 )
+from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 from dpmanifold.features.signs import Signs, Squares
 
@@ -49,6 +50,7 @@ __all__ = [
     "FeatureMap",
     "JointMoments",
     "Lengths",
+    "MarkedMoments",
     "Shape",
     "Signs",
     "Squares",

@@ -10,6 +10,7 @@ from dpmanifold.inference.groups import GroupsTest, Pair
 from dpmanifold.inference.interval import Interval
 from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.region import Region
+from dpmanifold.inference.regression import Regression
 from dpmanifold.inference.two_sample import TwoSampleTest
 from dpmanifold.result import load as load
 
@@ -25,3 +26,4 @@ __all__ = [
 ]
 __all__ = ["Conclusion", "Discriminant", "Interval", "Parts", "Region", "TwoSampleTest", "load"]
 __all__ = ["Components", "Conclusion", "Interval", "Parts", "Region", "TwoSampleTest", "load"]
+__all__ = ["Conclusion", "Interval", "Parts", "Region", "Regression", "TwoSampleTest", "load"]

@@ -21,6 +21,7 @@ from dpmanifold.stats.median import private_median
 from dpmanifold.stats.outlook import Outlook, plan
 from dpmanifold.stats.radius import RADIUS as RADIUS
 from dpmanifold.stats.region import private_region
+from dpmanifold.stats.regression import private_regression
 from dpmanifold.stats.shaped import SHAPED as SHAPED
 from dpmanifold.stats.shaping import ShapePlan
 from dpmanifold.stats.test import private_test
@@ -55,6 +56,7 @@ __all__ = [
     "private_means",
     "private_median",
     "private_region",
+    "private_regression",
     "private_statistic",
     "private_test",
     "private_variance",
