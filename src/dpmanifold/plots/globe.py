@@ -49,7 +49,9 @@ def sphere(result: Release | Region, points: object = None) -> Figure:
     if ball.space.picture != "sphere":
         raise InvalidArgumentError(f"sphere draws Sphere(2), got {ball.space!r}. Use tangent, which draws any space.")
     public = None if points is None else np.atleast_2d(ball.space.as_points(points, "points"))
-    title = f"{spread.what.capitalize()} on the sphere" + (" with its confidence region" if isinstance(result, Region) else "")
+    title = f"{spread.what.capitalize()} on the sphere" + (
+        " with its confidence region" if isinstance(result, Region) else ""
+    )
     releases = [parent_release(result)]
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 4.5)
     if not spread.is_stated:
