@@ -38,7 +38,7 @@ from dpmanifold.errors import (
     SamplerError,
     SourceChangedError,
 )
-from dpmanifold.inference import Discriminant, GroupsTest, Interval, Region, TwoSampleTest
+from dpmanifold.inference import Components, Discriminant, GroupsTest, Interval, Region, Regression, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -59,12 +59,14 @@ from dpmanifold.stats import (
     plan_mean,
     private_ball,
     private_classes,
+    private_components,
     private_groups,
     private_interval,
     private_mean,
     private_means,
     private_median,
     private_region,
+    private_regression,
     private_statistic,
     private_test,
     private_variance,
@@ -97,6 +99,7 @@ __all__ = [
     "BudgetError",
     "ClusterError",
     "Comparison",
+    "Components",
     "ConvergenceError",
     "DPManifoldError",
     "Discriminant",
@@ -119,6 +122,7 @@ __all__ = [
     "PromiseError",
     "PureDP",
     "Region",
+    "Regression",
     "Release",
     "ReleaseLostError",
     "Result",
@@ -146,12 +150,14 @@ __all__ = [
     "privacy",
     "private_ball",
     "private_classes",
+    "private_components",
     "private_groups",
     "private_interval",
     "private_mean",
     "private_means",
     "private_median",
     "private_region",
+    "private_regression",
     "private_statistic",
     "private_test",
     "private_variance",

@@ -24,7 +24,9 @@ from dpmanifold.features.maps import (
     Tangent,
     checked_weight,
 )
+from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
+from dpmanifold.features.signs import Signs, Squares
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
 FEATURES[Directions.name] = Directions()
@@ -48,7 +50,10 @@ __all__ = [
     "FeatureMap",
     "JointMoments",
     "Lengths",
+    "MarkedMoments",
     "Shape",
+    "Signs",
+    "Squares",
     "Tangent",
     "Whitening",
     "average",

@@ -35,6 +35,7 @@ from dpmanifold.stats.interval import interval_plan
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
 from dpmanifold.stats.region import region_plan
+from dpmanifold.stats.regression import RegressionPlan
 from dpmanifold.stats.second_moment import SECOND_MOMENT
 from dpmanifold.stats.test import TestPlan
 
@@ -58,6 +59,7 @@ CONCLUSIONS: dict[str, Conclusion] = {
     "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
     "classes": Conclusion(ClassPlan),
     "groups": Conclusion(GroupsPlan, groups=math.inf),
+    "regression": Conclusion(RegressionPlan),
 }
 """What can be planned besides statistics, by name."""
 
