@@ -14,6 +14,7 @@ a mark tells whether it may be shown. Points that you add yourself must be publi
 'private release'
 """
 
+from dpmanifold.plots.components import components
 from dpmanifold.plots.curves import profile
 from dpmanifold.plots.dispatch import show
 from dpmanifold.plots.globe import sphere
@@ -35,6 +36,7 @@ __all__ = [
     "PICTURES",
     "Picture",
     "balls",
+    "components",
     "groups",
     "history",
     "interval",
