@@ -40,6 +40,7 @@ NEIGHBOURS_BY_CLASS = (
 )
 NEIGHBOURS_WITH_LABELS = (
     "replace one unit, its records and their classes; the number of units and the list of classes are public"
+)
 NEIGHBOURS_BY_COVARIATE = (
     "replace one unit by one with as many records and the same covariates; covariates, and how many records a unit "
     "has, are public"

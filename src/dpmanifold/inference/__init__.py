@@ -15,15 +15,15 @@ from dpmanifold.inference.two_sample import TwoSampleTest
 from dpmanifold.result import load as load
 
 __all__ = [
+    "Components",
     "Conclusion",
+    "Discriminant",
     "GroupsTest",
     "Interval",
     "Pair",
     "Parts",
     "Region",
+    "Regression",
     "TwoSampleTest",
     "load",
 ]
-__all__ = ["Conclusion", "Discriminant", "Interval", "Parts", "Region", "TwoSampleTest", "load"]
-__all__ = ["Components", "Conclusion", "Interval", "Parts", "Region", "TwoSampleTest", "load"]
-__all__ = ["Conclusion", "Interval", "Parts", "Region", "Regression", "TwoSampleTest", "load"]

@@ -114,7 +114,7 @@ def _shapes(figure: Any, result: Components, count: int, links: object = None) -
             moved = aligned(space, result.center, result.moved(number, [step]))[0]
             label = f"mean {step:+g} sd" if step else "released mean"
             axes.plot(*strokes(moved, joined).T, color=color, linewidth=width, label=label, solid_capstyle="round")
-        axes.set_aspect("equal", adjustable="datalim")
+        axes.set_aspect("equal")
         axes.axis("off")
     return panels[0]
 

@@ -99,7 +99,14 @@ def strokes(landmarks: FloatArray, joined: npt.NDArray[np.int64]) -> FloatArray:
 
 def _draw(axes: Axes, spread: Spread, space: KendallShapes, mean: FloatArray, joined: npt.NDArray[np.int64]) -> None:
     style: dict[str, Any] = {"solid_capstyle": "round"}
-    axes.plot(*strokes(mean, joined).T, color=canvas.ESTIMATE, linewidth=1.5, label=f"released {spread.what}", zorder=3, **style)
+    axes.plot(
+        *strokes(mean, joined).T,
+        color=canvas.ESTIMATE,
+        linewidth=1.5,
+        label=f"released {spread.what}",
+        zorder=3,
+        **style,
+    )
     axes.plot(*mean.T, "o", color=canvas.BLACK, markersize=3, zorder=4)
     # Noise alone is the same in all directions: no few shapes would stand for it.
     edge = spread.move(_longest(spread, _OUTLINES if spread.noise is not None else 0))
