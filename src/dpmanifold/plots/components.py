@@ -53,14 +53,20 @@ def components(result: Components, *, links: object = None) -> Figure:
     'One principal component'
     """
     if not isinstance(result, Components):
-        raise InvalidArgumentError(f"components draws Components, got {shown(result)}. Make them with private_components.")
+        raise InvalidArgumentError(
+            f"components draws Components, got {shown(result)}. Make them with private_components."
+        )
     picture = result.space.picture
     if links is not None and picture != "shape":
         raise InvalidArgumentError(f"links means nothing in a picture on {result.space!r}. Leave it out.")
     count = min(result.count, _MOST)
     least, most = result.explained_interval
     title = "One principal component" if result.count == 1 else f"{result.count} principal components"
-    words = f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
+    words = (
+        "all dimensions of the space"
+        if result.count == result.space.dim
+        else f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
+    )
     bars = 0.75 + _BAR * count
     below = {"tensors": 0.35 + 1.0 * count, "shape": 2.6, "sphere": 3.6}.get(picture, 2.2)
     figure = canvas.new_figure(title, words, mark_of([result.release]), footer_of([result.release]), 1.6 + bars + below)
