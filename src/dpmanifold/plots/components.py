@@ -62,11 +62,9 @@ def components(result: Components, *, links: object = None) -> Figure:
     count = min(result.count, _MOST)
     least, most = result.explained_interval
     title = "One principal component" if result.count == 1 else f"{result.count} principal components"
-    words = (
-        "all dimensions of the space"
-        if result.count == result.space.dim
-        else f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
-    )
+    words = f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
+    if result.count == result.space.dim:
+        words = "as many as the space has dimensions: all of the variance"
     bars = 0.75 + _BAR * count
     below = {"tensors": 0.35 + 1.0 * count, "shape": 2.6, "sphere": 3.6}.get(picture, 2.2)
     figure = canvas.new_figure(title, words, mark_of([result.release]), footer_of([result.release]), 1.6 + bars + below)
