@@ -15,6 +15,7 @@ a mark tells whether it may be shown. Points that you add yourself must be publi
 """
 
 from dpmanifold.plots.classes import classes
+from dpmanifold.plots.components import components
 from dpmanifold.plots.curves import profile
 from dpmanifold.plots.dispatch import show
 from dpmanifold.plots.globe import sphere
@@ -37,6 +38,7 @@ __all__ = [
     "Picture",
     "balls",
     "classes",
+    "components",
     "groups",
     "history",
     "interval",
