@@ -32,7 +32,7 @@ from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
 from dpmanifold.stats.grids import follows
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean import placed, point_faults
-from dpmanifold.stats.median_steps import Approach, faults_before, recipes_before
+from dpmanifold.stats.median_steps import Approach, faults_before, outliers_withstood, recipes_before
 from dpmanifold.stats.ranges import SURELY, is_beyond
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.refine import SKIPPED
@@ -42,7 +42,7 @@ from dpmanifold.stats.sealed import sealed
 PROOF = "docs/theory/median.md"
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
 # Units nearer to the centre than this part of the median distance pull in proportion to their distance.
-CUT = 0.25
+CUT = 0.5
 # Outliers pull, and do not give way as the centre moves: the step is as long as suits data with this share of them.
 FAR_AWAY = 0.05
 # A count of the units within the radius that was found is believed between these shares.
@@ -207,8 +207,31 @@ class Median(Statistic):
         return ball.radius
 
     def notes(self, release: Release) -> list[str]:
-        """Say how long the step was, and what share of the units it stands."""
-        return [REFINE_SKIPPED] if release.details.keys() >= SKIPPED else []
+        """Say how long the step was, what it may leave, and how many outliers centre and scale withstand."""
+        scale, ball = scale_of(release), release.ball
+        notes = [REFINE_SKIPPED] if release.details.keys() >= SKIPPED else []
+        if release.is_swamped:
+            return [*notes, "the noise is as large as the ball: this says nothing. Use more units or a weaker promise"]
+        length = float(ball.space.dist(ball.center, release.value))
+        notes.append(
+            f"one step of {length:.3g} from a released centre, half of the units lie within {scale:.3g} of that: what "
+            "the step leaves of the way to the median is not in the noise error (measured: about a fifth of the step)"
+        )
+        if length > scale:
+            notes.append(
+                "the step is longer than the median distance: the centre was far off, and much may be left. Release "
+                "again in a smaller ball about this value"
+            )
+        withstood = outliers_withstood(release)
+        notes.append(
+            f"outliers: up to {withstood:.0%} of the units, wherever they lie, do not decide about ball and scale "
+            "(with 99.6 %), and none of them pulls with more than the weight of one unit"
+            if withstood > 0
+            else "outliers: the counts are too noisy to say that any share of them does not decide about ball and scale"
+        )
+        if release.noise_error() >= scale:
+            notes.append("the noise is as large as the median distance: the centre alone may well be as good")
+        return notes
 
 
 MEDIAN = Median()
