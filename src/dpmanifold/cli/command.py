@@ -36,7 +36,7 @@ _VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.
 _INPUTS = {
     "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
-    "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links", "shape": "--shape",
+    "about": "--about", "mask": "--mask", "labels": "--labels", "covariate": "--covariate", "links": "--links", "shape": "--shape",
 }  # fmt: skip
 
 
@@ -221,7 +221,9 @@ def private_command(
             refuse_simulations(words | mine)
             curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
             with paying(words) as payer, at_work(words):
-                asked = Asked(question_of(words, curator, payer), words, curator, payer)
+                # Labels and covariates are read with the records, by the commands that have them.
+                beside = {"labels": mine.get("labels", mine.get("covariate"))}
+                asked = Asked(question_of({**beside, **words}, curator, payer), words, curator, payer)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)
                 with in_words_of_options(), quietly(words["quiet"]):

@@ -29,6 +29,7 @@ from dpmanifold.plots.planes import tangent
 from dpmanifold.plots.planning import plan, plan_curve
 from dpmanifold.plots.products import product
 from dpmanifold.plots.ranges import interval
+from dpmanifold.plots.regression import regression
 
 __all__ = [
     "PICTURES",
@@ -42,6 +43,7 @@ __all__ = [
     "plan_curve",
     "product",
     "profile",
+    "regression",
     "shape",
     "show",
     "sphere",

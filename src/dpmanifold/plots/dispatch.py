@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.inference import Interval, Region, Regression, TwoSampleTest
 from dpmanifold.ledger.history import History
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.groups import test
@@ -17,6 +17,7 @@ from dpmanifold.plots.numbers import outlook, table, vector
 from dpmanifold.plots.pictures import picture_of_mean
 from dpmanifold.plots.planning import plan
 from dpmanifold.plots.ranges import interval
+from dpmanifold.plots.regression import regression
 from dpmanifold.release import Release
 from dpmanifold.result import serves
 from dpmanifold.statistic import Kind
@@ -65,6 +66,8 @@ def show(result: object, *, links: object = None) -> Figure:
             return interval(result)
         case TwoSampleTest():
             return test(result)
+        case Regression():
+            return regression(result)
         case Plan():
             return plan(result)
         case Outlook():

@@ -29,7 +29,7 @@ from dpmanifold.sources import Source, as_source
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.curator import Tally
 from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
-from dpmanifold.stats.records import checked_invalid, number_of_records, records_of
+from dpmanifold.stats.records import as_batch, checked_invalid, number_of_records, records_of
 from dpmanifold.stats.registered import Registered
 
 # Records that are worked on together.
@@ -211,6 +211,7 @@ def marked_points(
             "X is registered, and what is registered holds no covariate: give the records themselves, with units=ids "
             "and the population's account as budget."
         )
+    X = as_batch(X, ball)
     source = as_source(X)
     if source is not None:
         X, covariate, units = _gathered(source, ball, covariate, units)
