@@ -36,7 +36,8 @@ _VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.
 _INPUTS = {
     "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
-    "about": "--about", "mask": "--mask", "labels": "--labels", "covariate": "--covariate", "links": "--links", "shape": "--shape",
+    "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links", "shape": "--shape",
+    "covariate": "--covariate",
 }  # fmt: skip
 
 

@@ -233,10 +233,8 @@ class Regression(FromRelease, format=FORMAT):
     @property
     def expected_error(self) -> float:
         """Root mean squared distance to expect between the curve and the population's, over the range: no bound."""
-        every, t = self._fit.all_error, np.linspace(-1.0, 1.0, 9)
-        return math.sqrt(
-            float(np.mean([np.trace(lever @ every.covariance @ lever.T) for lever in self._fit.levers(t)]))
-        )
+        levers = self._fit.levers(np.linspace(-1.0, 1.0, 9))
+        return math.sqrt(float(np.mean([self._fit.expected(lever) for lever in levers])))
 
     @property
     def title(self) -> str:

@@ -115,7 +115,7 @@ def _globe(figure: Figure, axes: Axes, result: Regression) -> None:
     for value, point in zip(result.covariate_range, curve[[0, -1]], strict=True):
         place = camera.on_paper(point)
         axes.plot(*place, "o", color=canvas.BLACK, markersize=3)
-        axes.annotate(f"{value:g}", place, (4, 4), textcoords="offset points", fontsize=7.5)
+        axes.annotate(f"{value:g}", (place[0], place[1]), (4, 4), textcoords="offset points", fontsize=7.5)
 
 
 def _tensors(figure: Figure, axes: Axes, result: Regression) -> None:

@@ -253,9 +253,9 @@ def _numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray, int]:
         given = np.empty(0)
     if given.ndim == 2 and given.shape[1] != 1:
         raise InvalidArgumentError(
-            f"covariate must be one number per record, shape ({n},), got {given.shape}: regression is on one covariate. "
-            "With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and so is the noise: regress on "
-            "one at a time, or on a public combination of them."
+            f"covariate must be one number per record, shape ({n},), got {given.shape}: regression is on one "
+            "covariate. With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and the noise as "
+            "large: regress on one at a time, or on a public combination of them."
         )
     given = given.reshape(-1) if given.ndim == 2 else given
     if given.shape != (n,):

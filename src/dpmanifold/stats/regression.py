@@ -229,8 +229,8 @@ class RegressionPlan(Prepared):
         self.header = replace(header, neighbours=NEIGHBOURS_BY_COVARIATE if self.public else NEIGHBOURS)
         if _ROOM * ball.radius > ball.frame.farthest:
             raise InvalidArgumentError(
-                f"ball must have a radius of at most {ball.frame.farthest / _ROOM:.4g} for a regression on {ball.space!r}, "
-                f"got {ball.radius:.4g}: curves through it would leave what double precision can hold. "
+                f"ball must have a radius of at most {ball.frame.farthest / _ROOM:.4g} for a regression on "
+                f"{ball.space!r}, got {ball.radius:.4g}: curves through it would leave what double precision can hold. "
                 f"{ball.space.smaller_ball}"
             )
         promise, bound = gaussian(header.privacy), REGRESSION.sensitivity(ball, n)
