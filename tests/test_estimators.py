@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import dpmanifold as dpm
 from dpmanifold import GDP, SPD, Ball, Budget, BudgetError, Euclidean, InvalidArgumentError, InvalidDataError
-from dpmanifold.estimators import PrivateFrechetMean, PrivateMDM
+from dpmanifold.estimators import PrivateFrechetMean, PrivateLDA, PrivateMDM
 
 BALL = Ball(SPD(3, metric="riemann"), np.eye(3), 3.0, source="simulation")
 CLASSES = ["left", "right"]
@@ -76,6 +76,8 @@ BY_CLASS = [
 EXPECTED_FAILED_CHECKS = {
     "PrivateFrechetMean": dict.fromkeys(BY_WIDTH, WIDTH),
     "PrivateMDM": dict.fromkeys(BY_WIDTH + BY_WIDTH_OF_CLASSIFIERS, WIDTH) | dict.fromkeys(BY_CLASS, CLASS),
+    # Classes that are listed and not there are nothing to it.
+    "PrivateLDA": dict.fromkeys([*BY_WIDTH, *BY_WIDTH_OF_CLASSIFIERS, "check_decision_proba_consistency"], WIDTH),
 }
 
 
@@ -99,7 +101,7 @@ class MeanOfAnyWidth(PrivateFrechetMean):
             self.ball = given
 
 
-class MDMOfAnyClasses(PrivateMDM):
+class OfAnyClasses:
     """Takes the dimension of its ball and its classes from the records, as no private release may."""
 
     def fit(self, X, y, units=None):
@@ -114,24 +116,32 @@ class MDMOfAnyClasses(PrivateMDM):
             self.ball, self.classes = given
 
 
+class MDMOfAnyClasses(OfAnyClasses, PrivateMDM):
+    pass
+
+
+class LDAOfAnyClasses(OfAnyClasses, PrivateLDA):
+    pass
+
+
 def wide_ball(d):
     return Ball(Euclidean(d), np.zeros(d), 100.0)
 
 
 def checked_model(kind):
-    more = {"classes": [0, 1, 2]} if issubclass(kind, PrivateMDM) else {}
+    more = {} if issubclass(kind, PrivateFrechetMean) else {"classes": [0, 1, 2]}
     terms = {"public_data": True, "confirm": True, "random_state": 0}  # some checks bring far or equal records
     return kind(wide_ball(3), GDP(1e3), units="each-record", **terms, **more)
 
 
 @pytest.mark.filterwarnings("default")  # the checks warn about what they skip
-@parametrize_with_checks([checked_model(kind) for kind in (MeanOfAnyWidth, MDMOfAnyClasses)])
+@parametrize_with_checks([checked_model(kind) for kind in (MeanOfAnyWidth, MDMOfAnyClasses, LDAOfAnyClasses)])
 def test_scikit_learn_checks_pass_once_width_and_classes_are_known(estimator, check):
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", [PrivateFrechetMean, PrivateMDM])
+@pytest.mark.parametrize("kind", [PrivateFrechetMean, PrivateMDM, PrivateLDA])
 def test_scikit_learn_checks_fail_where_they_do_not_know_the_ball_or_the_classes(kind):
     expected = EXPECTED_FAILED_CHECKS[kind.__name__]
     results = check_estimator(checked_model(kind), expected_failed_checks=expected, on_fail=None)

@@ -38,7 +38,7 @@ from dpmanifold.errors import (
     SamplerError,
     SourceChangedError,
 )
-from dpmanifold.inference import Interval, Region, Regression, TwoSampleTest
+from dpmanifold.inference import Components, Discriminant, GroupsTest, Interval, Region, Regression, TwoSampleTest
 from dpmanifold.manifolds import SPD, Euclidean, Hyperbolic, KendallShapes, Manifold, Product, Sphere
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Budget, BudgetError, Promise, PromiseError, PureDP
 from dpmanifold.release import Release
@@ -58,6 +58,9 @@ from dpmanifold.stats import (
     plan,
     plan_mean,
     private_ball,
+    private_classes,
+    private_components,
+    private_groups,
     private_interval,
     private_mean,
     private_means,
@@ -96,9 +99,12 @@ __all__ = [
     "BudgetError",
     "ClusterError",
     "Comparison",
+    "Components",
     "ConvergenceError",
     "DPManifoldError",
+    "Discriminant",
     "Euclidean",
+    "GroupsTest",
     "Hyperbolic",
     "Interval",
     "InvalidArgumentError",
@@ -143,6 +149,9 @@ __all__ = [
     "plots",
     "privacy",
     "private_ball",
+    "private_classes",
+    "private_components",
+    "private_groups",
     "private_interval",
     "private_mean",
     "private_means",

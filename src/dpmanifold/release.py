@@ -513,15 +513,17 @@ def _release_from(record: Any, depth: int) -> Release:
     if not isinstance(known["steps"], list):
         raise InvalidDataError("steps must be a list")
     ball = released_ball_from_dict(known["ball"])
+    details = numbers_by_name(known["details"], "details", definition.details)
+    shape = definition.shape_stated(ball, details)
     release = Release(
         **plain,
-        value=value_from_json(known["value"], definition.kind.value, ball.space, definition.shape(ball)),
+        value=value_from_json(known["value"], definition.kind.value, ball.space, shape),
         privacy=promise_from_dict(known["privacy"]),
         share=promise_from_dict(known["share"]),
         sensitivity=sensitivity_from_dict(known["sensitivity"]),
         ball=ball,
         steps=tuple(_release_from(step, depth + 1) for step in known["steps"]),
-        details=numbers_by_name(known["details"], "details", definition.details),
+        details=details,
         **_shrunken(known, ball),
         **_exact(known, plain["arithmetic"]),
         shape=matrix_from_json(known["shape"], "shape", ball.space.dim) if "shape" in known else None,

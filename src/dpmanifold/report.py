@@ -169,6 +169,9 @@ def _list(texts: tuple[str, ...]) -> str:
 def _others(result: Result) -> str:
     if len(result.released) == 1:
         return ""
+    if len(result.released) > 2:
+        others = ", ".join(f"{release.n:,}" for release in result.released[1:])
+        return f" in the first group and {others} in the others"
     return f" in the first group and {result.released[1].n:,} in the second"
 
 

@@ -38,6 +38,9 @@ NEIGHBOURS = "replace one unit; the number of units is public"
 NEIGHBOURS_BY_CLASS = (
     "replace one unit by one with records in the same classes; labels, and which unit is in which class, are public"
 )
+NEIGHBOURS_WITH_LABELS = (
+    "replace one unit, its records and their classes; the number of units and the list of classes are public"
+)
 NEIGHBOURS_BY_COVARIATE = (
     "replace one unit by one with as many records and the same covariates; covariates, and how many records a unit "
     "has, are public"
@@ -178,6 +181,10 @@ class Statistic(ABC):
     def shape(self, ball: Ball) -> tuple[int, ...]:
         """Return the shape of a value that is a point, a vector or a matrix."""
         return {Kind.POINT: ball.space.shape, Kind.MATRIX: (ball.space.dim, ball.space.dim)}.get(self.kind, ())
+
+    def shape_stated(self, ball: Ball, details: Mapping[str, float]) -> tuple[int, ...]:
+        """Return the same, where it depends on what a release states; an error tells of details that give none."""
+        return self.shape(ball)
 
     # ---------------------------------------------------------------- what verify recomputes
 

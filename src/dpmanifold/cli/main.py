@@ -8,7 +8,19 @@ import typer
 from typer.core import TyperGroup
 
 from dpmanifold import __version__, linalg
-from dpmanifold.cli import attack, checking, demo, ledger, private, public, regression, reproduce, results
+from dpmanifold.cli import (
+    attack,
+    checking,
+    demo,
+    groups,
+    ledger,
+    median,
+    private,
+    public,
+    regression,
+    reproduce,
+    results,
+)
 from dpmanifold.cli.endings import Terminated, unwinding
 from dpmanifold.cli.failures import FAULT
 from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, say, use_plain_letters
@@ -82,6 +94,8 @@ for name, command, panel in (
     ("interval", private.interval, _PRIVATE),
     ("region", private.region, _PRIVATE),
     ("test", private.two_sample, _PRIVATE),
+    ("groups", groups.groups, _PRIVATE),
+    ("median", median.median, _PRIVATE),
     ("regression", regression.regression, _PRIVATE),
     ("release", private.release, _PRIVATE),
     ("verify", results.verify_command, _AFTER),

@@ -233,6 +233,8 @@ Normalize = Annotated[
         "--normalize", help="Move nearly valid records onto the space first: unit length, symmetric. Each by itself."
     ),
 ]
+Labels = Annotated[str, typer.Option(help="One class per record: a column or key of the data, FILE, FILE:COLUMN.")]
+Classes = Annotated[str, typer.Option(help="The public list of classes: a,b,c or 0..9.")]
 EstimandOfInference = Annotated[
     str | None,
     typer.Option(

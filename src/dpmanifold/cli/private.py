@@ -91,8 +91,8 @@ def revealed(release: Release, asked: Question) -> Release:
 @shared_options("npy", "picture", "html")
 def means(
     words: dict[str, Any],
-    labels: Annotated[str, typer.Option(help="One class per record: a column or key of the data, FILE, FILE:COLUMN.")],
-    classes: Annotated[str, typer.Option(help="The public list of classes: a,b,c or 0..9.")],
+    labels: options.Labels,
+    classes: options.Classes,
     out: Annotated[pathlib.Path, typer.Option(help="A folder: one JSON release per class.")],
     space: Annotated[str | None, typer.Option(help="As in dpm mean; not with --images.")] = None,
     images: Annotated[bool, typer.Option("--images", help="The records are images: use their descriptors.")] = False,

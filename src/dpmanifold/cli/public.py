@@ -156,12 +156,14 @@ def statistics(as_json: options.Json = False) -> None:
     for row in rows:
         table.add_row(row["name"].replace(" ", "-"), row["words"], row["kind"])
     say_table(table)
-    say("dpm plan --statistic also takes region, interval and test, which are made of some of them.")
+    say("dpm plan --statistic also takes region, interval, test and groups, which are made of some of them.")
 
 
 @guarded
 def plan(
-    units: Annotated[int, typer.Option("-n", "--number", help="Number of units (people), public.")],
+    units: Annotated[
+        list[int], typer.Option("-n", "--number", help="Number of units (people), public; for groups one -n for each.")
+    ],
     space: options.Space,
     size: options.SizeAlone = None,
     radius: options.Radius = None,
@@ -173,7 +175,7 @@ def plan(
     mu: options.Mu = None,
     rho: options.Rho = None,
     statistic: Annotated[
-        str, typer.Option(help="What to plan: a name from dpm statistics, or region, interval, test.")
+        str, typer.Option(help="What to plan: a name from dpm statistics, or region, interval, test, groups.")
     ] = "mean",
     second: Annotated[
         int | None, typer.Option("--second-number", help="Units of the second group of a test; as many if left out.")
@@ -210,9 +212,11 @@ def plan(
              "shape": shape_of(shape)}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     groups = groups_of(statistic)
-    if second is not None and groups == 1:
+    if second is not None and groups != 2:
         raise InvalidArgumentError("--second-number is for tests, which have two groups: leave it out.")
-    number = (units, second or units) if groups > 1 else units
+    if len(units) > 1 and not math.isinf(groups):
+        raise InvalidArgumentError(f"-n is given {len(units)} times, which is for groups alone. Give one number.")
+    number = units if math.isinf(groups) else (units[0], second or units[0]) if groups == 2 else units[0]
     found = planned(number, chosen, privacy, statistic=statistic, **asked)
     if isinstance(found, Outlook):
         if error is not None:
@@ -226,11 +230,11 @@ def plan(
         told = [re.sub(r'estimand="(\w+)"', r"--estimand \1", text) for text in found.sentences()]
         say("\n".join(told))
         return
-    needs, sentences = ({}, []) if error is None else _needs(error, units, chosen, privacy, estimand)
+    needs, sentences = ({}, []) if error is None else _needs(error, units[0], chosen, privacy, estimand)
     if picture is not None:
         save_picture(found, picture)
     if as_json:
-        say_json({**_plan_record(found, units, privacy), **needs})
+        say_json({**_plan_record(found, units[0], privacy), **needs})
         return
     say_table(found.table())
     factor = [] if where.factor_of is None else [_FACTOR.format(where.factor_of)]

@@ -29,9 +29,14 @@ def _edge(dim: int) -> float:
     return math.sqrt(2 * dim) - 0.85 / math.pow(dim, 1 / 6)
 
 
-def _second_order(dim: int, tail: float) -> float:
-    """Return (d + c)/4, c the chi-square quantile at `tail`: what small noise of variance 1 must add, over x."""
-    return (dim + float(special.chdtri(dim, max(tail, _LEAST)))) / 4
+def _second_order(dim: int, tail: float, count: int = 1) -> float:
+    """Return (d + c)/4, c the chi-square quantile at `tail`: what small noise of variance 1 must add, over x.
+
+    Where the squared lengths of `count` errors are added up, c is that of their sum, and its weight follows from the
+    same expansion (theory: groups).
+    """
+    quantile = float(special.chdtri(count * dim, max(tail, _LEAST)))
+    return max((dim + 1 - count + (count + dim + 1) / (count * dim + 2) * quantile) / 4, 0.25)
 
 
 def spectral_noise(scale: float, dim: int) -> float:
@@ -45,7 +50,7 @@ def spectral_noise(scale: float, dim: int) -> float:
     return scale * max(_edge(dim), math.sqrt(_second_order(dim, _USUAL)))
 
 
-def safe_variances(values: FloatArray, noise: float, tail: float) -> FloatArray:
+def safe_variances(values: FloatArray, noise: float, tail: float, count: int = 1) -> FloatArray:
     """Return eigenvalues of a covariance that was estimated with noise, enlarged so that dividing by them is safe.
 
     An eigenvalue x becomes x + b s^2/(x + b s/k) with b = (d + c)/4, c the chi-square quantile at `tail`. Where the
@@ -57,6 +62,7 @@ def safe_variances(values: FloatArray, noise: float, tail: float) -> FloatArray:
     values : eigenvalues, (d,)
     noise : s, the standard deviation of the noise on vecd
     tail : the probability to be outside, 1 - level
+    count : of how many errors the squared lengths are added up
 
     Examples
     --------
@@ -66,7 +72,7 @@ def safe_variances(values: FloatArray, noise: float, tail: float) -> FloatArray:
     values = np.maximum(values, 0.0)
     if noise == 0:
         return values
-    b = _second_order(len(values), tail)
+    b = _second_order(len(values), tail, count)
     size = max(_edge(len(values)), math.sqrt(b))
     return np.asarray(values + noise * (b / (values / noise + b / size)))
 
@@ -87,6 +93,8 @@ class NoisyCovariance:
     noise : standard deviation of the noise in it, on vecd; 0 if there is none
     free : degrees of freedom of the estimate, more than d - 1
 
+    A subclass that adds up the squared lengths of several errors says how many there are (`count`).
+
     Examples
     --------
     >>> error = NoisyCovariance(np.eye(2), 0.1, math.inf)
@@ -99,6 +107,7 @@ class NoisyCovariance:
     covariance: FloatArray
     noise: float
     free: float
+    count = 1
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:
@@ -107,7 +116,7 @@ class NoisyCovariance:
     def safe(self, tail: float) -> FloatArray:
         """Return the covariance to divide by where the truth may be outside with probability `tail`, (d, d)."""
         values, vectors = self._spectrum
-        return symmetrize((vectors * safe_variances(values, self.noise, tail)) @ vectors.T)
+        return symmetrize((vectors * safe_variances(values, self.noise, tail, self.count)) @ vectors.T)
 
     def threshold(self, tail: float) -> float:
         """Return the squared radius of the ellipsoid, in units of :meth:`safe`."""
@@ -120,15 +129,17 @@ class NoisyCovariance:
     def statistic(self, vector: FloatArray) -> float:
         """Return the squared length of a vector (d,) in units of the ellipsoid on whose boundary it lies.
 
+        Of several vectors, (k, d), the squared lengths are added up.
+
         Both :meth:`safe` and :meth:`threshold` grow as the tail falls, so it lies on one boundary only: where the
         squared length, which falls with the tail, meets the threshold. Its :func:`exceedance` is the p-value.
         """
         values, vectors = self._spectrum
-        squares = (vectors.T @ vector) ** 2
+        squares = sum((vectors.T @ one) ** 2 for one in np.atleast_2d(vector))
 
         def length(candidate: float) -> float:
-            tail = exceedance(candidate, len(values), self.free)
-            return float((squares / safe_variances(values, self.noise, tail)).sum())
+            tail = self.exceedance(candidate)
+            return float((squares / safe_variances(values, self.noise, tail, self.count)).sum())
 
         longest = length(0.0)
         if self.noise == 0 or not 0 < longest < math.inf:
@@ -201,3 +212,47 @@ def squared_length(covariance: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return v' covariance^-1 v for vectors (..., d)."""
     values, axes = _spectrum(covariance)
     return np.asarray(((vectors @ axes) ** 2 / values).sum(axis=-1))
+
+
+def average_error(
+    spread: float, noise: float, known: float, widest: float, n: int, tail: float, own: float = 0.0
+) -> tuple[float, float]:
+    """Return the variance of an average of n numbers whose spread was released with noise, and its degrees of freedom.
+
+    It is safe to divide by where the truth may be outside with probability `tail`. With too few units to tell, it is
+    the largest that public numbers allow (theory section 6).
+
+    Parameters
+    ----------
+    spread : variance of one unit's number as released
+    noise : standard deviation of the noise in it
+    known : variance of the noise on the average itself
+    widest : no spread is larger
+    own : what the error of the sample's mean adds to the spread
+
+    Examples
+    --------
+    >>> average_error(1.0, 0.0, 0.0, 4.0, 101, 0.05)
+    (0.009900990099009901, 99.99999999999999)
+    >>> average_error(1.0, 0.0, 0.0, 4.0, 2, 0.05)
+    (2.0, inf)
+    """
+    # A spread that noise has hidden is no known one: for the degrees of freedom it counts as large as the noise.
+    sampling = (min(max(spread, 0.0), widest) + own) / n
+    seen = sampling + noise / n
+    free = degrees_of_freedom([(np.array([[seen]]), n)], np.array([[seen + known]]))
+    if free <= 2:
+        return known + widest / n, math.inf
+    safe = float(safe_variances(np.array([sampling + known]), noise / n, tail)[0])
+    return min(safe, known + (widest + own) / n), free
+
+
+def stretched(value: float, half: float) -> float:
+    """Return the upper half of an interval for a variance: one that came out too small has too small a width.
+
+    Examples
+    --------
+    >>> round(stretched(10.0, 1.0), 3), round(stretched(0.0, 1.0), 3)
+    (1.051, 1.649)
+    """
+    return half * math.exp(half / (2 * max(value, half)))

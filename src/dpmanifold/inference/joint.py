@@ -7,6 +7,7 @@ section 7, region).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -157,6 +158,11 @@ class JointEstimate:
         return self.spread_noise / (self.release.n - 1)
 
     @property
+    def least_trace(self) -> float:
+        """The trace of `sampling`, not less than can be told from its noise."""
+        return max(float(np.trace(self.sampling)), math.sqrt(self.dim) * self.sampling_noise)
+
+    @property
     def most(self) -> float:
         """No covariance of a sample mean has a larger eigenvalue: from public numbers alone."""
         return self.release.ball.effective_radius**2 / self.release.n
@@ -221,17 +227,26 @@ class JointEstimate:
         return (found if found > STANDS_OUT * noise else 0.0) / (self.release.n - 1), d * variance
 
 
-def combined(groups: list[JointEstimate]) -> ShrunkCovariance | NoisyCovariance:
-    """Return the covariance of a sum or difference of means of independent groups, in coordinates at the centre."""
+def combined(
+    groups: list[JointEstimate], coefficients: Sequence[float] | None = None
+) -> ShrunkCovariance | NoisyCovariance:
+    """Return the covariance of a sum or difference of means of independent groups, in coordinates at the centre.
+
+    Parameters
+    ----------
+    groups : of independent units, on one ball
+    coefficients : what the covariance of each group's mean counts with; 1 if left out
+    """
     d = groups[0].dim
-    known = sum(group.mean.scale**2 for group in groups)
-    most = sum(group.most for group in groups)
+    parts = list(zip(groups, coefficients or [1.0] * len(groups), strict=True))
+    known = sum(times * group.mean.scale**2 for group, times in parts)
+    most = sum(times * group.most for group, times in parts)
     if not all(group.can_tell for group in groups):
         return NoisyCovariance((known + most) * np.eye(d), 0.0, math.inf)
-    total: FloatArray = np.sum([group.covariance for group in groups], axis=0)
+    total: FloatArray = np.sum([times * group.covariance for group, times in parts], axis=0)
     # How much of the sampling is each group's: not less than can be told.
-    traces = [max(float(np.trace(group.sampling)), math.sqrt(d) * group.sampling_noise) for group in groups]
+    traces = [times * group.least_trace for group, times in parts]
     shares = [trace / sum(traces) for trace in traces]
     per_degree = sum(share**2 / (group.release.n - 1) for share, group in zip(shares, groups, strict=True))
-    noise = math.hypot(*(group.sampling_noise for group in groups))
+    noise = math.hypot(*(times * group.sampling_noise for group, times in parts))
     return ShrunkCovariance(total, known, noise, per_degree, most)

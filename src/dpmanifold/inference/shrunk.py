@@ -35,12 +35,30 @@ class Spectrum(NamedTuple):
     sampling : their part due to sampling, as much of it as cannot be noise
     stretch : the mean squared length of an error measured by `values`, over d
     free : degrees of freedom that what remains uncertain leaves
+    together, apart : what remains uncertain: the variance of the sum of relative errors of `values`, and the expected
+        sum of squares of all relative errors, those of their vectors included
     """
 
     values: FloatArray
     sampling: FloatArray
     stretch: float
     free: float
+    together: float
+    apart: float
+
+
+def free_of(together: float, apart: float, dim: int, count: int = 1) -> float:
+    """Return degrees of freedom by the second moment of a squared length, or of the sum of `count` of them.
+
+    Given the relative errors A of the covariance it has mean count (d + tr A) and variance about 2 count (d + |A|^2).
+
+    Examples
+    --------
+    >>> free_of(0.02, 0.02, 1), free_of(0.02, 0.02, 1, 3)
+    (100.0, 100.0)
+    """
+    relative = (2 * apart + count * together) / (dim * (count * dim + 2))
+    return max(2 / relative, _FEWEST) if relative > 0 else math.inf
 
 
 def freed(values: FloatArray, noise: float, per_degree: float) -> Spectrum:
@@ -91,10 +109,9 @@ def freed(values: FloatArray, noise: float, per_degree: float) -> Spectrum:
     both = (float(left @ pairs @ left) + alone) / 2
     taken = (values - center - shift) ** 2 - shift**2
     uncertain = max(both + float((left**2 * taken).sum()), alone / d)
-    relative = (2 * uncertain + alone) / (d * (d + 2))
-    free = max(2 / relative, _FEWEST) if relative > 0 else math.inf
     stretch = 1 + float((error * left**2).sum()) / d
-    return Spectrum(result, np.maximum(excess - np.sqrt(error), 0.0), stretch, free)
+    sampling = np.maximum(excess - np.sqrt(error), 0.0)
+    return Spectrum(result, sampling, stretch, free_of(alone, uncertain, d), alone, uncertain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +150,11 @@ class ShrunkCovariance:
         return freed(values, noise, self.per_degree), vectors
 
     @property
+    def spectrum(self) -> Spectrum:
+        """Eigenvalues over the known part, freed of noise, and how uncertain they are."""
+        return self._spectrum[0]
+
+    @property
     def free(self) -> float:
         """Degrees of freedom of the estimate."""
         return self._spectrum[0].free
@@ -166,5 +188,5 @@ class ShrunkCovariance:
         return float(special.fdtrc(d, free, statistic / stretch / d * free / (free - 2)))
 
     def statistic(self, vector: FloatArray) -> float:
-        """Return the squared length of a vector (d,) in units of :meth:`safe`."""
-        return float(squared_length(self.safe(1.0), vector))
+        """Return the squared length of a vector (d,) in units of :meth:`safe`; of several, (k, d), the sum."""
+        return float(squared_length(self.safe(1.0), vector).sum())

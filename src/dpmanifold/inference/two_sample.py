@@ -60,12 +60,13 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         object.__setattr__(self, "level", open_fraction(self.level, "level"))
         if self.first.ball != self.second.ball:
             raise InvalidArgumentError("first and second must be releases on the same ball.")
-        one, two = self._groups  # refuses what is no second moment
+        one, two = self.estimates  # refuses what is no second moment
         if isinstance(one, JointEstimate) != isinstance(two, JointEstimate):
             raise InvalidArgumentError("first and second must be releases of one kind, made in one call.")
 
     @cached_property
-    def _groups(self) -> tuple[Estimate | JointEstimate, Estimate | JointEstimate]:
+    def estimates(self) -> tuple[Estimate | JointEstimate, Estimate | JointEstimate]:
+        """Both releases, read as means with their covariances."""
         one, two = (estimate_of(release) for release in (self.first, self.second))
         if isinstance(one, CorrectedEstimate) or isinstance(two, CorrectedEstimate):
             raise InvalidArgumentError(
@@ -92,20 +93,20 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     @property
     def means(self) -> tuple[Release, Release]:
         """The releases that hold the two means."""
-        one, two = self._groups
+        one, two = self.estimates
         return one.mean.release, two.mean.release
 
     @property
     def estimand(self) -> str:
         """Which means are compared: "frechet" or "tangent"."""
-        return self._groups[0].estimand
+        return self.estimates[0].estimand
 
     # ---------------------------------------------------------------- the numbers
 
     @cached_property
     def pooled(self) -> Array:
         """The pooled mean in the ball's frame: between the two released ones, nearer to the one better known."""
-        one, two = self._groups
+        one, two = self.estimates
         first, second = (float(np.trace(group.covariance)) for group in (one, two))
         frame = self.ball.frame
         way = frame.log_coords(one.mean.at, two.mean.at)
@@ -113,10 +114,10 @@ class TwoSampleTest(Conclusion, format=FORMAT):
 
     def _difference(self, base: Array) -> tuple[FloatArray, NoisyCovariance | ShrunkCovariance]:
         """Difference of the means in coordinates at `base`, and its covariance; from joint moments at the centre."""
-        joint = [group for group in self._groups if isinstance(group, JointEstimate)]
+        joint = [group for group in self.estimates if isinstance(group, JointEstimate)]
         if joint:
             return joint[0].mean.drawn - joint[1].mean.drawn, combined(joint)
-        groups = [group for group in self._groups if isinstance(group, Estimate)]
+        groups = [group for group in self.estimates if isinstance(group, Estimate)]
         d = self.ball.frame.dim
         apart = groups[0].mean.coordinates(base) - groups[1].mean.coordinates(base)
         parts, most, noise, spread = [], [], np.zeros((d, d)), 0.0
@@ -136,7 +137,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     @cached_property
     def _test(self) -> tuple[float, float]:
         """The statistic and its p-value."""
-        wrapped = self._groups[0].mean.wrapped
+        wrapped = self.estimates[0].mean.wrapped
         apart, error = self._difference(self.ball.frame.origin if wrapped else self.pooled)
         statistic = error.statistic(apart)
         return statistic, error.exceedance(statistic)
@@ -159,7 +160,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     @property
     def distance(self) -> float:
         """The geodesic distance between the released means: noise and sampling alone carry them apart."""
-        one, two = self._groups
+        one, two = self.estimates
         return float(self.ball.frame.dist(one.mean.at, two.mean.at))
 
     @cached_property
@@ -180,7 +181,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     @cached_property
     def _squared_distances(self) -> tuple[float, float]:
         """Squared distance as it was drawn, in coordinates at the pooled mean; what noise and sampling add to it."""
-        apart, added = self._at_pooled[0], sum(sum(group.expected_error) for group in self._groups)
+        apart, added = self._at_pooled[0], sum(sum(group.expected_error) for group in self.estimates)
         return float(apart @ apart), added * float((self._turned**2).sum()) / len(apart)
 
     @property
@@ -214,8 +215,8 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     @property
     def parts(self) -> Parts:
         """What the covariance of the difference is made of, at the level: noise, sampling and allowance."""
-        noise = sum(float(np.trace(group.mean.noise)) for group in self._groups)
-        sampling = sum(float(np.trace(group.sampling_surely)) for group in self._groups)
+        noise = sum(float(np.trace(group.mean.noise)) for group in self.estimates)
+        sampling = sum(float(np.trace(group.sampling_surely)) for group in self.estimates)
         return Parts.of(noise, sampling, float(np.trace(self._at_pooled[1])))
 
     # ---------------------------------------------------------------- for people and machines

@@ -18,7 +18,6 @@ from dpmanifold.plots.curves import profile
 from dpmanifold.plots.dispatch import show
 from dpmanifold.plots.globe import sphere
 from dpmanifold.plots.glyphs import tensors
-from dpmanifold.plots.groups import test
 from dpmanifold.plots.landmarks import shape
 from dpmanifold.plots.ledger import history
 from dpmanifold.plots.matrices import matrix
@@ -30,11 +29,14 @@ from dpmanifold.plots.planning import plan, plan_curve
 from dpmanifold.plots.products import product
 from dpmanifold.plots.ranges import interval
 from dpmanifold.plots.regression import regression
+from dpmanifold.plots.several import groups
+from dpmanifold.plots.two_groups import test
 
 __all__ = [
     "PICTURES",
     "Picture",
     "balls",
+    "groups",
     "history",
     "interval",
     "matrix",

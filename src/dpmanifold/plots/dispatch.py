@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Interval, Region, Regression, TwoSampleTest
+from dpmanifold.inference import GroupsTest, Interval, Region, Regression, TwoSampleTest
 from dpmanifold.ledger.history import History
 from dpmanifold.plots.glyphs import tensors
-from dpmanifold.plots.groups import test
 from dpmanifold.plots.ledger import history
 from dpmanifold.plots.nested import balls
 from dpmanifold.plots.numbers import outlook, table, vector
@@ -18,6 +17,8 @@ from dpmanifold.plots.pictures import picture_of_mean
 from dpmanifold.plots.planning import plan
 from dpmanifold.plots.ranges import interval
 from dpmanifold.plots.regression import regression
+from dpmanifold.plots.several import groups
+from dpmanifold.plots.two_groups import test
 from dpmanifold.release import Release
 from dpmanifold.result import serves
 from dpmanifold.statistic import Kind
@@ -66,6 +67,8 @@ def show(result: object, *, links: object = None) -> Figure:
             return interval(result)
         case TwoSampleTest():
             return test(result)
+        case GroupsTest():
+            return groups(result)
         case Regression():
             return regression(result)
         case Plan():

@@ -49,7 +49,9 @@ def sphere(result: Release | Region, points: object = None) -> Figure:
     if ball.space.picture != "sphere":
         raise InvalidArgumentError(f"sphere draws Sphere(2), got {ball.space!r}. Use tangent, which draws any space.")
     public = None if points is None else np.atleast_2d(ball.space.as_points(points, "points"))
-    title = "Mean on the sphere with its confidence region" if isinstance(result, Region) else "Mean on the sphere"
+    title = f"{spread.what.capitalize()} on the sphere" + (
+        " with its confidence region" if isinstance(result, Region) else ""
+    )
     releases = [parent_release(result)]
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 4.5)
     if not spread.is_stated:
@@ -100,7 +102,7 @@ def _globe(axes: Axes, spread: Spread, camera: Camera, public: Array | None) -> 
         draw_curve(axes, camera, edge, canvas.ESTIMATE, spread.label, 1.4, filled=True)
     mean = camera.on_paper(spread.center / radius)
     # The mean is in the ball, and the ball faces the camera; without a ball the mean does.
-    axes.plot(*mean, "o", color=canvas.BLACK, markersize=3.5, label="released mean")
+    axes.plot(*mean, "o", color=canvas.BLACK, markersize=3.5, label=f"released {spread.what}")
 
 
 def bare_globe(axes: Axes, camera: Camera) -> FloatArray:

@@ -57,7 +57,7 @@ def shape(result: Release | Region, *, closed: bool = True, links: object = None
         raise InvalidArgumentError(f"shape draws KendallShapes(k), got {where!r}. Use show(result).")
     space = cast(KendallShapes, where)
     joined = _outline(space.landmarks, closed) if links is None else landmark_links(links, space.landmarks) - 1
-    title = "Mean shape with its confidence region" if isinstance(result, Region) else "Mean shape"
+    title = f"{spread.what.capitalize()} shape" + (" with its confidence region" if isinstance(result, Region) else "")
     releases = [parent_release(result)]
     mean = space.to_landmarks(spread.center)
     span = np.ptp(mean, axis=0)
@@ -85,7 +85,14 @@ def _lines(landmarks: FloatArray, joined: npt.NDArray[np.int64]) -> FloatArray:
 
 def _draw(axes: Axes, spread: Spread, space: KendallShapes, mean: FloatArray, joined: npt.NDArray[np.int64]) -> None:
     style: dict[str, Any] = {"solid_capstyle": "round"}
-    axes.plot(*_lines(mean, joined).T, color=canvas.ESTIMATE, linewidth=1.5, label="released mean", zorder=3, **style)
+    axes.plot(
+        *_lines(mean, joined).T,
+        color=canvas.ESTIMATE,
+        linewidth=1.5,
+        label=f"released {spread.what}",
+        zorder=3,
+        **style,
+    )
     axes.plot(*mean.T, "o", color=canvas.BLACK, markersize=3, zorder=4)
     # Noise alone is the same in all directions: no few shapes would stand for it.
     edge = spread.move(_longest(spread, _OUTLINES if spread.noise is not None else 0))

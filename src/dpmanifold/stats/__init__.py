@@ -5,8 +5,11 @@ from dpmanifold.stats.asking import private_statistic
 from dpmanifold.stats.averaged import AveragedStatistic
 from dpmanifold.stats.ball import private_ball
 from dpmanifold.stats.check import Verification, verify
+from dpmanifold.stats.classes import private_classes
 from dpmanifold.stats.comparison import Comparison, compare
+from dpmanifold.stats.components import private_components
 from dpmanifold.stats.curator import Notice
+from dpmanifold.stats.groups import private_groups
 from dpmanifold.stats.inputs import EACH_RECORD
 from dpmanifold.stats.interval import private_interval
 from dpmanifold.stats.joint_distances import JOINT_DISTANCES
@@ -45,6 +48,9 @@ __all__ = [
     "plan",
     "plan_mean",
     "private_ball",
+    "private_classes",
+    "private_components",
+    "private_groups",
     "private_interval",
     "private_mean",
     "private_means",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import TwoSampleTest
+from dpmanifold.inference import GroupsTest, TwoSampleTest
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.result import Result, serves
 from dpmanifold.stats.examine import Findings, examine
@@ -93,7 +94,7 @@ def verify(release: Result) -> Verification:
 
     Parameters
     ----------
-    release : a Release, Region, Interval or TwoSampleTest
+    release : a Release, Region, Interval, TwoSampleTest or GroupsTest
 
     Examples
     --------
@@ -111,7 +112,7 @@ def verify(release: Result) -> Verification:
     """
     if not isinstance(release, Result):
         raise InvalidArgumentError(
-            f"release must be a result (a Release, Region, Interval or TwoSampleTest), got {shown(release)}. "
+            f"release must be a result (a Release, Region, Interval, TwoSampleTest, GroupsTest), got {shown(release)}. "
             "Read one from a file with dpmanifold.load."
         )
     findings = Findings()
@@ -119,6 +120,10 @@ def verify(release: Result) -> Verification:
         if isinstance(release, TwoSampleTest):
             for name, group in (("first group: ", release.first), ("second group: ", release.second)):
                 findings.add(_attempted(_as_read, group), name)
+            findings.add(_attempted(_compared, release), "")
+        elif isinstance(release, GroupsTest):
+            for name, group in release.groups.items():
+                findings.add(_attempted(_as_read, group), f"group {name!r}: ")
             findings.add(_attempted(_compared, release), "")
         else:
             for one in release.released:
@@ -151,31 +156,39 @@ def _record(release: Release, answers: bool = True) -> dict[str, Any]:
     return {**Release.to_dict(release, answers), "steps": steps}
 
 
-def _compared(test: TwoSampleTest) -> Findings:
+def _compared(test: TwoSampleTest | GroupsTest) -> Findings:
     """Return what the groups of a test say against each other; each unit is in one of them, so promises do not add."""
-    first, second, found = test.first, test.second, Findings()
-    found.require(first.privacy == second.privacy, "the groups were promised different things")
-    found.require(first.unit == second.unit, "the groups have different kinds of units")
-    found.require(first.receipt == second.receipt, "the groups have different receipts: one call pays for both")
-    found.require(first.private == second.private, "one group is private and the other is not: they have one source")
+    groups, found = test.released, Findings()
+    first, others = groups[0], groups[1:]
+    found.require(all(first.privacy == one.privacy for one in others), "the groups were promised different things")
+    found.require(all(first.unit == one.unit for one in others), "the groups have different kinds of units")
     found.require(
-        first.neighbours == second.neighbours == NEIGHBOURS_BY_CLASS,
-        "the groups do not say that membership is public, without which their promises add up",
+        all(first.receipt == one.receipt for one in others),
+        f"the groups have different receipts: one call pays for {'both' if len(groups) == 2 else 'all of them'}",
     )
     found.require(
-        not (np.array_equal(first.value, second.value) or _same_draw(*test.means)),
+        all(first.private == one.private for one in others),
+        "one group is private and the other is not: they have one source",
+    )
+    found.require(
+        all(one.neighbours == NEIGHBOURS_BY_CLASS for one in groups),
+        "the groups do not say that membership is public, without which their promises add up",
+    )
+    pairs = combinations(zip(groups, test.means, strict=True), 2)
+    found.require(
+        not any(np.array_equal(one.value, two.value) or _same_draw(a, b) for (one, a), (two, b) in pairs),
         "one group is a copy of the other: two draws are never equal to the last bit",
     )
     balls = [mean.steps[0] for mean in test.means if mean.steps]
     found.require(
-        not balls or (_same_record(balls) and balls[0].n == first.n + second.n),
-        "the groups do not share one ball that was found from both",
+        not balls or (_same_record(balls, len(groups)) and balls[0].n == sum(one.n for one in groups)),
+        f"the groups do not share one ball that was found from {'both' if len(groups) == 2 else 'all of them'}",
     )
     return found
 
 
-def _same_record(releases: list[Release]) -> bool:
-    return len(releases) == 2 and _record(releases[0]) == _record(releases[1])
+def _same_record(releases: list[Release], count: int) -> bool:
+    return len(releases) == count and all(_record(one) == _record(releases[0]) for one in releases[1:])
 
 
 def _same_draw(one: Release, two: Release) -> bool:

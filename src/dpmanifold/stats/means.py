@@ -193,7 +193,7 @@ def private_means(
     names = list(classes)
     refuse_own_records(shape, X)
     X = X if isinstance(X, Registered) else as_batch(X, ball)
-    known, found = _counted(X, labels, ball, terms, names)
+    known, found = counted_by_class(X, labels, ball, terms, names)
     asked: dict[str, Any] = {
         "classes": names,
         "counts": known.counts,
@@ -223,7 +223,7 @@ def private_means(
     return dict(zip(names, terms.settle(privacy, question.name, request, draw), strict=True))
 
 
-def _counted(
+def counted_by_class(
     X: object, labels: object, ball: Ball, terms: Terms, names: list[Any]
 ) -> tuple[ClassCounts, list[UnitPoints]]:
     """Return how many units each class has, and their points; of registered data these are not open yet."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from dpmanifold import features, sensitivity
 from dpmanifold._check import Array, FloatArray
@@ -42,6 +43,10 @@ PROOF = "docs/theory/median.md"
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
 # Units nearer to the centre than this part of the median distance pull in proportion to their distance.
 CUT = 0.25
+# Outliers pull, and do not give way as the centre moves: the step is as long as suits data with this share of them.
+FAR_AWAY = 0.05
+# A count of the units within the radius that was found is believed between these shares.
+FEWEST_INSIDE, MOST_INSIDE = 0.2, 0.85
 
 
 def private_median(
@@ -211,13 +216,24 @@ STATISTICS.register(MEDIAN.name, MEDIAN)
 
 
 def scale_of(release: Release) -> float:
-    """Return the median distance that was released before the step."""
-    return float(release.steps[0].value.radius)
+    """Return the scale of a median's step."""
+    return scale_in(release.steps[0])
+
+
+def scale_in(step: Release) -> float:
+    """Return the median distance that a released radius stands for: by the noisy count of the units within it.
+
+    The search ends at a radius of its grid that holds about half of the units. How many, the count says; normal data of
+    which so many lie within that radius have this median distance. Post-processing.
+    """
+    held = min(max(step.details["units inside"] / step.n, FEWEST_INSIDE), MOST_INSIDE)
+    half, found = special.gammaincinv(step.ball.frame.dim / 2, [0.5, held])
+    return float(step.value.radius * np.sqrt(half / found))
 
 
 def stride(ball: Ball, scale: float) -> float:
     """Return how far a step goes for an average direction of length 1: the median distance over the slope."""
-    return scale / slope_of_directions(ball.frame.dim, CUT)
+    return scale / ((1 - FAR_AWAY) * slope_of_directions(ball.frame.dim, CUT))
 
 
 class MedianPlan(Prepared):
@@ -247,7 +263,7 @@ class MedianPlan(Prepared):
     def release(self, points: UnitPoints, bits: Bits) -> Release:
         """Find the centre and the scale, and take the step."""
         before, moved = self._approach.release(points, bits)
-        ball, scale, made = moved.ball, float(before.value.radius), self.calibration
+        ball, scale, made = moved.ball, scale_in(before), self.calibration
         average = sealed(lambda: MEDIAN.average(moved, scale), lambda: np.zeros(ball.frame.dim))
         drawn = noisy(average, made.mechanism, made.scale, 1.0, bits)
         value = sealed(lambda: MEDIAN.placed(drawn.numbers, ball, scale), lambda: ball.center)

@@ -28,7 +28,9 @@ from dpmanifold.statistic import (
     statistic_named,
 )
 from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.stats.classes import ClassPlan
 from dpmanifold.stats.draws import checked_arithmetic
+from dpmanifold.stats.group_plan import GroupsPlan
 from dpmanifold.stats.interval import interval_plan
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
@@ -55,6 +57,8 @@ CONCLUSIONS: dict[str, Conclusion] = {
     "region": Conclusion(region_plan, draws=joint_draws),
     "interval": Conclusion(interval_plan),
     "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
+    "groups": Conclusion(GroupsPlan, groups=math.inf),
+    "classes": Conclusion(ClassPlan),
     "regression": Conclusion(RegressionPlan),
 }
 """What can be planned besides statistics, by name."""
@@ -179,7 +183,7 @@ def plan(
     ball : the public ball
     privacy : the promise
     statistic : the name of a statistic ("mean", "variance", "ball", ...; `dpm statistics` lists them), a Statistic, or
-        what is concluded from some: "region", "interval", "test"
+        what is concluded from some: "region", "interval", "test", "groups"
     arithmetic : as in :func:`private_mean`
     options : what the call takes by keyword besides: `refine`, `coverage`, `about`, `mechanism`; for the mean those of
         :func:`private_mean` and of :func:`plan_mean`; for a region or a test `fill`, the share of the radius within

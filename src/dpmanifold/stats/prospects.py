@@ -19,9 +19,9 @@ from dpmanifold.inference.joint import JointEstimate, combined
 from dpmanifold.release import Release
 from dpmanifold.statistic import Prepared
 from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.stats.group_plan import GroupsPlan
 from dpmanifold.stats.joint_moments import JointMomentsAboutCenter
 from dpmanifold.stats.one_draw import made_up
-from dpmanifold.stats.test import TestPlan
 
 USUAL_FILL = 0.5
 """The share of the radius that data are assumed to fill, unless something else is said."""
@@ -78,7 +78,7 @@ class Prospect:
 
 def joint_draws(plan: Prepared) -> list[AveragePlan]:
     """Return the draws of joint moments that a plan of a region or a test consists of; none where it has others."""
-    draws = plan.draws if isinstance(plan, TestPlan) else [plan]
+    draws = plan.draws if isinstance(plan, GroupsPlan) else [plan]
     joint = [
         draw for draw in draws if isinstance(draw, AveragePlan) and isinstance(draw.statistic, JointMomentsAboutCenter)
     ]

@@ -30,7 +30,7 @@ P = TypeVar("P")
 
 FORMAT = "dpmanifold request 1"
 # Where the Fréchet mean is meant if none is named, unless a mechanism is that has another one.
-_OF_MEANS = ("mean", "means by class", "region", "two-sample test")
+_OF_MEANS = ("mean", "means by class", "region", "two-sample test", "groups")
 
 
 @dataclass(frozen=True)

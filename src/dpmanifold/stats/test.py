@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from dpmanifold._check import open_fraction
 from dpmanifold._ids import UnitIds, unit_ids
-from dpmanifold.ball import Ball, require_ball
+from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.features import WEIGHT
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.noise.source import Rng
@@ -17,23 +16,17 @@ from dpmanifold.privacy.accounts import Account
 from dpmanifold.progress import bar
 from dpmanifold.release import Release
 from dpmanifold.sources import as_source
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header, Step
+from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header
 from dpmanifold.stats.asking import Terms
-from dpmanifold.stats.averaged import AveragePlan
-from dpmanifold.stats.chain import Chain, gaussian, mean_name
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, fresh_bits, refuse_inexact
-from dpmanifold.stats.featured import FeaturePlan
+from dpmanifold.stats.draws import fresh_bits
+from dpmanifold.stats.group_plan import GroupsPlan
 from dpmanifold.stats.inputs import checked_question, is_each_record, number_of_records, prepare_records
-from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.records import as_batch
-from dpmanifold.stats.refine import Refinement, Wanted
-from dpmanifold.stats.region import checked_estimand, in_one_draw, joint_moments_in, weight_in
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
 from dpmanifold.stats.settling import Request
 
 
@@ -113,7 +106,7 @@ def private_test(
             )
         return question.request(header, [one.id, two.id]), (one, two)
 
-    def draw() -> tuple[Release, Release]:
+    def draw() -> Sequence[Release]:
         return plan.release(_opened_groups(both, ball, terms) if both else groups, bits)
 
     first, second = terms.settle(privacy, plan.label, request, draw)
@@ -190,76 +183,11 @@ def _opened_groups(both: tuple[Registered, ...], ball: Ball, terms: Terms) -> Gr
     )
 
 
-class TestPlan:
-    """A smaller ball for both groups if one was asked for, and a mean and a second moment of each.
-
-    Every choice and every refusal, from public numbers; the header's n is that of both groups together. On flat spaces,
-    and for tangent means on all of them, mean and second moment of a group are one draw.
-    """
+class TestPlan(GroupsPlan):
+    """A smaller ball for both groups if one was asked for, and a mean and a second moment of each."""
 
     label = "two-sample test"
-    draws: list[AveragePlan]
-    """One of joint moments for each group; none where means are solved first."""
     __test__ = False  # for pytest, which would take it for a test of its own
-
-    def __init__(
-        self, header: Header, counts: tuple[int, int], *, estimand: str | None = None, refine: bool = False
-    ) -> None:
-        ball = header.ball
-        require_ball(ball)
-        self.header = header
-        joint = in_one_draw(ball, checked_estimand(estimand, "test"))
-        wanted = Wanted("tangent-mean-gaussian" if joint else mean_name(ball))
-        self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, wanted)
-        rest = self._refinement.rest
-        self.draws = [self._joint(header.about(n), rest) for n in counts] if joint else []
-        self._chains = [Chain.make(ball, n, rest, REGION_SHARES, (SECOND_MOMENT,)) for n in counts if not joint]
-        for chain in self._chains:
-            refuse_inexact(header.arithmetic, chain.chosen[0], ball, chain.chosen[1])
-
-    @staticmethod
-    def _joint(header: Header, rest: Promise) -> AveragePlan:
-        """Plan the one draw of a group, by what a search for a ball leaves."""
-        statistic = joint_moments_in(header.ball)
-        checked = FeaturePlan(JOINT_MOMENTS, statistic, header.promising(rest), refine=False, mechanism="auto")
-        return AveragePlan(statistic, header, checked.calibration)
-
-    def steps(self) -> tuple[Step, ...]:
-        """Return all draws, those of the first group first."""
-        drawn = [step for chain in self._chains for step in chain.steps(self.header.about(chain.n))]
-        drawn += [step for draw in self.draws for step in draw.steps()]
-        return (*self._refinement.steps(self.header), *drawn)
-
-    def release(self, groups: Sequence[UnitPoints], bits: Bits) -> tuple[Release, Release]:
-        """Release a second moment of each group. Never raises."""
-        ball = self.header.ball
-        steps = self._refinement.find(groups[0].joined(groups[1]), self.header, bits)
-        if self.draws:
-            first, second = (
-                draw.drawn(
-                    self._refinement.move(steps, points) if steps else points,
-                    JOINT_MOMENTS,
-                    bits,
-                    steps,
-                    {WEIGHT: weight_in(ball), **self._refinement.details},
-                )
-                for draw, points in zip(self.draws, groups, strict=True)
-            )
-            return first, second
-        suited = [chain.suited(steps) for chain in self._chains]
-        # One ball for both: distances between the means are taken in it.
-        used = suited if all(chain.ball is not ball for chain in suited) else self._chains
-        first, second = (
-            chain.release(
-                points if chain.ball is ball else self._refinement.move(steps, points),
-                self.header.about(chain.n),
-                bits,
-                steps,
-                self._refinement.details,
-            )
-            for chain, points in zip(used, groups, strict=True)
-        )
-        return first, second
 
 
 def _paired_units(units: object) -> tuple[object, object]:

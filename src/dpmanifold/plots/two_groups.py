@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmanifold._check import FloatArray, shown
+from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region, TwoSampleTest
 from dpmanifold.inference.corrected import estimate_of
@@ -66,7 +66,7 @@ def test(result: TwoSampleTest) -> Figure:
 
 def _regions(axes: Axes, result: TwoSampleTest) -> None:
     """Draw both regions in a plane of coordinates at the pooled mean."""
-    groups = [_Group(release, result) for release in (result.first, result.second)]
+    groups = [LocatedRegion(release, result.level, result.pooled) for release in (result.first, result.second)]
     apart = groups[1].at - groups[0].at
     d = len(apart)
     basis = _plane(apart, groups[0].shape + groups[1].shape)
@@ -98,14 +98,14 @@ def _regions(axes: Axes, result: TwoSampleTest) -> None:
     canvas.caption(axes, f"released means, {100 * result.level:g} % regions")
 
 
-class _Group:
+class LocatedRegion:
     """A group's mean and region in coordinates at the pooled mean."""
 
-    def __init__(self, release: Release, result: TwoSampleTest) -> None:
-        region, mean = Region(release, result.level), estimate_of(release).mean
-        inner = mean.derivative(result.pooled)
+    def __init__(self, release: Release, level: float, pooled: Array) -> None:
+        region, mean = Region(release, level), estimate_of(release).mean
+        inner = mean.derivative(pooled)
         self.n = release.n
-        self.at: FloatArray = mean.coordinates(result.pooled)
+        self.at: FloatArray = mean.coordinates(pooled)
         self.shape: FloatArray = region.threshold * inner @ region.covariance @ inner.T
 
 

@@ -1,0 +1,328 @@
+"""A linear discriminant from class sums, counts and a second moment, released in one draw (theory: classes)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.facts import all_told
+from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
+from dpmanifold.inference.denoised import denoised
+from dpmanifold.inference.estimate import features_of
+from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.linalg import from_vecd, symmetrize
+from dpmanifold.manifolds.vectors import shorten
+from dpmanifold.records import entries, number, reading, refuse_wrong_answers
+from dpmanifold.release import Release
+
+FORMAT = "dpmanifold classes 1"
+NUMBER_OF_CLASSES = "number of classes"
+"""What releases state the number of classes as."""
+
+# A count within so many standard deviations of its noise from 0 may be that of a class without units.
+_MAY_BE_EMPTY = 3.0
+# What is told of classes at most, in words.
+_MOST_TOLD = 12
+
+Name = str | int | float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Discriminant(FromRelease, format=FORMAT):
+    """A linear discriminant: tells the class of a record by its coordinates at the ball's centre.
+
+    Everything follows from one release: class sums and counts give means and priors, the second moment less what the
+    means explain gives one covariance for all classes, freed of its known noise. `predict` and what goes with it cost
+    nothing; what they say of private records is not private.
+
+    Parameters
+    ----------
+    release : statistic "class moments", as :func:`private_classes` makes it
+    classes : the public names of the classes, in the order of the release
+    counts : where labels are public, how many units each class has; a unit in several counts for its part in each
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(2, size=3000)
+    >>> X = rng.normal(size=(3000, 2)) + np.array([[0.0, 0.0], [3.0, 0.0]])[labels]
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [1.5, 0.0], 5.0, source="the range of the scale")
+    >>> found = dpm.private_classes(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1])
+    >>> found.predict([[-1.0, 0.0], [4.0, 0.0]])
+    array([0, 1])
+    >>> bool(np.allclose(found.covariance, np.eye(2), atol=0.3))
+    True
+    """
+
+    release: Release
+    classes: tuple[Name, ...]
+    counts: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", checked_names(self.classes))
+        if not isinstance(features_of(self.release), ClassMoments):
+            raise InvalidArgumentError(f"release must be of class moments, got a {self.release.statistic}.")
+        if self.release.details[NUMBER_OF_CLASSES] != len(self.classes):
+            raise InvalidArgumentError(
+                f"classes must be as many as the release has, {self.release.details[NUMBER_OF_CLASSES]:g}, got "
+                f"{len(self.classes)}."
+            )
+        if (self.counts is None) == self.labels_public:
+            raise InvalidArgumentError("counts are given where labels are public, and nowhere else.")
+        if self.counts is not None:
+            counts = tuple(float(count) for count in self.counts)
+            object.__setattr__(self, "counts", counts)
+            add_up = math.isclose(math.fsum(counts), self.n, rel_tol=1e-9)
+            if len(counts) != len(self.classes) or not min(counts) > 0 or not add_up:
+                raise InvalidArgumentError("counts must be one above 0 for each class, and add up to the units.")
+
+    @property
+    def labels_public(self) -> bool:
+        """Whether who is in which class was public; else labels are protected with the records."""
+        return self.release.details[COUNT_WEIGHT] == 0
+
+    @property
+    def dim(self) -> int:
+        """The dimension."""
+        return self.ball.frame.dim
+
+    # ---------------------------------------------------------------- what was released
+
+    @cached_property
+    def _map(self) -> ClassMoments:
+        details = self.release.details
+        return ClassMoments(len(self.classes), details[WEIGHT], details[COUNT_WEIGHT])
+
+    @cached_property
+    def _blocks(self) -> FloatArray:
+        """For every class the sum of its coordinates and its count, over n, (classes, block)."""
+        block = self._map.block(self.dim)
+        value = np.asarray(self.release.value, dtype=np.float64)
+        return value[: len(self.classes) * block].reshape(-1, block)
+
+    @property
+    def count_noise(self) -> float:
+        """Standard deviation of the noise on the counts; 0 where they are public."""
+        return 0.0 if self.labels_public else self.release.scale * self.n / math.sqrt(self._map.count)
+
+    @cached_property
+    def units_by_class(self) -> FloatArray:
+        """How many units each class has, (classes,): as released, with noise, or as is public."""
+        return np.array(self.counts) if self.counts is not None else self._blocks[:, -1] * self.n
+
+    @cached_property
+    def _sizes(self) -> FloatArray:
+        """The same for computing: none below its noise, adding up to n."""
+        sizes = np.maximum(self.units_by_class, self.count_noise)
+        return np.asarray(sizes * (self.n / sizes.sum()))
+
+    # ---------------------------------------------------------------- the discriminant
+
+    @property
+    def priors(self) -> FloatArray:
+        """The share of the units that each class has, (classes,), all above 0."""
+        return np.asarray(self._sizes / self.n)
+
+    @cached_property
+    def _drawn_means(self) -> FloatArray:
+        return np.asarray(self._blocks[:, : self.dim] * (self.n / self._sizes)[:, None])
+
+    @cached_property
+    def mean_coordinates(self) -> FloatArray:
+        """The class means in coordinates at the ball's centre, (classes, dim), none outside the ball."""
+        return shorten(self._drawn_means, self.ball.radius)
+
+    @cached_property
+    def mean_noise(self) -> FloatArray:
+        """Standard deviation of the noise on each coordinate of the class means, (classes,)."""
+        return np.asarray(self.release.scale * self.ball.radius * (self.n / self._sizes))
+
+    @property
+    def means(self) -> Array:
+        """The tangent means of the classes at the ball's centre, (classes, *space.shape)."""
+        frame = self.ball.frame
+        return self.ball.from_frame(frame.exp_coords(frame.origin, self.mean_coordinates))
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Covariance within classes as released, (dim, dim): on average the sample's, and not necessarily positive."""
+        second = from_vecd(np.asarray(self.release.value, dtype=np.float64)[self._blocks.size :])
+        means, priors = self._drawn_means, self.priors
+        explained = sum(share * np.outer(mean, mean) for share, mean in zip(priors.tolist(), means, strict=True))
+        # The noise on the means adds its own variance to what they explain, which is known.
+        return symmetrize(second - explained + float(priors @ self.mean_noise**2) * np.eye(self.dim))
+
+    @cached_property
+    def spread_noise(self) -> float:
+        """Standard deviation of the noise in `spread`, on vecd: of the second moment, and of what the means explain."""
+        moment = self.release.scale * float(self._map.units(self.dim, self.ball.radius)[-1])
+        own = self.release.scale * self.ball.radius
+        away = (self.mean_coordinates**2).sum(axis=1) / self.dim
+        return math.sqrt(moment**2 + own**2 * float((4 * away + 2 * self.mean_noise**2 * self.priors).sum()))
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance within classes, (dim, dim), positive: freed of noise as far as its size tells."""
+        return denoised(self.spread, self.spread_noise)
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """What coordinates are multiplied with, (classes, dim)."""
+        return np.asarray(np.linalg.solve(self.covariance, self.mean_coordinates.T).T)
+
+    @cached_property
+    def separation(self) -> FloatArray:
+        """Distances between class means in standard deviations of a class, (classes, classes); 0 where noise hides one.
+
+        Mahalanobis distances by the covariance that was freed of noise, less what noise on the means adds on average.
+        """
+        apart = self.mean_coordinates[:, None] - self.mean_coordinates[None]
+        inverse = np.linalg.inv(self.covariance)
+        squares = np.einsum("abi,ij,abj->ab", apart, inverse, apart)
+        added = (self.mean_noise[:, None] ** 2 + self.mean_noise[None] ** 2) * float(np.trace(inverse))
+        return np.asarray(np.sqrt(np.maximum(squares - added * (1 - np.eye(len(squares))), 0.0)))
+
+    # ---------------------------------------------------------------- telling classes
+
+    def coordinates(self, X: object) -> FloatArray:
+        """Return records (n, *space.shape) as the discriminant sees them: clipped, in coordinates at the centre."""
+        points = self.ball.space.as_points(self.ball.space.batch(X), "X", batch=True)
+        return coordinates(self.ball.into_frame(points), self.ball) * self.ball.radius
+
+    def decision_function(self, X: object) -> FloatArray:
+        """Return the score of every class, (n, classes): the logarithm of its probability but for a constant.
+
+        Parameters
+        ----------
+        X : records, (n, *space.shape). Of private ones, what comes back is not private
+        """
+        weights = self._weights
+        constant = np.log(self.priors) - (weights * self.mean_coordinates).sum(axis=1) / 2
+        return np.asarray(self.coordinates(X) @ weights.T + constant)
+
+    def predict_proba(self, X: object) -> FloatArray:
+        """Return the probability of every class if classes were normal with these means, (n, classes)."""
+        return np.asarray(special.softmax(self.decision_function(X), axis=1))
+
+    def predict(self, X: object) -> Array:
+        """Return the most probable class of each record, (n,)."""
+        return np.asarray(np.array(self.classes)[self.decision_function(X).argmax(axis=1)])
+
+    def score(self, X: object, labels: object) -> float:
+        """Return the share of records whose class it tells; of private records that is not private.
+
+        Parameters
+        ----------
+        X : records
+        labels : one class per record
+        """
+        given, told = np.asarray(labels), self.predict(X)
+        if given.shape != told.shape:
+            raise InvalidArgumentError(f"labels must have shape {told.shape}, one per record, got {given.shape}.")
+        return float(np.mean(given == told))
+
+    # ---------------------------------------------------------------- for people and machines
+
+    @property
+    def parts(self) -> Parts:
+        """What the squared error of the class means is made of, on average over units: noise and sampling."""
+        noise = self.dim * float(self.priors @ self.mean_noise**2)
+        sampling = max(float(np.trace(self.spread)), 0.0) * len(self.classes) / self.n
+        return Parts.of(noise, sampling, noise + sampling)
+
+    @property
+    def _means(self) -> tuple[Release, ...]:
+        return (self.release,)
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return f"Linear discriminant of {len(self.classes)} classes"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        told = [f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)]
+        more = [] if len(told) <= _MOST_TOLD else [f"and {len(told) - _MOST_TOLD} more"]
+        off = "public" if self.labels_public else f"with noise of {self.count_noise:.3g} each"
+        away = self.separation[np.triu_indices(len(self.classes), 1)]
+        return [
+            ("classes", f"{', '.join([*told[:_MOST_TOLD], *more])} ({off})"),
+            ("means", f"{away.min():.3g} to {away.max():.3g} standard deviations apart"),
+            ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
+            ("labels", "public" if self.labels_public else "protected with the records"),
+            ("limited by", f"{self.dominated_by}; squared error of the means: {self.parts}"),
+            ("ball", repr(self.ball)),
+        ]
+
+    def _worth(self) -> list[str]:
+        found = []
+        few = [
+            str(name)
+            for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
+            if count < _MAY_BE_EMPTY * self.count_noise
+        ]
+        if few:
+            found.append(
+                f"these classes may be without units, by their noisy counts, and their means mostly noise: "
+                f"{', '.join(few[:_MOST_TOLD])}"
+            )
+        if not self.separation.any():
+            found.append("no two class means are farther apart than noise carries them: this tells no classes apart")
+        return found
+
+    def _numbers_told(self) -> dict[str, Any]:
+        return all_told(self, "units_by_class", "count_noise", "priors", "mean_noise", "separation")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        return {
+            "format": FORMAT,
+            "classes": list(self.classes),
+            "counts": None if self.counts is None else list(self.counts),
+            "release": self.release.to_dict(answers=False),
+            "answers": self.answers(),
+        }
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Discriminant:
+        """Rebuild a discriminant from :meth:`to_dict`."""
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise InvalidDataError(f"not a record of format {FORMAT!r}. Give a file written by save.")
+        with reading("the record", "save"):
+            known = entries(record, "the record", ("format", "classes", "counts", "release"), ("answers",))
+            counts = known["counts"]
+            if not (counts is None or isinstance(counts, list)) or not isinstance(known["classes"], list):
+                raise InvalidDataError("classes must be a list, and counts a list or null")
+            numbers = None if counts is None else tuple(number(count, "counts") for count in counts)
+        release = Release.from_dict(known["release"])
+        with reading("the record", "save"):
+            result = Discriminant(release, tuple(known["classes"]), numbers)
+            refuse_wrong_answers(known, result)
+        return result
+
+
+def checked_names(classes: Sequence[Any]) -> tuple[Name, ...]:
+    """Return the names of classes as plain text and numbers, or refuse what cannot be written down.
+
+    Examples
+    --------
+    >>> checked_names(np.array([3, 1]))
+    (3, 1)
+    """
+    one_text = isinstance(classes, str) or np.ndim(classes) == 0
+    names = () if one_text else tuple(name.item() if isinstance(name, np.generic) else name for name in classes)
+    plain = all(isinstance(name, (str, int)) or (isinstance(name, float) and math.isfinite(name)) for name in names)
+    if len(names) < 2 or not plain or len(set(names)) != len(names):
+        raise InvalidArgumentError(
+            f"classes must be a list of at least two distinct names, text or numbers, got {shown(classes)}. It is "
+            "public: do not take it from private labels."
+        )
+    return names

@@ -1,0 +1,335 @@
+"""A test that several populations have the same mean, and how far apart which of them are (theory: groups)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmanifold._check import Array, open_fraction, shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.facts import all_told, told
+from dpmanifold.inference.estimate import Estimate
+from dpmanifold.inference.joint import JointEstimate
+from dpmanifold.inference.omnibus import Located, Omnibus, omnibus_of, omnibus_of_joint
+from dpmanifold.inference.records import Conclusion, Parts
+from dpmanifold.inference.two_sample import MEANS_TOLD, TwoSampleTest
+from dpmanifold.linalg import symmetrize
+from dpmanifold.privacy import Promise
+from dpmanifold.records import entries, number, reading, refuse_wrong_answers
+from dpmanifold.release import Release
+
+FORMAT = "dpmanifold groups 1"
+# Pairs that are shown to people; a record has them all.
+_MOST_SHOWN = 15
+# The pooled mean is found to this, in units of the ball's radius, or after so many steps.
+_CLOSE, _STEPS = 1e-14, 100
+
+
+class Pair(NamedTuple):
+    """Two of the groups.
+
+    Attributes
+    ----------
+    names : of the two groups
+    test : their comparison, at the level that makes the intervals of all pairs hold together
+    p_value : adjusted for the number of pairs (Holm 1979): where those below a size are taken to differ, the
+        probability that any of them does not is at most that size
+    """
+
+    names: tuple[Any, Any]
+    test: TwoSampleTest
+    p_value: float
+
+    def told(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        numbers = all_told(self.test, "distance", "corrected_distance", "low", "high")
+        return {"names": list(self.names), "p_value": told(lambda: self.p_value), **numbers}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupsTest(Conclusion, format=FORMAT):
+    """A test of equal means of several groups, computed from a release of each, with all pairs of them.
+
+    The populations are those of units clipped into the ball. From joint moments the means are those of coordinates at
+    the ball's centre: on flat spaces the Fréchet means, elsewhere the tangent means. Otherwise they are Fréchet means.
+
+    Parameters
+    ----------
+    groups : joint moments, or second moments whose step is the mean, as :func:`private_groups` makes them, on one ball,
+        by the names of the groups
+    level : the confidence that the intervals for the distances have together, in (0, 1)
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> labels = np.repeat([1, 2, 3], 500)
+    >>> X = np.random.default_rng(0).standard_normal((1500, 1)) + labels[:, None]
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [2.0], 5.0)
+    >>> found = dpm.private_groups(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[1, 2, 3])
+    >>> found.rejects, [pair.names for pair in found.pairs if pair.test.low > 1.5]
+    (True, [(1, 3)])
+    """
+
+    groups: Mapping[Any, Release]
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", open_fraction(self.level, "level"))
+        names = checked_names(self.groups)
+        object.__setattr__(self, "groups", dict(zip(names, self.groups.values(), strict=True)))
+        _ = self.pairs  # refuses what cannot be compared
+
+    # ---------------------------------------------------------------- what it rests on
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """The groups, in their public order."""
+        return tuple(self.groups)
+
+    @property
+    def released(self) -> tuple[Release, ...]:
+        """The releases of the groups."""
+        return tuple(self.groups.values())
+
+    @cached_property
+    def _estimates(self) -> list[Estimate | JointEstimate]:
+        first = [pair.test.estimates for pair in self.pairs[: len(self.groups) - 1]]  # those with the first group
+        return [first[0][0], *(two for _, two in first)]
+
+    @property
+    def means(self) -> tuple[Release, ...]:
+        """The releases that hold the means."""
+        return tuple(group.mean.release for group in self._estimates)
+
+    @property
+    def _means(self) -> tuple[Release, ...]:
+        return self.means
+
+    @property
+    def ball(self) -> Ball:
+        """The public ball."""
+        return self.released[0].ball
+
+    @property
+    def privacy(self) -> Promise:
+        """What was promised to every unit: each is in one group, and each group keeps the whole promise."""
+        return self.released[0].privacy
+
+    @property
+    def private(self) -> bool:
+        """False if a seed or a generator was used."""
+        return all(release.private for release in self.released)
+
+    @property
+    def estimand(self) -> str:
+        """Which means are compared: "frechet" or "tangent"."""
+        return self._estimates[0].estimand
+
+    # ---------------------------------------------------------------- all groups at once
+
+    @cached_property
+    def pooled(self) -> Array:
+        """The pooled mean in the ball's frame: between the released ones, nearer to those better known."""
+        frame = self.ball.frame
+        weights = np.array([1 / max(float(np.trace(group.covariance)), 1e-300) for group in self._estimates])
+        weights /= weights.sum()
+        means = np.stack([group.mean.at for group in self._estimates])
+        at = frame.exp_coords(frame.origin, weights @ frame.log_coords(frame.origin, means))
+        for _ in range(_STEPS):
+            step = weights @ frame.log_coords(at, means)
+            at = frame.exp_coords(at, step)
+            if float(np.linalg.norm(step)) <= _CLOSE * self.ball.radius:
+                break
+        return at
+
+    @cached_property
+    def _omnibus(self) -> Omnibus:
+        joint = [group for group in self._estimates if isinstance(group, JointEstimate)]
+        if joint:
+            return omnibus_of_joint(joint)
+        base = self.ball.frame.origin if self._estimates[0].mean.wrapped else self.pooled
+        return omnibus_of([_located(group, base) for group in self._estimates if isinstance(group, Estimate)])
+
+    @property
+    def statistic(self) -> float:
+        """Squared distances of the released means from their weighted mean, by their common covariance, added up."""
+        return self._omnibus.statistic
+
+    @property
+    def freedom(self) -> tuple[float, float]:
+        """Degrees of freedom of the F variable that the statistic is compared with."""
+        return self._omnibus.freedom
+
+    @property
+    def p_value(self) -> float:
+        """Probability of a statistic as large if all means were equal: the smallest size at which the test rejects."""
+        return self._omnibus.p_value
+
+    @property
+    def rejects(self) -> bool:
+        """Whether equality of all means is rejected at 1 - level."""
+        return self.p_value < 1 - self.level
+
+    # ---------------------------------------------------------------- pairs
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """All pairs of groups, in the order of their names: distances, intervals that hold together, adjusted p."""
+        both = list(combinations(self.groups, 2))
+        level = 1 - (1 - self.level) / len(both)
+        tests = [TwoSampleTest(self.groups[one], self.groups[two], level) for one, two in both]
+        adjusted = holm([test.p_value for test in tests])
+        return tuple(Pair(*found) for found in zip(both, tests, adjusted, strict=True))
+
+    def pair(self, one: object, two: object) -> Pair:
+        """Return the comparison of two groups, named in any order."""
+        for found in self.pairs:
+            if set(found.names) == {one, two}:
+                return found
+        raise InvalidArgumentError(
+            f"one and two must be different groups of {shown(list(self.names))}, got {shown(one)} and {shown(two)}."
+        )
+
+    @property
+    def parts(self) -> Parts:
+        """What the covariance of a difference is made of, on average over pairs: noise, sampling and allowance."""
+        return Parts(*np.mean([pair.test.parts for pair in self.pairs], axis=0).tolist())
+
+    # ---------------------------------------------------------------- for people and machines
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return f"Test of equal {MEANS_TOLD[self.estimand]} of {len(self.groups)} groups"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        first, second = self.freedom
+        law = f"F with {first:.4g} and {second:.4g} degrees of freedom"
+        numbers = ", ".join(f"{name}: {release.n:,}" for name, release in self.groups.items())
+        return [
+            ("p-value", f"{self.p_value:.4g} (statistic {self.statistic:.4g}, {law}; dimension {self.ball.frame.dim})"),
+            ("distances", self._pairs_told()),
+            ("promise", f"{self.privacy} for each {self.released[0].unit}, in all comparisons together"),
+            ("units", numbers),
+            ("limited by", f"{self.dominated_by}; squared width: {self.parts}"),
+            ("groups", "who is in which is public, and nobody is in two"),
+            ("ball", repr(self.ball)),
+        ]
+
+    def _pairs_told(self) -> str:
+        """Return the pairs a line each, the clearest first."""
+        found = sorted(self.pairs, key=lambda pair: (pair.p_value, -pair.test.corrected_distance))
+        lines = [f"{100 * self.level:g} % intervals that hold together; p adjusted for the number of pairs"]
+        for pair in found[:_MOST_SHOWN]:
+            test = pair.test
+            lines.append(
+                f"{pair.names[0]}, {pair.names[1]}: about {test.corrected_distance:.4g}, between {test.low:.4g} and "
+                f"{test.high:.4g}; p = {pair.p_value:.3g}"
+            )
+        left = len(found) - _MOST_SHOWN
+        return "\n".join([*lines, *([f"and {left} more pairs"] if left > 0 else [])])
+
+    def _worth(self) -> list[str]:
+        differing = [pair for pair in self.pairs if pair.p_value < 1 - self.level]
+        if self.rejects and not differing:
+            return ["the means differ, but which of them do is not shown: no pair does by itself"]
+        if differing and not self.rejects:
+            return ["a pair differs, although all groups at once do not show it: pairs count by themselves"]
+        farthest = max(pair.test.high for pair in self.pairs)
+        if not self.rejects and farthest >= self.ball.effective_radius:
+            return ["that no difference is shown says little: means half the ball's diameter apart are not excluded"]
+        return []
+
+    def _numbers_told(self) -> dict[str, Any]:
+        numbers = all_told(self, "p_value", "statistic", "freedom", "rejects")
+        pairs = [pair.told() for pair in self.pairs]
+        return {**numbers, "dimension": self.ball.frame.dim, "estimand": self.estimand, "pairs": pairs}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        releases = [release.to_dict(answers=False) for release in self.released]
+        record = {"format": FORMAT, "level": self.level, "classes": list(self.names), "groups": releases}
+        return {**record, "answers": self.answers()}
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> GroupsTest:
+        """Rebuild a test from :meth:`to_dict`."""
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise InvalidDataError(f"not a record of format {FORMAT!r}. Give a file written by save.")
+        with reading("the record", "save"):
+            known = entries(record, "the record", ("format", "level", "classes", "groups"), ("answers",))
+            level = number(known["level"], "level")
+            names, groups = known["classes"], known["groups"]
+            if not isinstance(names, list) or not isinstance(groups, list) or len(names) != len(groups):
+                raise InvalidDataError("classes and groups must be lists, as long as each other")
+            names = checked_names(names)
+        releases = [Release.from_dict(group) for group in groups]
+        with reading("the record", "save"):
+            result = GroupsTest(dict(zip(names, releases, strict=True)), level)
+            refuse_wrong_answers(known, result)
+        return result
+
+
+def checked_names(classes: object) -> list[Any]:
+    """Return the names of groups, text or numbers as they are written, or refuse.
+
+    Examples
+    --------
+    >>> checked_names(np.array(["a", "b"]))
+    ['a', 'b']
+    >>> checked_names(["a"])
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: classes must be a list of two or more distinct names, text or numbers, ...
+    """
+    given = (
+        list(classes) if isinstance(classes, (Mapping, Sequence, np.ndarray)) and not isinstance(classes, str) else []
+    )
+    names = [name.item() if isinstance(name, np.generic) else name for name in given]
+    plain = all(isinstance(name, (str, int, float)) for name in names)
+    if not plain or len(names) < 2 or len(set(names)) != len(names) or not all(map(_finite, names)):
+        raise InvalidArgumentError(
+            f"classes must be a list of two or more distinct names, text or numbers, got {shown(classes)}."
+        )
+    return names
+
+
+def _finite(name: Any) -> bool:
+    return not isinstance(name, float) or math.isfinite(name)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for how many there are (Holm 1979).
+
+    Examples
+    --------
+    >>> holm([0.01, 0.2, 0.02])
+    [0.03, 0.2, 0.04]
+    """
+    order = np.argsort(values, kind="stable")
+    adjusted, least = [0.0] * len(values), 0.0
+    for rank, place in enumerate(order):
+        least = max(least, min(1.0, (len(values) - rank) * values[place]))
+        adjusted[place] = least
+    return adjusted
+
+
+def _located(group: Estimate, base: Array) -> Located:
+    """Return a mean and its covariance in coordinates at a base point of the frame."""
+    inner = group.mean.derivative(base)
+
+    def there(covariance: Array) -> Array:
+        return symmetrize(inner @ covariance @ inner.T)
+
+    hidden = group.sampling_noise * float(np.linalg.norm(inner, 2)) ** 2
+    return Located(
+        group.mean.coordinates(base), there(group.mean.noise), there(group.sampling), there(group.sampling_at_most),
+        hidden, group.release.n,
+    )  # fmt: skip
