@@ -188,9 +188,11 @@ def test_a_public_covariate_is_stated_and_known_exactly():
     X, x = moving(PLANE, 400)
     private = dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **EACH, **YEARS)
     public = dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **EACH, **YEARS, covariate_public=True)
-    assert public.verify().ok and not private.covariate_public and public.covariate_public
+    assert public.verify().ok
+    assert (private.covariate_public, public.covariate_public) == (False, True)
     assert np.isclose(public.release.details["mean of the covariate to the power 2"], ((x / 5 - 1) ** 2).mean())
-    assert "covariates" in public.release.neighbours and "covariates" not in private.release.neighbours
+    assert "covariates" in public.release.neighbours
+    assert "covariates" not in private.release.neighbours
     wrong = {**public.release.details, "mean of the covariate to the power 1": 0.9}
     assert not dpm.verify(replace(public.release, details=wrong)).ok
     assert not dpm.verify(replace(public.release, neighbours=private.release.neighbours)).ok
@@ -216,7 +218,8 @@ def test_nothing_fails_after_the_spend(kind, refine, monkeypatch):
     x[::3] = [np.nan, np.inf, -np.inf, 1e300] * 25
     asked = {**EACH, **YEARS, "confirm": True, "invalid": "center", "refine": refine}
     found = dpm.private_regression(STRANGE[kind](X), x, PLANE, dpm.GDP(1.0), **asked)
-    assert found.verify().ok and not failed
+    assert found.verify().ok
+    assert not failed
     assert repr(found)
 
 
@@ -227,8 +230,10 @@ def test_nothing_fails_on_any_space_with_as_much_noise_as_there_can_be(ball, mon
     X = in_ball(ball, 40, np.random.default_rng(0))
     for mu in (0.01, 30.0):
         found = dpm.private_regression(X, np.arange(40.0), ball, dpm.GDP(mu), **EACH, covariate_range=(0, 10))
-        assert found.verify().ok and not failed
-        assert repr(found) and found.to_dict()
+        assert found.verify().ok
+        assert not failed
+        assert repr(found)
+        assert found.to_dict()
 
 
 # -------------------------------------------------------------------- asking, paying, refusing
@@ -237,7 +242,8 @@ def test_nothing_fails_on_any_space_with_as_much_noise_as_there_can_be(ball, mon
 def test_a_seed_is_no_release():
     X, x = moving(PLANE, 50)
     found = dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **EACH, **YEARS, rng=1)
-    assert not found.private and found.verify().ok
+    assert not found.private
+    assert found.verify().ok
 
 
 def test_an_account_pays_once_and_tells_covariates_and_options_apart():

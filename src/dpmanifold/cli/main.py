@@ -19,6 +19,7 @@ from dpmanifold.cli import (
     median,
     private,
     public,
+    regression,
     reproduce,
     results,
 )
@@ -99,6 +100,7 @@ for name, command, panel in (
     ("classes", classes.classes, _PRIVATE),
     ("components", components.components, _PRIVATE),
     ("median", median.median, _PRIVATE),
+    ("regression", regression.regression, _PRIVATE),
     ("release", private.release, _PRIVATE),
     ("verify", results.verify_command, _AFTER),
     ("show", results.show, _AFTER),

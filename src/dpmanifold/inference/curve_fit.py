@@ -205,6 +205,14 @@ class CurveFit:
         covariance = root @ error.safe(1.0) @ root + by_score @ self._design_error @ by_score.T
         return Ellipsoids(symmetrize(covariance), error, symmetrize(root @ surely @ root), symmetrize(noise))
 
+    def expected(self, lever: FloatArray) -> float:
+        """Return the squared length to expect of the error of a linear function of the step, (k, 2d): no bound."""
+        by_score = lever @ self._inverse
+        known = self._variance * float((by_score**2).sum()) + float(
+            np.trace(by_score @ self._design_error @ by_score.T)
+        )
+        return known + max(0.0, float(np.trace(by_score @ self._sampling @ by_score.T)))
+
     def _error(self, sampling: FloatArray) -> ShrunkCovariance | NoisyCovariance:
         """Return the law of the error of some coordinates of the score, given the covariance of their sampling."""
         n, k, known = self.release.n, len(sampling), self._variance

@@ -30,6 +30,7 @@ from dpmanifold.plots.planes import tangent
 from dpmanifold.plots.planning import plan, plan_curve
 from dpmanifold.plots.products import product
 from dpmanifold.plots.ranges import interval
+from dpmanifold.plots.regression import regression
 from dpmanifold.plots.several import groups
 from dpmanifold.plots.two_groups import test
 
@@ -48,6 +49,7 @@ __all__ = [
     "plan_curve",
     "product",
     "profile",
+    "regression",
     "shape",
     "show",
     "sphere",
