@@ -305,6 +305,17 @@ def test_notes_say_what_a_step_leaves_and_what_outliers_can_do():
     assert "of the units, wherever they lie, do not decide" in notes[1]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("outliers", [0.0, 0.15])
+def test_the_stated_error_holds_from_the_median_of_the_same_records(outliers):
+    """What one step leaves is in the error and not in the noise error, which alone would be too small; 60 seeded."""
+    X = cloud(600, outliers=outliers)
+    made = [dpm.private_median(X, PLANE, GDP(1.0), rng=seed, **EACH) for seed in range(60)]
+    away = np.mean([np.linalg.norm(release.value - frechet.median(X, Euclidean(2)).value) for release in made])
+    assert away <= np.mean([release.error() for release in made])
+    assert away > np.mean([release.noise_error() for release in made])  # the wrong variant
+
+
 def test_a_line_has_its_own_slope():
     ball = Ball(Euclidean(1), [2.0], 10.0)
     X = cloud(2000, 1, 0.15, 8.0)
