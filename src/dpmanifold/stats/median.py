@@ -14,6 +14,7 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.features import Directions, slope_of_directions
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Euclidean
+from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.mechanisms.embeddings import TangentEmbedding
 from dpmanifold.mechanisms.forecasts import carried_over
@@ -47,6 +48,8 @@ CUT = 0.5
 FAR_AWAY = 0.05
 # What one step leaves of the way to the median, as a part of the step: more than in all studies of the theory page.
 LEFT = 0.3
+# A step of more than this part of the median distance is called a long one.
+_LONG = 0.9
 # A count of the units within the radius that was found is believed between these shares.
 FEWEST_INSIDE, MOST_INSIDE = 0.2, 0.85
 
@@ -136,8 +139,10 @@ class Median(Statistic):
         return features.average(points, Directions(min(1.0, CUT * scale / points.ball.radius)))
 
     def placed(self, directions: FloatArray, ball: Ball, scale: float) -> Array:
-        """Return the point that an average direction leads to: post-processing."""
-        return placed(ball, TangentEmbedding(ball).place(stride(ball, scale) * directions), True)
+        """Return the point that an average direction leads to, no farther away than the scale: post-processing."""
+        # Seen from far away all directions agree, and the data are about as far away as the median distance.
+        step = shorten((stride(ball, scale) * directions)[None], scale)[0]
+        return placed(ball, TangentEmbedding(ball).place(step), True)
 
     # ---------------------------------------------------------------- what verify recomputes
 
@@ -157,10 +162,9 @@ class Median(Statistic):
 
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return why a value is no point that a step from the centre could have come to."""
-        found = point_faults(release, 0.0)
-        longest = stride(release.ball, scale_of(release)) * (1 + noise)
+        found, longest = point_faults(release, 0.0), scale_of(release)
         if not found and longest < release.ball.radius and is_beyond(release.ball, release.value, longest):
-            return ["value: no step of that length and no noise of that scale lead so far from the released centre"]
+            return ["value: it is farther from the released centre than a step leads"]
         return found
 
     def drawn_faults(self, release: Release, noise: float) -> list[str]:
@@ -188,8 +192,11 @@ class Median(Statistic):
         return True
 
     def forecast(self, release: Release) -> Forecast:
-        """Return how far the noise carries the end of the step."""
-        return self.error(release.ball, release.calibration, scale_of(release))
+        """Return how far the noise carries the end of the step; an upper bound, where that is cut to the scale."""
+        scale = scale_of(release)
+        found = self.error(release.ball, release.calibration, scale)
+        found.exact = found.exact and step_length(release) + float(found.quantile(0.999)) < scale
+        return found
 
     def error(self, ball: Ball, calibration: Calibration, scale: float) -> Forecast:
         """Return how far noise so calibrated carries the end of a step in a ball, given the median distance."""
@@ -205,7 +212,7 @@ class Median(Statistic):
         return None
 
     def besides_noise(self, release: Release) -> tuple[float, str]:
-        """Return what one step is expected to leave of the way to the median, as far as measured: a part of the step."""
+        """Return what one step is expected to leave of the way to the median: a part of the step, as measured."""
         return LEFT * step_length(release), "what one step leaves (measured, not proven)"
 
     def range(self, ball: Ball) -> float | None:
@@ -223,9 +230,9 @@ class Median(Statistic):
             f"one step of {length:.3g} from a released centre, half of the units lie within {scale:.3g} of that: what "
             f"the step leaves of the way to the median is not in the noise error; the error allows {LEFT:g} of the step"
         )
-        if length > scale:
+        if length > _LONG * scale:
             notes.append(
-                "the step is longer than the median distance: the centre was far off, and much may be left. Release "
+                "the step is as long as the median distance: the centre was far off, and much may be left. Release "
                 "again in a smaller ball about this value"
             )
         withstood = outliers_withstood(release)

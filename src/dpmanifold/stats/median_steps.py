@@ -161,8 +161,8 @@ def faults_before(release: Release) -> list[str]:
 def outliers_withstood(release: Release) -> float:
     """Return the largest share of the units that cannot decide about the ball and the scale of a median, at least 0.
 
-    With probability 0.996 the searches err by no more than they say, on either side. Then a radius cannot be carried outwards by fewer
-    units than it leaves out, nor inwards by fewer than it holds (theory: median).
+    With probability 0.996 the searches err by no more than they say, on either side. Then a radius cannot be carried
+    outwards by fewer units than it leaves out, nor inwards by fewer than it holds (theory: median).
     """
     scale = release.steps[0]
     n, mean = scale.n, scale.steps[0]
