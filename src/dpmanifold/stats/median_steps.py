@@ -109,7 +109,8 @@ class Approach:
 
     def release(self, points: UnitPoints, bits: Bits) -> tuple[Release, UnitPoints]:
         """Release them one after the other; return the last, and the points in its ball. Never raises."""
-        header, steps, ball = self.header, (), self.header.ball
+        header, ball = self.header, self.header.ball
+        steps: tuple[Release, ...] = ()
         moved, chosen = points, sealed(lambda: self.mean_in(ball), lambda: None)
         assert chosen is not None  # `make` has chosen it before
         if self.search is not None:
