@@ -247,7 +247,8 @@ def errors(X_of, ball, runs, private, **options):
     space, rng, ours, plain = ball.space, np.random.default_rng(5), [], []
     for run in range(runs):
         X = space.exp_coords(space.origin, X_of(run))
-        ours.append(space.dist(space.origin, private(X, ball, GDP(1.0), rng=rng, confirm=True, **EACH, **options).value))
+        release = private(X, ball, GDP(1.0), rng=rng, confirm=True, **EACH, **options)
+        ours.append(space.dist(space.origin, release.value))
         plain.append(space.dist(space.origin, frechet.median(X, space).value))
     return np.sqrt(np.mean(np.square(ours))), np.sqrt(np.mean(np.square(plain)))
 
@@ -303,6 +304,18 @@ def test_notes_say_what_a_step_leaves_and_what_outliers_can_do():
     assert "one step of" in notes[0]
     assert "not in the noise error" in notes[0]
     assert "of the units, wherever they lie, do not decide" in notes[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outliers", [0.0, 0.15])
+def test_the_stated_error_holds_from_the_median_of_the_same_records(outliers):
+    """What one step leaves is in the error and not in the noise error, which alone would be too small; 60 seeded."""
+    X = cloud(600, outliers=outliers)
+    made = [dpm.private_median(X, PLANE, GDP(1.0), rng=seed, **EACH) for seed in range(60)]
+    median = frechet.median(X, Euclidean(2)).value
+    away = np.mean([np.linalg.norm(release.value - median) for release in made])
+    assert away <= np.mean([release.error() for release in made])
+    assert away > np.mean([release.noise_error() for release in made])  # the wrong variant
 
 
 def test_a_line_has_its_own_slope():

@@ -109,7 +109,8 @@ class Approach:
 
     def release(self, points: UnitPoints, bits: Bits) -> tuple[Release, UnitPoints]:
         """Release them one after the other; return the last, and the points in its ball. Never raises."""
-        header, steps, ball = self.header, (), self.header.ball
+        header, ball = self.header, self.header.ball
+        steps: tuple[Release, ...] = ()
         moved, chosen = points, sealed(lambda: self.mean_in(ball), lambda: None)
         assert chosen is not None  # `make` has chosen it before
         if self.search is not None:
@@ -161,8 +162,8 @@ def faults_before(release: Release) -> list[str]:
 def outliers_withstood(release: Release) -> float:
     """Return the largest share of the units that cannot decide about the ball and the scale of a median, at least 0.
 
-    With probability 0.996 the searches err by no more than they say, on either side. Then a radius cannot be carried outwards by fewer
-    units than it leaves out, nor inwards by fewer than it holds (theory: median).
+    With probability 0.996 the searches err by no more than they say, on either side. Then a radius cannot be carried
+    outwards by fewer units than it leaves out, nor inwards by fewer than it holds (theory: median).
     """
     scale = release.steps[0]
     n, mean = scale.n, scale.steps[0]
