@@ -258,7 +258,9 @@ class Release(Result, format=FORMAT):
         noise = self.noise_error()
         if self.shrinkage:  # its mean square is not above the draw's: nothing is known of its mean alone
             noise = self._at_most(math.sqrt(self._forecast().second_moment))
-        return noise + (0.0 if clipping is None else clipping.expected) + self.details.get(TANGENT_GAP, 0.0)
+        besides = self.definition.besides_noise(self)
+        more = 0.0 if besides is None else besides[0]
+        return noise + (0.0 if clipping is None else clipping.expected) + self.details.get(TANGENT_GAP, 0.0) + more
 
     def _at_most(self, error: float) -> float:
         """Two points of the ball are never farther apart than its diameter."""
@@ -325,6 +327,9 @@ class Release(Result, format=FORMAT):
         if clipping is None:
             if TANGENT_GAP in self.details:
                 return [("error", f"{self.error():.4g} expected, noise and distance from the Fréchet mean together")]
+            besides = self.definition.besides_noise(self)
+            if besides is not None:
+                return [("error", f"{self.error():.4g} expected, noise and {besides[1]} together")]
             return [("error", f"at most {self.error():.4g} (root mean square)")] if self.shrinkage else []
         gap = "noise, clipping and the distance from the Fréchet mean"
         together = gap if TANGENT_GAP in self.details else "noise and clipping"
@@ -513,15 +518,17 @@ def _release_from(record: Any, depth: int) -> Release:
     if not isinstance(known["steps"], list):
         raise InvalidDataError("steps must be a list")
     ball = released_ball_from_dict(known["ball"])
+    details = numbers_by_name(known["details"], "details", definition.details)
+    shape = definition.shape_stated(ball, details)
     release = Release(
         **plain,
-        value=value_from_json(known["value"], definition.kind.value, ball.space, definition.shape(ball)),
+        value=value_from_json(known["value"], definition.kind.value, ball.space, shape),
         privacy=promise_from_dict(known["privacy"]),
         share=promise_from_dict(known["share"]),
         sensitivity=sensitivity_from_dict(known["sensitivity"]),
         ball=ball,
         steps=tuple(_release_from(step, depth + 1) for step in known["steps"]),
-        details=numbers_by_name(known["details"], "details", definition.details),
+        details=details,
         **_shrunken(known, ball),
         **_exact(known, plain["arithmetic"]),
         shape=matrix_from_json(known["shape"], "shape", ball.space.dim) if "shape" in known else None,

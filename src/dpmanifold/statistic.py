@@ -38,6 +38,13 @@ NEIGHBOURS = "replace one unit; the number of units is public"
 NEIGHBOURS_BY_CLASS = (
     "replace one unit by one with records in the same classes; labels, and which unit is in which class, are public"
 )
+NEIGHBOURS_WITH_LABELS = (
+    "replace one unit, its records and their classes; the number of units and the list of classes are public"
+)
+NEIGHBOURS_BY_COVARIATE = (
+    "replace one unit by one with as many records and the same covariates; covariates, and how many records a unit "
+    "has, are public"
+)
 DRAW_COVERED = "a draw's steps do not depend on the data; the time of arithmetic, clipping and solving is not covered"
 NOT_COVERED = "not covered: the draw's work depends on the data"
 
@@ -175,6 +182,10 @@ class Statistic(ABC):
         """Return the shape of a value that is a point, a vector or a matrix."""
         return {Kind.POINT: ball.space.shape, Kind.MATRIX: (ball.space.dim, ball.space.dim)}.get(self.kind, ())
 
+    def shape_stated(self, ball: Ball, details: Mapping[str, float]) -> tuple[int, ...]:
+        """Return the same, where it depends on what a release states; an error tells of details that give none."""
+        return self.shape(ball)
+
     # ---------------------------------------------------------------- what verify recomputes
 
     @abstractmethod
@@ -240,6 +251,13 @@ class Statistic(ABC):
     def clipping(self, release: Release) -> Clipping | None:
         """Return how far clipping to a released ball may have moved the value; None if there was none."""
         return release.clipping_to_ball()
+
+    def besides_noise(self, release: Release) -> tuple[float, str] | None:
+        """Return how far the value is to be expected from what it stands for besides noise and clipping, in words too.
+
+        None stands for nothing. `Release.error` adds it.
+        """
+        return None
 
     def hidden(self, release: Release, points: Callable[[], UnitPoints]) -> tuple[Array, float] | None:
         """Return the mean that noise hides, and the share of the units that were cut on the way to it. NOT PRIVATE.

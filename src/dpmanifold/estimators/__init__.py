@@ -1,9 +1,9 @@
-"""scikit-learn adapters: a private mean and a private minimum-distance classifier for pipelines and cross-validation.
+"""scikit-learn adapters: a private mean, a minimum-distance classifier and a linear discriminant for pipelines.
 
-They add nothing to what `private_mean` and `private_means` promise; they carry it through scikit-learn's tools, which
-fit the same records again and again. Every `fit` is a release of its own, so every estimator spends from one
-:class:`~dpmanifold.Budget`, or from one account of a ledger: `clone`, `get_params` and `set_params` hand on the very
-same object, and once it is spent `fit` raises :class:`~dpmanifold.BudgetError`.
+They add nothing to what `private_mean`, `private_means` and `private_classes` promise; they carry it through
+scikit-learn's tools, which fit the same records again and again. Every `fit` is a release of its own, so every
+estimator spends from one :class:`~dpmanifold.Budget`, or from one account of a ledger: `clone`, `get_params` and
+`set_params` hand on the very same object, and once it is spent `fit` raises :class:`~dpmanifold.BudgetError`.
 
 What is not private, whatever the budget:
 
@@ -29,8 +29,10 @@ This module needs scikit-learn; `import dpmanifold` does not.
 """
 
 from dpmanifold.estimators.base import LeftBehind
+from dpmanifold.estimators.classes import PrivateLDA
+from dpmanifold.estimators.components import PrivateComponents
 from dpmanifold.estimators.means import PrivateFrechetMean, PrivateMDM
 
 _LeftBehind = LeftBehind  # by this name models that were pickled before the module became a package look for it
 
-__all__ = ["PrivateFrechetMean", "PrivateMDM"]
+__all__ = ["PrivateComponents", "PrivateFrechetMean", "PrivateLDA", "PrivateMDM"]

@@ -14,6 +14,7 @@ from dpmanifold.features.averages import (
 from dpmanifold.features.base import FeatureMap
 from dpmanifold.features.directions import Directions, slope_of_directions
 from dpmanifold.features.distances import DISTANCE_WEIGHTS, THIRD_WEIGHT, Distances
+from dpmanifold.features.labelled import COUNT_WEIGHT, ClassMoments
 from dpmanifold.features.maps import (
     FOURTH_WEIGHT,
     SQUARE_WEIGHT,
@@ -23,16 +24,19 @@ from dpmanifold.features.maps import (
     Tangent,
     checked_weight,
 )
+from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.features.shapes import Shape, Whitening, checked_shape
+from dpmanifold.features.signs import Signs, Squares
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
 FEATURES[Directions.name] = Directions()
 """The library's feature maps by name, with their usual weights: free ones, but for distances."""
 
-OWN_MAPS = tuple(type(found) for found in FEATURES.values())
+OWN_MAPS = (*(type(found) for found in FEATURES.values()), ClassMoments)
 """The library's own, whose rows are tested not to depend on each other."""
 
 __all__ = [
+    "COUNT_WEIGHT",
     "DISTANCE_WEIGHTS",
     "FEATURES",
     "FOURTH_WEIGHT",
@@ -40,12 +44,16 @@ __all__ = [
     "SQUARE_WEIGHT",
     "THIRD_WEIGHT",
     "WEIGHT",
+    "ClassMoments",
     "Directions",
     "Distances",
     "FeatureMap",
     "JointMoments",
     "Lengths",
+    "MarkedMoments",
     "Shape",
+    "Signs",
+    "Squares",
     "Tangent",
     "Whitening",
     "average",

@@ -1,4 +1,4 @@
-"""NOTHING IN THIS PACKAGE IS PRIVATE: Fréchet means and variances, residuals and iteration counts are data.
+"""NOTHING IN THIS PACKAGE IS PRIVATE: Fréchet means, medians and variances, residuals and iteration counts are data.
 
 The Fréchet mean minimises F(x) = (1/2n) sum dist(x, x_i)^2. With a ball it is solved, for every possible
 input, to a tolerance on the gradient that is fixed in advance (theory: solver): fast Barzilai-Borwein steps
@@ -7,6 +7,8 @@ the tolerance, and must show neither the residual nor the number of iterations.
 """
 
 from dpmanifold.frechet.gaps import extrinsic_gap, hessian_range, tangent_gap
+from dpmanifold.frechet.labelled import InClass, LabelledPoints
+from dpmanifold.frechet.medians import FrechetMedian, median
 from dpmanifold.frechet.pieces import MadeOf, made_of
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.reading import Reading
@@ -25,6 +27,9 @@ from dpmanifold.frechet.tolerances import default_tol, gradient_rounding, lowest
 
 __all__ = [
     "FrechetMean",
+    "FrechetMedian",
+    "InClass",
+    "LabelledPoints",
     "MadeOf",
     "Reading",
     "Records",
@@ -38,6 +43,7 @@ __all__ = [
     "made_from",
     "made_of",
     "mean",
+    "median",
     "outer_products",
     "public_tol",
     "safe_step_and_cap",

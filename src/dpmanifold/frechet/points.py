@@ -102,8 +102,24 @@ class UnitPoints:
         f : a map of each point by itself
         bound : a public number that no entry of `f` exceeds in size
         """
-        sums = over(SumOf(self.ball.frame, f, bound), self._parts, self._n)
+        sums = self.sum_of(f, bound)
         return np.empty(0) if sums is None else sums.total()[0] / self._n
+
+    def sum_of(self, f: Callable[[Array], FloatArray], bound: float) -> ExactSum | None:
+        """Return the sum over units as integers, so that sums of groups add up exactly; None where there are no units.
+
+        Parameters
+        ----------
+        f, bound : as in :meth:`mean_of`
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> points = UnitPoints.of(np.array([[1.0], [3.0]]), Ball(Euclidean(1), [0.0], 5.0))
+        >>> points.sum_of(lambda block: block, 5.0).total()
+        array([[4.]])
+        """
+        return over(SumOf(self.ball.frame, f, bound), self._parts, self._n)
 
     def within(self, center: Array, distances: FloatArray) -> FloatArray:
         """Return how many units lie within each of some public distances of a point of the frame.

@@ -87,7 +87,7 @@ def mean(
     array([[1., 0.],
            [0., 4.]])
     """
-    problem = _prepared(X, where, weights, units, tol, max_iter)
+    problem = problem_of(X, where, weights, units, tol, max_iter)
     solved = problem.solve()
     value, residual = problem.to_user(solved.points)[0], float(solved.residuals[0])
     return FrechetMean(value, solved.points[0], residual, solved.iterations, problem.tol, problem.n)
@@ -112,7 +112,7 @@ def variance(
     >>> variance([[0.0], [2.0]], Euclidean(1))
     1.0
     """
-    return _prepared(X, where, weights, units, tol, 200).mean_squared_distance(about)
+    return problem_of(X, where, weights, units, tol, 200).mean_squared_distance(about)
 
 
 def outer_products(vectors: FloatArray) -> FloatArray:
@@ -139,7 +139,7 @@ def unit_means(X: object, where: Ball | Manifold, *, units: object) -> Array:
     array([[ 2.],
            [10.]])
     """
-    problem = _prepared(X, where, None, units, None, 200)
+    problem = problem_of(X, where, None, units, None, 200)
     return problem.to_user(problem.array())
 
 
@@ -326,9 +326,10 @@ class _Summed(_Problem):
         return self.frame.dist(at, self.array()) ** 2 / self.n
 
 
-def _prepared(
+def problem_of(
     X: object, where: Ball | Manifold, weights: object, units: object, tol: float | None, max_iter: int
 ) -> _Problem:
+    """Return the points of a statistic in their frame, checked, and how to move back; or refuse."""
     if not isinstance(where, (Ball, Manifold)):
         raise InvalidArgumentError(
             f"where must be a Ball or a space such as SPD(3), got {shown(where)}. The arguments are (X, where)."

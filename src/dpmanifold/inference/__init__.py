@@ -4,20 +4,26 @@ Everything in this package is computed from releases and public numbers alone, s
 holds the releases can compute it again.
 """
 
+from dpmanifold.inference.components import Components
+from dpmanifold.inference.discriminant import Discriminant
 from dpmanifold.inference.groups import GroupsTest, Pair
 from dpmanifold.inference.interval import Interval
 from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.region import Region
+from dpmanifold.inference.regression import Regression
 from dpmanifold.inference.two_sample import TwoSampleTest
 from dpmanifold.result import load as load
 
 __all__ = [
+    "Components",
     "Conclusion",
+    "Discriminant",
     "GroupsTest",
     "Interval",
     "Pair",
     "Parts",
     "Region",
+    "Regression",
     "TwoSampleTest",
     "load",
 ]

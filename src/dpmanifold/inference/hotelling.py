@@ -212,3 +212,47 @@ def squared_length(covariance: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return v' covariance^-1 v for vectors (..., d)."""
     values, axes = _spectrum(covariance)
     return np.asarray(((vectors @ axes) ** 2 / values).sum(axis=-1))
+
+
+def average_error(
+    spread: float, noise: float, known: float, widest: float, n: int, tail: float, own: float = 0.0
+) -> tuple[float, float]:
+    """Return the variance of an average of n numbers whose spread was released with noise, and its degrees of freedom.
+
+    It is safe to divide by where the truth may be outside with probability `tail`. With too few units to tell, it is
+    the largest that public numbers allow (theory section 6).
+
+    Parameters
+    ----------
+    spread : variance of one unit's number as released
+    noise : standard deviation of the noise in it
+    known : variance of the noise on the average itself
+    widest : no spread is larger
+    own : what the error of the sample's mean adds to the spread
+
+    Examples
+    --------
+    >>> average_error(1.0, 0.0, 0.0, 4.0, 101, 0.05)
+    (0.009900990099009901, 99.99999999999999)
+    >>> average_error(1.0, 0.0, 0.0, 4.0, 2, 0.05)
+    (2.0, inf)
+    """
+    # A spread that noise has hidden is no known one: for the degrees of freedom it counts as large as the noise.
+    sampling = (min(max(spread, 0.0), widest) + own) / n
+    seen = sampling + noise / n
+    free = degrees_of_freedom([(np.array([[seen]]), n)], np.array([[seen + known]]))
+    if free <= 2:
+        return known + widest / n, math.inf
+    safe = float(safe_variances(np.array([sampling + known]), noise / n, tail)[0])
+    return min(safe, known + (widest + own) / n), free
+
+
+def stretched(value: float, half: float) -> float:
+    """Return the upper half of an interval for a variance: one that came out too small has too small a width.
+
+    Examples
+    --------
+    >>> round(stretched(10.0, 1.0), 3), round(stretched(0.0, 1.0), 3)
+    (1.051, 1.649)
+    """
+    return half * math.exp(half / (2 * max(value, half)))

@@ -12,7 +12,7 @@ import numpy as np
 from dpmanifold._check import open_fraction
 from dpmanifold.facts import all_told
 from dpmanifold.inference.distances import SquaredDistances, holds_distances, squared_distances
-from dpmanifold.inference.hotelling import degrees_of_freedom, safe_variances, threshold
+from dpmanifold.inference.hotelling import average_error, stretched, threshold
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
 from dpmanifold.release import Release
 
@@ -71,15 +71,8 @@ class Interval(FromRelease, format=FORMAT):
         widest = found.reach**4 / 4  # no squared distance below reach^2 varies more
         spread = min(max(found.spread, 0.0), widest)
         # The last term is what the sample mean's own error does, which counts where all distances are alike.
-        sampling = (spread + 2 * moment**2 / n) / n
-        # A spread that noise has hidden is no known one: for the degrees of freedom it counts as large as the noise.
-        seen = sampling + scale / n
-        free = degrees_of_freedom([(np.array([[seen]]), n)], np.array([[seen + known]]))
-        if free > 2:
-            safe = float(safe_variances(np.array([sampling + known]), scale / n, 1 - self.level)[0])
-            total = min(safe, known + (widest + 2 * moment**2 / n) / n)
-        else:
-            total, free = known + widest / n, math.inf
+        own = 2 * moment**2 / n
+        total, free = average_error(spread, scale, known, widest, n, 1 - self.level, own)
         sure = max(spread - scale, 0.0) / n  # what cannot be noise
         return total, free, Parts.of(known, sure, total)
 
@@ -94,9 +87,7 @@ class Interval(FromRelease, format=FORMAT):
         plain, correction = moment - excess, self.n / (self.n - 1)
         small = excess <= _SMALL_NOISE * self.ball.radius**2
         highest = (plain if small else moment) * correction
-        # A variance that came out too small goes with a width that is too small: the upper end is stretched for it.
-        stretch = math.exp(half / (2 * max(plain, half)))
-        ends = np.array([plain * correction, plain - half - bend, highest + stretch * half])
+        ends = np.array([plain * correction, plain - half - bend, highest + stretched(plain, half)])
         ends = np.clip(ends, 0.0, self.ball.effective_radius**2)
         return float(ends[0]), float(ends[1]), float(ends[2])
 

@@ -11,7 +11,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
-from dpmanifold.plots.spread import NOISE_LEVEL, parent_release, point_of, released_mean
+from dpmanifold.plots.spread import NOISE_LEVEL, parent_release, point_of, released_mean, word_for
 from dpmanifold.release import Release
 
 if TYPE_CHECKING:
@@ -48,7 +48,13 @@ def matrix(result: Release | Region) -> Figure:
     words = (
         f"the noise changes no eigenvalue by more than a factor {np.exp(min(away, _LARGEST_EXPONENT)):.3g} with 95 %"
     )
-    figure = canvas.new_figure("Mean matrix and its eigenvalues", words, mark_of(releases), footer_of(releases), 4.1)
+    figure = canvas.new_figure(
+        f"{word_for(release).capitalize()} matrix and its eigenvalues",
+        words,
+        mark_of(releases),
+        footer_of(releases),
+        4.1,
+    )
     left, right = figure.subplots(1, 2, width_ratios=[1.12, 1])
     value = point_of(result)
     _heat_map(figure, left, value)

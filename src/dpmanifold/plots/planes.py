@@ -56,7 +56,8 @@ def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
     if d > 1 and not (0 <= first < d and 0 <= second < d and first != second):
         raise InvalidArgumentError(f"axes must be two different axes from 0 to {d - 1}, got {axes!r}.")
     releases = [parent_release(result)]
-    bare = "Mean and its noise" if spread.is_stated else "Mean"
+    name = spread.what.capitalize()
+    bare = f"{name} and its noise" if spread.is_stated else name
     title = "Mean with its confidence region" if isinstance(result, Region) else bare
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 2.7 if d == 1 else 4.6)
     panel = figure.subplots()
@@ -86,7 +87,7 @@ def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
         return ellipse(basis.T @ shape @ basis)
 
     if not spread.is_stated:
-        panel.plot(0, 0, "o", color=canvas.BLACK, markersize=4, label="released mean")
+        panel.plot(0, 0, "o", color=canvas.BLACK, markersize=4, label=f"released {spread.what}")
         return spread.release.ball.radius
     edge = shadow(spread.shape)
     limit = _MARGIN * float(np.abs(edge).max())
@@ -108,7 +109,7 @@ def _plane(panel: Axes, spread: Spread, basis: FloatArray) -> float:
         limit = max(limit, 1.08 * float(np.abs(rim).max()))
     if (np.abs(rim).max(axis=-1) <= limit).any():
         panel.plot(*rim.T, color=canvas.BALL, linewidth=1.3, label=canvas.ball_name(spread.release.ball))
-    panel.plot(0, 0, "o", color=canvas.BLACK, markersize=4, label="released mean")
+    panel.plot(0, 0, "o", color=canvas.BLACK, markersize=4, label=f"released {spread.what}")
     return limit
 
 
@@ -129,12 +130,12 @@ def _line(panel: Axes, spread: Spread) -> None:
             half = float(np.sqrt(shape[0, 0]))
             panel.plot([-half, half], [0, 0], color=canvas.ESTIMATE, linewidth=9, alpha=alpha, solid_capstyle="butt",
                        label=label, zorder=1)  # fmt: skip
-    panel.axvline(0.0, color=canvas.BLACK, linewidth=0.8, label="released mean")
+    panel.axvline(0.0, color=canvas.BLACK, linewidth=0.8, label=f"released {spread.what}")
     if not parts:
         panel.set_xlim(-spread.release.ball.radius, spread.release.ball.radius)
     panel.set_ylim(-max(len(parts), 1) + 0.4, 0.6)
     panel.set_yticks([])
-    canvas.tidy(panel, "distance from the released mean", grid="x")
+    canvas.tidy(panel, f"distance from the released {spread.what}", grid="x")
     panel.spines["left"].set_visible(False)
 
 

@@ -12,7 +12,7 @@ from dpmanifold.manifolds import Product
 from dpmanifold.plots import canvas
 from dpmanifold.plots.glyphs import MOST_GLYPHS, as_grid, draw_grid, grid_height
 from dpmanifold.plots.marks import footer_of, mark_of
-from dpmanifold.plots.spread import released_mean
+from dpmanifold.plots.spread import released_mean, word_for
 from dpmanifold.release import Release
 from dpmanifold.stats.shaped import SHAPED
 
@@ -53,7 +53,8 @@ def product(result: Release) -> Figure:
     if drawn is not None:
         words = "how far each factor is from the centre's: drawn, and moved towards the centre, as released"
     tensors = space.factors[0].picture == "tensors" and len(set(space.factors)) == 1
-    title, marked = f"Mean of {len(space.factors)} factors", (mark_of([release]), footer_of([release]))
+    title = f"{word_for(release).capitalize()} of {len(space.factors)} factors"
+    marked = (mark_of([release]), footer_of([release]))
     if not tensors or len(space.factors) > MOST_GLYPHS:
         figure = canvas.new_figure(title, words, *marked, 1.3 + _CHART)
         axes = figure.subplots()

@@ -16,7 +16,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Parts, Region
 from dpmanifold.inference.corrected import estimate_of
 from dpmanifold.manifolds.base import shorten
-from dpmanifold.mechanisms import get
+from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.release import Release
 from dpmanifold.statistic import Kind
 
@@ -50,6 +50,11 @@ class Spread:
     move: Callable[[FloatArray], Array]
     label: str
     sentence: str
+
+    @property
+    def what(self) -> str:
+        """What the point is, in one word."""
+        return word_for(self.release)
 
     @property
     def is_stated(self) -> bool:
@@ -106,12 +111,26 @@ def released_mean(result: object, picture: str) -> Release:
             f"{picture} draws the Release of a mean or a Region, got {got}. Make one with private_mean or "
             "private_region; show(result) finds the picture of any other result."
         )
-    if get(release.mechanism).baseline:
+    known = MECHANISMS.find(release.mechanism)  # noise that is added to numbers is none of them
+    if known is not None and known.baseline:
         raise InvalidArgumentError(
             f"{picture} cannot draw a mean by {release.mechanism}: a baseline's value need not be a point of the "
             'space. Release it with mechanism="auto".'
         )
     return release
+
+
+def word_for(release: Release) -> str:
+    """Return what a released point is: "mean", of whichever kind, or the name of another statistic.
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    >>> word_for(dpm.private_median([[0.1]] * 200, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD))
+    'median'
+    """
+    return release.statistic if release.estimand is None else "mean"
 
 
 def spread_of(result: Release | Region, picture: str) -> Spread:

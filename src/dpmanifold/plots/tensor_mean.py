@@ -40,7 +40,7 @@ def draw_mean(result: Release | Region, parent: Release) -> Figure:
     """
     spread = spread_of(result, "tensors")
     k = len(spread.center)
-    title = "Mean tensor with its confidence region" if isinstance(result, Region) else "Mean tensor"
+    title = f"{spread.what.capitalize()} tensor" + (" with its confidence region" if isinstance(result, Region) else "")
     height = 4.4 if k == 2 else 5.8
     figure = canvas.new_figure(title, spread.sentence, mark_of([parent]), footer_of([parent]), height)
     if k == 2:
@@ -49,7 +49,7 @@ def draw_mean(result: Release | Region, parent: Release) -> Figure:
         canvas.key(figure, axes)
         return figure
     panels = figure.subplots(2, 2)
-    _solid(panels[0, 0], spread.center)
+    _solid(panels[0, 0], spread.center, spread.what)
     shadows = panels.ravel()[1:]
     for axes, plane in zip(shadows, ((0, 1), (0, 2), (1, 2)), strict=True):
         _outline(axes, spread, plane)
@@ -62,7 +62,7 @@ def draw_mean(result: Release | Region, parent: Release) -> Figure:
     return figure
 
 
-def _solid(axes: Axes, matrix: FloatArray) -> None:
+def _solid(axes: Axes, matrix: FloatArray, what: str) -> None:
     from matplotlib.colors import to_rgb
 
     camera = Camera.towards(_VIEW)
@@ -88,7 +88,7 @@ def _solid(axes: Axes, matrix: FloatArray) -> None:
         axes.text(x, y, name, fontsize=8, ha="center", va="center", color=ink)
     axes.set_aspect("equal")
     axes.axis("off")
-    canvas.caption(axes, "the released mean")
+    canvas.caption(axes, f"the released {what}")
 
 
 def _outline(axes: Axes, spread: Spread, plane: tuple[int, int]) -> None:
@@ -103,7 +103,7 @@ def _outline(axes: Axes, spread: Spread, plane: tuple[int, int]) -> None:
     else:
         axes.plot([], [], color="none", label=f"{spread.label}: too wide to draw")
     outline = ellipse(spread.center[np.ix_(plane, plane)])
-    axes.plot(*outline.T, color=canvas.ESTIMATE, linewidth=1.5, label="released mean")
+    axes.plot(*outline.T, color=canvas.ESTIMATE, linewidth=1.5, label=f"released {spread.what}")
     axes.plot(0, 0, "+", color=canvas.GREY, markersize=6, markeredgewidth=0.8)
     limit = 1.15 * float((high if drawn else middle).max())
     axes.set_xlim(-limit, limit)

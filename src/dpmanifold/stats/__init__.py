@@ -5,7 +5,9 @@ from dpmanifold.stats.asking import private_statistic
 from dpmanifold.stats.averaged import AveragedStatistic
 from dpmanifold.stats.ball import private_ball
 from dpmanifold.stats.check import Verification, verify
+from dpmanifold.stats.classes import private_classes
 from dpmanifold.stats.comparison import Comparison, compare
+from dpmanifold.stats.components import private_components
 from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.groups import private_groups
 from dpmanifold.stats.inputs import EACH_RECORD
@@ -19,6 +21,7 @@ from dpmanifold.stats.median import private_median
 from dpmanifold.stats.outlook import Outlook, plan
 from dpmanifold.stats.radius import RADIUS as RADIUS
 from dpmanifold.stats.region import private_region
+from dpmanifold.stats.regression import private_regression
 from dpmanifold.stats.shaped import SHAPED as SHAPED
 from dpmanifold.stats.shaping import ShapePlan
 from dpmanifold.stats.test import private_test
@@ -45,12 +48,15 @@ __all__ = [
     "plan",
     "plan_mean",
     "private_ball",
+    "private_classes",
+    "private_components",
     "private_groups",
     "private_interval",
     "private_mean",
     "private_means",
     "private_median",
     "private_region",
+    "private_regression",
     "private_statistic",
     "private_test",
     "private_variance",

@@ -253,8 +253,9 @@ class AveragedStatistic(Statistic):
 
     def calibrated(self, release: Release) -> tuple[Calibration, float]:
         """Return the noise that the stated share asks for, and what its length surely stays below."""
-        calibration = additive(self.as_stated(release).sensitivity(release.ball, release.n), release.share)
-        surely = float(additive_forecast(calibration, self.size(release.ball)).quantile(SURELY))
+        stated = self.as_stated(release)
+        calibration = additive(stated.sensitivity(release.ball, release.n), release.share)
+        surely = float(additive_forecast(calibration, stated.size(release.ball)).quantile(SURELY))
         return calibration, surely
 
     def _largest(self, ball: Ball) -> float:
@@ -272,8 +273,8 @@ class AveragedStatistic(Statistic):
     def drawn_faults(self, release: Release, noise: float) -> list[str]:
         """Return whether the draw is too far, or the value not made of it."""
         drawn, ball, stated = release.drawn, release.ball, self.as_stated(release)
-        if drawn is None or drawn.shape != (self.size(ball),):
-            return [f"drawn: there are {self.size(ball)} numbers in it"]
+        if drawn is None or drawn.shape != (stated.size(ball),):
+            return [f"drawn: there are {stated.size(ball)} numbers in it"]
         found = stated._faults("drawn", drawn, ball, noise)
         made = np.asarray(stated.placed(drawn, ball))
         follows = np.allclose(np.asarray(release.value), made, rtol=ROUNDING, atol=0)
@@ -292,7 +293,7 @@ class AveragedStatistic(Statistic):
 
     def forecast(self, release: Release) -> Forecast:
         """Return the law of the error of the value."""
-        return self.error(release.ball, release.calibration)
+        return self.as_stated(release).error(release.ball, release.calibration)
 
     def error(self, ball: Ball, calibration: Calibration) -> Forecast:
         """Return the law of the error of the value, by noise so calibrated: that of its length on the average."""

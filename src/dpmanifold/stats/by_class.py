@@ -1,4 +1,4 @@
-"""Units' points by class: labels, and which unit has records in which class, are public."""
+"""Units' points by class, where labels are public, and where nothing may be told of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpmanifold._check import Array, shown
 from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet import Records, UnitPoints
+from dpmanifold.frechet import InClass, LabelledPoints, Records, UnitPoints
 from dpmanifold.sources import Source, as_source
 from dpmanifold.stats.curator import Tally
 from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
@@ -87,6 +87,71 @@ def _made_by_class(
         clipped, replaced = made.clipped, made.replaced
     Tally(len(records), clipped, replaced).tell(told.curator, told.confirm)
     return groups
+
+
+def labelled_points(
+    X: object, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
+) -> LabelledPoints:
+    """Return all units with their classes, or refuse: nothing is refused for how many units a class has.
+
+    A unit that has records in several classes has a point in each.
+    """
+    source = as_source(X)
+    if source is not None:
+        return _read_labelled(source, labels, ball, units, invalid, names, told)
+    records = records_of(X, ball, invalid)
+    ids = checked_units(units, len(records))
+    which = class_numbers(labels, names, len(records))
+    checked_number(len(records) if ids is None else len(ids))
+    if ids is None:
+        groups, clipped, replaced = frechet.made_by_class(records, ball, which, len(names))
+        Tally(len(records), clipped, replaced).tell(told.curator, told.confirm)
+        return _each_in_one(groups)
+    pairs = unit_ids(ids.group.astype(np.int64) * len(names) + which, len(which))
+    owner, label = np.divmod(np.asarray(pairs.found), len(names))
+    several = np.bincount(owner)[owner]
+    made = frechet.made_from(records, ball, pairs)
+    Tally(len(records), made.clipped, made.replaced).tell(told.curator, told.confirm)
+    parts = [
+        InClass(number, many, made.points.where((label == number) & (several == many)))
+        for number in range(len(names))
+        for many in np.unique(several).tolist()
+    ]
+    alone = bool((several == 1).all())
+    return LabelledPoints(made.points if alone else frechet.made_from(records, ball, ids).points, parts)
+
+
+def _read_labelled(
+    source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
+) -> LabelledPoints:
+    """Return all units of a source with their classes."""
+    _refuse_names(names)
+    given = column_or_ids(units)
+
+    def enough(counts: Array) -> None:
+        checked_number(int(counts.sum()) if given is None else len(counts))
+
+    numbers = functools.partial(numbers_of_labels, names=names)
+    made = read_source(source, ball, given, invalid, enough, labels, numbers, len(names))
+    Tally(made.records, made.clipped, made.replaced).tell(told.curator, told.confirm)
+    if given is None:
+        return _each_in_one(made.groups)
+    there = made.counts > 0
+    several = there.sum(axis=1)
+    parts = [
+        InClass(number, many, made.groups[number].where(several[there[:, number]] == many))
+        for number in range(len(names))
+        for many in np.unique(several).tolist()
+    ]
+    if (several == 1).all():
+        return LabelledPoints(functools.reduce(UnitPoints.joined, made.groups), parts)
+    return LabelledPoints(read_source(source, ball, given, invalid, enough).groups[0], parts)
+
+
+def _each_in_one(groups: list[UnitPoints]) -> LabelledPoints:
+    """Return units that are in one class each."""
+    parts = [InClass(number, 1, points) for number, points in enumerate(groups)]
+    return LabelledPoints(functools.reduce(UnitPoints.joined, groups), parts)
 
 
 def _most_classes(ids: UnitIds, which: Array, classes: int) -> int:

@@ -86,7 +86,7 @@ class Chain:
         for number, moment in enumerate(self.moments, start=1):
             total = header.privacy if number == len(self.moments) else so_far(number + 1)
             extra = {EXCESS: 0.0} if EXCESS in moment.details else None
-            last = moment.release(
+            last = moment.after(last).release(
                 points, inside.promising(total), self.shares[number], np.asarray(mean.value), bits, (last,), extra
             )
         return last

@@ -61,6 +61,23 @@ class Moment(Statistic):
         """Return how many numbers it has."""
         return 1
 
+    @property
+    def stating(self) -> Moment:
+        """The moment that releases state: itself, as it is registered, unless it was given options."""
+        return self
+
+    def largest(self, reach: float) -> float:
+        """Return a public bound on the size of its numbers, for the grid: a power of the reach."""
+        return reach**self.power
+
+    def options(self) -> dict[str, float]:
+        """Return what a release states of the options."""
+        return {}
+
+    def after(self, step: Release) -> Moment:
+        """Return the moment as the step before it makes it: itself, unless that says what to take it along."""
+        return self
+
     def release(
         self,
         points: UnitPoints,
@@ -78,12 +95,13 @@ class Moment(Statistic):
         reach = sensitivity.reach(ball, away=apart)
         calibration = additive(self.sensitivity(ball, header.n, apart), share)
         exact = sealed(lambda: self.exact(points, at, reach), lambda: np.zeros(self.size(ball)))
-        drawn = noisy(exact, calibration.mechanism, calibration.scale, reach**self.power, bits)
-        stating = {**(details or {}), REFERENCE: apart}
+        drawn = noisy(exact, calibration.mechanism, calibration.scale, self.largest(reach), bits)
+        stating = {**(details or {}), **self.options(), REFERENCE: apart}
         timing = {"timing": steps[0].timing} if steps else {}
         return Release.of(
-            self, self.value(drawn.numbers, stating), header, calibration, steps, stating, projected=self.projected,
-            tol=frechet.default_tol(ball, header.n), private=bits.private, **timing, **stated(drawn),
+            self.stating, self.value(drawn.numbers, stating), header, calibration, steps, stating,
+            projected=self.projected, tol=frechet.default_tol(ball, header.n), private=bits.private, **timing,
+            **stated(drawn),
         )  # fmt: skip
 
     def step(self, header: Header, share: Promise, away: float, exact: bool) -> Step:
@@ -91,7 +109,7 @@ class Moment(Statistic):
         calibration = additive(self.sensitivity(header.ball, header.n, away), share)
         refuse_overflow(calibration.scale)
         error = additive_forecast(calibration, self.size(header.ball)).mean
-        most = sensitivity.reach(header.ball, away=away) ** self.power
+        most = self.largest(sensitivity.reach(header.ball, away=away))
         drawn = FLOAT if header.arithmetic == FLOAT else EXACT
         return Step(
             self.name, calibration.mechanism, share, calibration.scale, calibration.rule, error, most, exact,
@@ -114,7 +132,7 @@ class Moment(Statistic):
 
     def grid(self, release: Release, calibration: Calibration) -> int | None:
         """Return the exponent of the grid."""
-        return grid_of(release.scale, self._reach(release) ** self.power)
+        return grid_of(release.scale, self.largest(self._reach(release)))
 
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return why a moment about a point at the stated distance could not have been drawn."""

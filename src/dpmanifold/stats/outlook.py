@@ -28,12 +28,14 @@ from dpmanifold.statistic import (
     statistic_named,
 )
 from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.stats.classes import ClassPlan
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.group_plan import GroupsPlan
 from dpmanifold.stats.interval import interval_plan
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
 from dpmanifold.stats.region import region_plan
+from dpmanifold.stats.regression import RegressionPlan
 from dpmanifold.stats.second_moment import SECOND_MOMENT
 from dpmanifold.stats.test import TestPlan
 
@@ -55,7 +57,9 @@ CONCLUSIONS: dict[str, Conclusion] = {
     "region": Conclusion(region_plan, draws=joint_draws),
     "interval": Conclusion(interval_plan),
     "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
+    "classes": Conclusion(ClassPlan),
     "groups": Conclusion(GroupsPlan, groups=math.inf),
+    "regression": Conclusion(RegressionPlan),
 }
 """What can be planned besides statistics, by name."""
 

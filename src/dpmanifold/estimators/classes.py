@@ -1,0 +1,176 @@
+"""A private linear discriminant in the tangent space, as a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.estimators.base import PrivateEstimator, marked_public, sorted_names
+from dpmanifold.inference import Discriminant
+from dpmanifold.privacy import Account, Budget, Promise
+from dpmanifold.release import Release
+from dpmanifold.stats.classes import private_classes
+
+
+class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """Classify by a linear discriminant of tangent coordinates: a private one beside pyRiemann's `TSclassifier`.
+
+    Every fit is one call of :func:`~dpmanifold.private_classes` under `privacy` and spends it from `budget`. Labels are
+    private unless `labels_public=True`; either way the list of classes is public. A unit's records of a class are
+    averaged first, and the covariance is that of such averages. The module's docstring says what of a pipeline is not
+    private: scores, predictions for private records, and steps in front that learn from them.
+
+    Parameters
+    ----------
+    ball, privacy, units, budget, key, public_data, confirm, random_state : as in :class:`PrivateFrechetMean`
+    classes : the public list of classes; a label outside it is an error
+    priors : how frequent each class is where records to be classified are from, in the order of the sorted classes,
+        if that is known; as released if left out
+    labels_public, refine, invalid : as in :func:`~dpmanifold.private_classes`, for `fit`
+
+    Attributes
+    ----------
+    discriminant_ : the :class:`~dpmanifold.Discriminant`, which can be saved, verified and drawn
+    release_ : the release that it is computed from
+    classes_ : the classes, sorted
+    priors_ : the share of the units that each class has, with noise unless labels are public
+    means_ : tangent means of the classes, shape (n_classes, *space.shape)
+    covariance_ : the covariance within classes, freed of noise, in coordinates at the ball's centre
+    n_features_in_ : size of the first axis of a record; `feature_names_in_` as usual where X had column names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> from dpmanifold.estimators import PrivateLDA
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 2)) + 3 * y[:, None]
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [1.5, 1.5], 6.0, source="the range of the scale")
+    >>> budget = dpm.Budget(dpm.GDP(1.0))
+    >>> model = PrivateLDA(ball, dpm.GDP(1.0), classes=[0, 1], units="each-record", budget=budget).fit(X, y)
+    >>> model.predict([[0.0, 0.0], [3.0, 3.0]])
+    array([0, 1])
+    >>> model.release_.private, budget.remaining is None
+    (True, True)
+    """
+
+    discriminant_: Discriminant
+
+    def __init__(
+        self,
+        ball: Ball,
+        privacy: Promise,
+        *,
+        classes: Sequence[Any],
+        priors: Sequence[float] | None = None,
+        labels_public: bool = False,
+        refine: bool = False,
+        units: object = None,
+        invalid: str = "raise",
+        budget: Budget | Account | None = None,
+        key: str | None = None,
+        public_data: bool = False,
+        confirm: bool = False,
+        random_state: object = None,
+    ) -> None:
+        self.ball = ball
+        self.privacy = privacy
+        self.classes = classes
+        self.priors = priors
+        self.labels_public = labels_public
+        self.refine = refine
+        self.units = units
+        self.invalid = invalid
+        self.budget = budget
+        self.key = key
+        self.public_data = public_data
+        self.confirm = confirm
+        self.random_state = random_state
+
+    def fit(self, X: object, y: object, units: object = None) -> Self:
+        """Release the discriminant and spend the promise.
+
+        Parameters
+        ----------
+        X : records, shape (n, *space.shape); a data frame (n, d) for vectors
+        y : one class per record
+        units : one id per record; may be routed, `set_fit_request(units=True)`
+        """
+        terms = self._terms(units)
+        names = sorted_names(self.classes)
+        records, labels = self._records(X, self._space(), y=y, fitting=True)
+        check_classification_targets(labels)
+        found = private_classes(
+            records,
+            labels,
+            self.ball,
+            self.privacy,
+            classes=names,
+            labels_public=self.labels_public,
+            refine=self.refine,
+            invalid=self.invalid,
+            **terms,
+        )
+        self.discriminant_ = replace(found, release=marked_public(found.release)) if self.public_data else found
+        self.classes_ = np.array(names)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "discriminant_" in vars(self)
+
+    # ---------------------------------------------------------------- what was released
+
+    def _fitted(self) -> Discriminant:
+        check_is_fitted(self)
+        return self.discriminant_
+
+    @property
+    def release_(self) -> Release:
+        """The release of the last fit."""
+        return self._fitted().release
+
+    @property
+    def priors_(self) -> FloatArray:
+        """The share of each class, in the order of `classes_`."""
+        return self._fitted().priors
+
+    @property
+    def means_(self) -> Array:
+        """The tangent means of the classes, in the order of `classes_`."""
+        return self._fitted().means
+
+    @property
+    def covariance_(self) -> FloatArray:
+        """The covariance within classes, in coordinates at the ball's centre."""
+        return self._fitted().covariance
+
+    # ---------------------------------------------------------------- telling classes
+
+    def _scores(self, X: object) -> tuple[Discriminant, Array]:
+        found = self._fitted()
+        return found, self._points(X, found.ball.space)
+
+    def decision_function(self, X: object) -> FloatArray:
+        """Return the score of each class, (n, n_classes); of two classes that of the second over the first, (n,)."""
+        found, points = self._scores(X)
+        scores = found.decision_function(points, priors=self.priors)
+        return scores if len(self.classes_) > 2 else np.asarray(scores[:, 1] - scores[:, 0])
+
+    def predict(self, X: object) -> Array:
+        """Return the most probable class, (n,)."""
+        found, points = self._scores(X)
+        return np.asarray(self.classes_[found.decision_function(points, priors=self.priors).argmax(axis=1)])
+
+    def predict_proba(self, X: object) -> FloatArray:
+        """Return the probability of each class, (n, n_classes), if classes were normal."""
+        found, points = self._scores(X)
+        return found.predict_proba(points, priors=self.priors)

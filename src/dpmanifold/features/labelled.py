@@ -1,0 +1,91 @@
+"""Features of vectors that have a class: sums and counts by class and one second moment of all, at nearly one price."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from dpmanifold._check import FloatArray, positive_int
+from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.maps import JointMoments, checked_weight
+from dpmanifold.features.polynomials import root_up
+from dpmanifold.frechet import outer_products
+
+COUNT_WEIGHT = "weight of the count"
+"""What releases state the weight of a class's count as; 0 where labels are public and nothing is counted."""
+
+
+class ClassMoments(FeatureMap):
+    """Coordinates and a one at the place of the class, and products of the coordinates: (e_a (x) (v, b), sqrt(l) vv').
+
+    Unlike other maps this one takes vectors with one more number, that of their class: rows (v, a) with |v| <= 1.
+    Those of one class are as far apart as joint moments, those of two classes at most sqrt(2 + 2l + 2 b^2): up to the b
+    for which this is no more, the class costs nothing (theory: classes).
+
+    Parameters
+    ----------
+    classes : how many there are
+    weight : l, how much products count
+    count : b^2, how much the ones count; 0 leaves them out, and then the bound is for vectors of one class alone
+
+    Examples
+    --------
+    >>> found = ClassMoments(2, 0.5, 0.5)
+    >>> found.diameter(3), found.size(3)
+    (2.0, 14)
+    >>> found.of(np.array([[0.6, 0.8, 1.0]])).round(3)
+    array([[0.   , 0.   , 0.   , 0.6  , 0.8  , 0.707, 0.255, 0.453, 0.48 ]])
+    """
+
+    name, degree = "class moments", 2
+
+    def __init__(self, classes: int = 2, weight: float = 1.0, count: float = 0.25) -> None:
+        self.classes = positive_int(classes, "classes")
+        self._joint = JointMoments(weight)
+        self.weight, self.count = self._joint.weight, 0.0 if count == 0 else checked_weight(count, "count")
+
+    def block(self, dim: int) -> int:
+        """Return how many numbers each class has: coordinates, and the one where it counts."""
+        return dim + (self.count > 0)
+
+    def size(self, dim: int) -> int:
+        """Return that of all classes, and d(d+1)/2 for the products."""
+        return self.classes * self.block(dim) + dim * (dim + 1) // 2
+
+    def of(self, v: FloatArray) -> FloatArray:
+        """Return the features of rows (v, number of the class), (b, dim + 1): each row by itself."""
+        v, number = v[:, :-1], v[:, -1]
+        length, dim = v.shape
+        own = v if self.count == 0 else np.hstack([v, np.full((length, 1), math.sqrt(self.count))])
+        placed = np.zeros((length, self.classes, self.block(dim)))
+        for place in range(self.classes):
+            there = number == place
+            placed[there, place] = own[there]
+        return np.hstack([placed.reshape(length, -1), math.sqrt(self.weight) * outer_products(v)])
+
+    def diameter(self, dim: int) -> float:
+        """Return the larger of the distances within a class and between two; the former if nothing is counted."""
+        within, weight = self._joint.diameter(dim), Fraction(self.weight)
+        if self.count == 0:
+            return within
+        # On a line no two vectors are at right angles: both at the ends, or one of them at 0.
+        apart = max(Fraction(2), 1 + weight) if dim == 1 else 2 + 2 * weight
+        return max(within, root_up(apart + 2 * Fraction(self.count)))
+
+    def longest(self, dim: int) -> float:
+        """Return the root of 1 + l + b^2."""
+        return root_up(1 + Fraction(self.weight) + Fraction(self.count))
+
+    def rounding(self, dim: int) -> float:
+        """Return 5 lengths: each product is rounded five times, and twice more as a unit's share in a class is."""
+        return 5 * self.longest(dim)
+
+    def units(self, dim: int, radius: float) -> FloatArray:
+        """Return the radius for coordinates, 1/b for ones, the radius squared over sqrt(l) for products."""
+        own = np.full(self.block(dim), radius)
+        if self.count:
+            own[-1] = 1 / math.sqrt(self.count)
+        products = np.full(dim * (dim + 1) // 2, radius**2 / math.sqrt(self.weight))
+        return np.concatenate([np.tile(own, self.classes), products])

@@ -1,0 +1,73 @@
+"""The feature map of regressions: residuals, residuals times a covariate, their products, and the covariate itself."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from dpmanifold._check import FloatArray
+from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.polynomials import root_up
+from dpmanifold.frechet import outer_products
+
+# All of them free: no larger, and the diameter would grow (theory: regression).
+_PRODUCTS = Fraction(1, 2)
+_MARK = Fraction(1, 16)
+_SQUARE = Fraction(8, 5)
+ROOT3 = math.sqrt(3.0)
+
+
+class MarkedMoments(FeatureMap):
+    """(z, sqrt(1/2) vecd(z z'), t/4, sqrt(8/5) t^2) with z = (v, sqrt(3) t v)/2: a regression at the price of a mean.
+
+    v is a record's residual over a radius, of length at most 1, and t its covariate, from -1 to 1. A unit with several
+    records has the averages of z, t and t^2 in their place. Two units' features are no farther apart than 2, whether
+    or not they have the same covariate (theory: regression).
+
+    Examples
+    --------
+    >>> MarkedMoments().size(3), MarkedMoments().diameter(3)
+    (29, 2.0)
+    >>> scores = MarkedMoments.scores(np.array([[1.0, 0.0]]), np.array([1.0]))
+    >>> scores.round(3)
+    array([[0.5  , 0.   , 0.866, 0.   , 1.   , 1.   ]])
+    >>> MarkedMoments().of(scores).shape
+    (1, 16)
+    """
+
+    name, degree = "marked moments", 2
+
+    @staticmethod
+    def scores(v: FloatArray, t: FloatArray) -> FloatArray:
+        """Return (z, t, t^2) of records, (b, 2 dim + 2), given residuals (b, dim) and covariates (b,)."""
+        mark = t[:, None]
+        return np.hstack([v / 2, (ROOT3 / 2) * mark * v, mark, mark * mark])
+
+    def size(self, dim: int) -> int:
+        """Return 2d + d(2d + 1) + 2."""
+        return 2 * dim + dim * (2 * dim + 1) + 2
+
+    def of(self, v: FloatArray) -> FloatArray:
+        """Return the features of units' averages of :meth:`scores`, (b, 2 dim + 2)."""
+        z, marks = v[:, :-2], v[:, -2:]
+        return np.hstack([z, math.sqrt(_PRODUCTS) * outer_products(z), marks * np.sqrt([float(_MARK), float(_SQUARE)])])
+
+    def diameter(self, dim: int) -> float:
+        """Return 2."""
+        return 2.0
+
+    def longest(self, dim: int) -> float:
+        """Return the root of 1 + 1/2 + 1/16 + 8/5."""
+        return root_up(1 + _PRODUCTS + _MARK + _SQUARE)
+
+    def rounding(self, dim: int) -> float:
+        """Return 12 lengths: an average of scores is off by at most four spacings, a product by five more."""
+        return 12 * self.longest(dim)
+
+    def units(self, dim: int, radius: float) -> FloatArray:
+        """Return what makes (v, sqrt(3) t v), their products, t and t^2 of the features."""
+        products = np.full(dim * (2 * dim + 1), (2 * radius) ** 2 / math.sqrt(_PRODUCTS))
+        marks = [1 / math.sqrt(_MARK), 1 / math.sqrt(_SQUARE)]
+        return np.concatenate([np.full(2 * dim, 2 * radius), products, marks])

@@ -1,0 +1,128 @@
+"""What principal directions and the variances along them are made of (theory: components)."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from dpmanifold._check import FloatArray
+from dpmanifold.features.averages import products
+from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.maps import JointMoments, checked_weight
+from dpmanifold.features.polynomials import root_up
+from dpmanifold.frechet import outer_products
+
+
+class Signs(FeatureMap):
+    """The direction u = v/|v|, 0 at v = 0, and its products, (u, sqrt(weight) vecd(u u')).
+
+    The length of v is left out: there is no radius in it, and a vector far away counts no more than one nearby.
+
+    Parameters
+    ----------
+    weight : how much the products count, as in :class:`JointMoments`
+
+    Examples
+    --------
+    >>> Signs(1.0).of(np.array([[3e300, 4e300], [0.0, 0.0]])).round(3)
+    array([[0.6  , 0.8  , 0.36 , 0.64 , 0.679],
+           [0.   , 0.   , 0.   , 0.   , 0.   ]])
+    >>> round(Signs(10.0).diameter(45), 6)
+    4.695743
+    """
+
+    name, degree = "signs", 0
+
+    def __init__(self, weight: float) -> None:
+        self._moments = JointMoments(weight)
+        self.weight = self._moments.weight
+
+    def size(self, dim: int) -> int:
+        """Return d + d(d+1)/2."""
+        return self._moments.size(dim)
+
+    def of(self, v: FloatArray) -> FloatArray:
+        """Return directions and their weighted products, of finite vectors of any length."""
+        with np.errstate(under="ignore"):
+            largest = np.abs(v).max(axis=-1, keepdims=True)
+            # First, so that no square is too large or too small: the largest entry is then 1 in size.
+            near = v / np.where(largest > 0, largest, 1.0)
+            length = np.sqrt((near * near).sum(axis=-1, keepdims=True))
+            return self._moments.of(near / np.where(length > 0, length, 1.0))
+
+    def diameter(self, dim: int) -> float:
+        """Return that of joint moments, whose farthest vectors are unit vectors."""
+        return self._moments.diameter(dim)
+
+    def longest(self, dim: int) -> float:
+        """Return the root of 1 + l."""
+        return self._moments.longest(dim)
+
+    def rounding(self, dim: int) -> float:
+        """Return d + 12 lengths: a direction is too long by (d/2 + 4) spacings at most, its products by twice that."""
+        return (dim + 12) * self.longest(dim)
+
+    def units(self, dim: int, radius: float) -> FloatArray:
+        """Return 1 for directions, one over the root of the weight for products: they have no unit."""
+        return self._moments.units(dim, 1.0)
+
+
+class Squares(FeatureMap):
+    """Squared coordinates along given directions, what is left of the squared length, and products of all these.
+
+    With x = ((q_1 . v)^2, ..., (q_k . v)^2, the rest of |v|^2) the features are (x, sqrt(weight) vecd(x x')): means and
+    second moments of squares. Entries of x are not negative and add up to 1 at most, whatever the directions are: where
+    rounding lets them exceed it, they are divided by their sum.
+
+    Parameters
+    ----------
+    directions : orthonormal rows, (k, d)
+    weight : how much the products count against the squares
+
+    Examples
+    --------
+    >>> Squares(np.eye(3)[:1], 0.25).of(np.array([[0.6, 0.0, 0.8]])).round(4)
+    array([[0.36  , 0.64  , 0.0648, 0.2048, 0.1629]])
+    """
+
+    name, degree = "squares", 4
+
+    def __init__(self, directions: FloatArray, weight: float) -> None:
+        self.directions, self.weight = directions, checked_weight(weight)
+
+    @property
+    def count(self) -> int:
+        """How many numbers x has: one for each direction, and the rest."""
+        return len(self.directions) + 1
+
+    def size(self, dim: int) -> int:
+        """Return how many squares and products there are."""
+        return self.count + self.count * (self.count + 1) // 2
+
+    def of(self, v: FloatArray) -> FloatArray:
+        """Return squares and weighted products."""
+        along = products(v, self.directions)
+        squares = along * along
+        rest = (v * v).sum(axis=-1, keepdims=True) - squares.sum(axis=-1, keepdims=True)
+        x = np.hstack([squares, np.maximum(rest, 0.0)])
+        x = x / np.maximum(x.sum(axis=-1, keepdims=True), 1.0)
+        return np.hstack([x, math.sqrt(self.weight) * outer_products(x)])
+
+    def diameter(self, dim: int) -> float:
+        """Return the root of 2 + 2l, which unit vectors along two directions reach; on a line that of 1 + l."""
+        return root_up((1 if dim == 1 else 2) * (1 + Fraction(self.weight)))
+
+    def longest(self, dim: int) -> float:
+        """Return the root of 1 + l."""
+        return root_up(1 + Fraction(self.weight))
+
+    def rounding(self, dim: int) -> float:
+        """Return 2k + 14 lengths: the sum of x may be 1 + (k + 5) spacings, its products are rounded besides."""
+        return (2 * self.count + 12) * self.longest(dim)
+
+    def units(self, dim: int, radius: float) -> FloatArray:
+        """Return the squared radius for squares, its square over the root of the weight for products."""
+        second = np.full(self.size(dim) - self.count, radius**4 / math.sqrt(self.weight))
+        return np.concatenate([np.full(self.count, radius**2), second])

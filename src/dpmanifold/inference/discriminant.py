@@ -1,0 +1,355 @@
+"""A linear discriminant from class sums, counts and a second moment, released in one draw (theory: classes)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.facts import all_told, told
+from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
+from dpmanifold.inference.denoised import denoised
+from dpmanifold.inference.estimate import features_of
+from dpmanifold.inference.groups import checked_names
+from dpmanifold.inference.overconfidence import slope
+from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.inference.shrunken_means import shrunken_means
+from dpmanifold.linalg import from_vecd, symmetrize
+from dpmanifold.manifolds.vectors import shorten
+from dpmanifold.records import entries, number, reading, refuse_wrong_answers
+from dpmanifold.release import Release
+
+FORMAT = "dpmanifold classes 1"
+NUMBER_OF_CLASSES = "number of classes"
+"""What releases state the number of classes as."""
+
+# A count within so many standard deviations of its noise from 0 may be that of a class without units.
+_MAY_BE_EMPTY = 3.0
+# What is told of classes at most, in words.
+_MOST_TOLD = 12
+# Classes up to which distances between all of them are written down.
+_MOST_IN_TABLE = 50
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Discriminant(FromRelease, format=FORMAT):
+    """A linear discriminant: tells the class of a record by its coordinates at the ball's centre.
+
+    Everything follows from one release: class sums and counts give means and priors, the second moment less what the
+    means explain gives one covariance for all classes, freed of its known noise. `predict` and what goes with it cost
+    nothing; what they say of private records is not private.
+
+    Parameters
+    ----------
+    release : statistic "class moments", as :func:`private_classes` makes it
+    classes : the public names of the classes, in the order of the release
+    counts : where labels are public, how many units each class has; a unit in several counts for its part in each
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(2, size=3000)
+    >>> X = rng.normal(size=(3000, 2)) + np.array([[0.0, 0.0], [3.0, 0.0]])[labels]
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [1.5, 0.0], 5.0, source="the range of the scale")
+    >>> found = dpm.private_classes(X, labels, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1])
+    >>> found.predict([[-1.0, 0.0], [4.0, 0.0]])
+    array([0, 1])
+    >>> bool(np.allclose(found.covariance, np.eye(2), atol=0.3))
+    True
+    """
+
+    release: Release
+    classes: tuple[Any, ...]
+    counts: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", tuple(checked_names(self.classes)))
+        if not isinstance(features_of(self.release), ClassMoments):
+            raise InvalidArgumentError(f"release must be of class moments, got a {self.release.statistic}.")
+        if self.release.details[NUMBER_OF_CLASSES] != len(self.classes):
+            raise InvalidArgumentError(
+                f"classes must be as many as the release has, {self.release.details[NUMBER_OF_CLASSES]:g}, got "
+                f"{len(self.classes)}."
+            )
+        if (self.counts is None) == self.labels_public:
+            raise InvalidArgumentError("counts are given where labels are public, and nowhere else.")
+        if self.counts is not None:
+            counts = tuple(float(count) for count in self.counts)
+            object.__setattr__(self, "counts", counts)
+            add_up = math.isclose(math.fsum(counts), self.n, rel_tol=1e-9)
+            if len(counts) != len(self.classes) or not min(counts) > 0 or not add_up:
+                raise InvalidArgumentError("counts must be one above 0 for each class, and add up to the units.")
+
+    @property
+    def labels_public(self) -> bool:
+        """Whether who is in which class was public; else labels are protected with the records."""
+        return self.release.details[COUNT_WEIGHT] == 0
+
+    @property
+    def dim(self) -> int:
+        """The dimension."""
+        return self.ball.frame.dim
+
+    # ---------------------------------------------------------------- what was released
+
+    @cached_property
+    def _map(self) -> ClassMoments:
+        details = self.release.details
+        return ClassMoments(len(self.classes), details[WEIGHT], details[COUNT_WEIGHT])
+
+    @cached_property
+    def _blocks(self) -> FloatArray:
+        """For every class the sum of its coordinates and its count, over n, (classes, block)."""
+        block = self._map.block(self.dim)
+        value = np.asarray(self.release.value, dtype=np.float64)
+        return value[: len(self.classes) * block].reshape(-1, block)
+
+    @property
+    def count_noise(self) -> float:
+        """Standard deviation of the noise on the counts; 0 where they are public."""
+        return 0.0 if self.labels_public else self.release.scale * self.n / math.sqrt(self._map.count)
+
+    @cached_property
+    def units_by_class(self) -> FloatArray:
+        """How many units each class has, (classes,): as released, with noise, or as is public."""
+        return np.array(self.counts) if self.counts is not None else self._blocks[:, -1] * self.n
+
+    @cached_property
+    def _sizes(self) -> FloatArray:
+        """The same for computing: none below its noise, adding up to n."""
+        sizes = np.maximum(self.units_by_class, self.count_noise)
+        return np.asarray(sizes * (self.n / sizes.sum()))
+
+    # ---------------------------------------------------------------- the discriminant
+
+    @property
+    def priors(self) -> FloatArray:
+        """The share of the units that each class has, (classes,), all above 0."""
+        return np.asarray(self._sizes / self.n)
+
+    @cached_property
+    def _drawn_means(self) -> FloatArray:
+        return np.asarray(self._blocks[:, : self.dim] * (self.n / self._sizes)[:, None])
+
+    @cached_property
+    def mean_coordinates(self) -> FloatArray:
+        """The class means in coordinates at the ball's centre, (classes, dim), none outside the ball."""
+        return shorten(self._drawn_means, self.ball.radius)
+
+    @cached_property
+    def mean_noise(self) -> FloatArray:
+        """Standard deviation of the noise on each coordinate of the class means, (classes,)."""
+        return np.asarray(self.release.scale * self.ball.radius * (self.n / self._sizes))
+
+    @property
+    def means(self) -> Array:
+        """The tangent means of the classes at the ball's centre, (classes, *space.shape)."""
+        frame = self.ball.frame
+        return self.ball.from_frame(frame.exp_coords(frame.origin, self.mean_coordinates))
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Covariance within classes as released, (dim, dim): on average the sample's, and not necessarily positive."""
+        second = from_vecd(np.asarray(self.release.value, dtype=np.float64)[self._blocks.size :])
+        means, priors = self._drawn_means, self.priors
+        explained = sum(share * np.outer(mean, mean) for share, mean in zip(priors.tolist(), means, strict=True))
+        # The noise on the means adds its own variance to what they explain, which is known.
+        return symmetrize(second - explained + float(priors @ self.mean_noise**2) * np.eye(self.dim))
+
+    @cached_property
+    def spread_noise(self) -> float:
+        """Standard deviation of the noise in `spread`, on vecd: of the second moment, and of what the means explain."""
+        moment = self.release.scale * float(self._map.units(self.dim, self.ball.radius)[-1])
+        own = self.release.scale * self.ball.radius
+        away = (self.mean_coordinates**2).sum(axis=1) / self.dim
+        return math.sqrt(moment**2 + own**2 * float((4 * away + 2 * self.mean_noise**2 * self.priors).sum()))
+
+    @cached_property
+    def _denoised(self) -> FloatArray:
+        """Covariance within classes, positive: freed of noise as far as its size tells."""
+        return denoised(self.spread, self.spread_noise)
+
+    @cached_property
+    def shrunken_means(self) -> FloatArray:
+        """The class means that records are told by, (classes, dim): moved to the mean of all where noise hides them.
+
+        In coordinates at the ball's centre.
+        """
+        return shrunken_means(self.mean_coordinates, self._denoised, self.priors, self.mean_noise)
+
+    @cached_property
+    def slope(self) -> float:
+        """By what the covariance is divided, so that scores are worth what they say in spite of noise: at most 1."""
+        return slope(self.shrunken_means, self._denoised, self.priors, self.mean_noise, self.spread_noise)
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance within classes, (dim, dim), positive: freed of noise and enlarged by what noise makes too sure."""
+        return np.asarray(self._denoised / self.slope)
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """What coordinates are multiplied with, (classes, dim)."""
+        return np.asarray(np.linalg.solve(self.covariance, self.shrunken_means.T).T)
+
+    @cached_property
+    def separation(self) -> FloatArray:
+        """Distances between classes in standard deviations of one, (classes, classes): an estimate.
+
+        Mahalanobis distances between `shrunken_means` by `covariance`; 0 between classes that noise hides.
+        """
+        placed = np.linalg.solve(np.linalg.cholesky(self.covariance), self.shrunken_means.T)
+        return np.asarray(np.sqrt(np.sum([(axis[:, None] - axis[None]) ** 2 for axis in placed], axis=0)))
+
+    @cached_property
+    def axes(self) -> FloatArray:
+        """Directions in which the classes differ most, (dim, at most classes - 1), the clearest first.
+
+        Coordinates times these are scores in which the spread within classes is 1 along each and the same for all.
+        """
+        means, priors = self.shrunken_means, self.priors
+        root = np.linalg.cholesky(self.covariance)
+        away = np.linalg.solve(root, (means - priors @ means).T) * np.sqrt(priors)
+        turned = np.linalg.svd(away)[0][:, : min(self.dim, len(self.classes) - 1)]
+        return np.asarray(np.linalg.solve(root.T, turned))
+
+    # ---------------------------------------------------------------- telling classes
+
+    def coordinates(self, X: object) -> FloatArray:
+        """Return records (n, *space.shape) as the discriminant sees them: clipped, in coordinates at the centre."""
+        points = self.ball.space.as_points(self.ball.space.batch(X), "X", batch=True)
+        return coordinates(self.ball.into_frame(points), self.ball) * self.ball.radius
+
+    def decision_function(self, X: object, *, priors: object = None) -> FloatArray:
+        """Return the score of every class, (n, classes): the logarithm of its probability but for a constant.
+
+        Parameters
+        ----------
+        X : records, (n, *space.shape). Of private ones, what comes back is not private
+        priors : how frequent each class is where the records are from, if that is known; as released if left out
+        """
+        weights = self._weights
+        shares = self.priors if priors is None else _checked_priors(priors, len(self.classes))
+        constant = np.log(shares) - (weights * self.shrunken_means).sum(axis=1) / 2
+        return np.asarray(self.coordinates(X) @ weights.T + constant)
+
+    def predict_proba(self, X: object, *, priors: object = None) -> FloatArray:
+        """Return the probability of every class if classes were normal with these means, (n, classes)."""
+        return np.asarray(special.softmax(self.decision_function(X, priors=priors), axis=1))
+
+    def predict(self, X: object, *, priors: object = None) -> Array:
+        """Return the most probable class of each record, (n,)."""
+        one_kind = len({isinstance(name, str) for name in self.classes}) == 1
+        names = np.array(self.classes, dtype=None if one_kind else object)
+        return np.asarray(names[self.decision_function(X, priors=priors).argmax(axis=1)])
+
+    def score(self, X: object, labels: object, *, priors: object = None) -> float:
+        """Return the share of records whose class it tells; of private records that is not private.
+
+        Parameters
+        ----------
+        X, priors : as in :meth:`decision_function`
+        labels : one class per record
+        """
+        given, said = np.asarray(labels), self.predict(X, priors=priors)
+        if given.shape != said.shape:
+            raise InvalidArgumentError(f"labels must have shape {said.shape}, one per record, got {given.shape}.")
+        return float(np.mean(given == said))
+
+    # ---------------------------------------------------------------- for people and machines
+
+    @property
+    def parts(self) -> Parts:
+        """What the squared error of the class means is made of, on average over units: noise and sampling."""
+        noise = self.dim * float(self.priors @ self.mean_noise**2)
+        sampling = max(float(np.trace(self.spread)), 0.0) * len(self.classes) / self.n
+        return Parts.of(noise, sampling, noise + sampling)
+
+    @property
+    def _means(self) -> tuple[Release, ...]:
+        return (self.release,)
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return f"Linear discriminant of {len(self.classes)} classes"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        names = [
+            f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
+        ]
+        more = [] if len(names) <= _MOST_TOLD else [f"and {len(names) - _MOST_TOLD} more"]
+        off = "public" if self.labels_public else f"with noise of {self.count_noise:.3g} each"
+        away = self.separation[np.triu_indices(len(self.classes), 1)]
+        return [
+            ("classes", f"{', '.join([*names[:_MOST_TOLD], *more])} ({off})"),
+            ("means", f"about {away.min():.2g} to {away.max():.2g} standard deviations of a class apart"),
+            ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
+            ("labels", "public" if self.labels_public else "protected with the records"),
+            ("limited by", f"{self.dominated_by}; squared error of the means: {self.parts}"),
+            ("ball", repr(self.ball)),
+        ]
+
+    def _worth(self) -> list[str]:
+        found = []
+        few = [
+            str(name)
+            for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
+            if count < _MAY_BE_EMPTY * self.count_noise
+        ]
+        if few:
+            found.append(
+                f"these classes may be without units, by their noisy counts, and their means mostly noise: "
+                f"{', '.join(few[:_MOST_TOLD])}"
+            )
+        if not self.separation.any():
+            found.append("no two class means are farther apart than noise carries them: this tells no classes apart")
+        return found
+
+    def _numbers_told(self) -> dict[str, Any]:
+        table = {"separation": told(lambda: self.separation) if len(self.classes) <= _MOST_IN_TABLE else None}
+        return {**all_told(self, "units_by_class", "count_noise", "priors", "mean_noise", "slope"), **table}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        return {
+            "format": FORMAT,
+            "classes": list(self.classes),
+            "counts": None if self.counts is None else list(self.counts),
+            "release": self.release.to_dict(answers=False),
+            "answers": self.answers(),
+        }
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Discriminant:
+        """Rebuild a discriminant from :meth:`to_dict`."""
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise InvalidDataError(f"not a record of format {FORMAT!r}. Give a file written by save.")
+        with reading("the record", "save"):
+            known = entries(record, "the record", ("format", "classes", "counts", "release"), ("answers",))
+            counts = known["counts"]
+            if not (counts is None or isinstance(counts, list)) or not isinstance(known["classes"], list):
+                raise InvalidDataError("classes must be a list, and counts a list or null")
+            numbers = None if counts is None else tuple(number(count, "counts") for count in counts)
+        release = Release.from_dict(known["release"])
+        with reading("the record", "save"):
+            result = Discriminant(release, tuple(known["classes"]), numbers)
+            refuse_wrong_answers(known, result)
+        return result
+
+
+def _checked_priors(priors: Any, classes: int) -> FloatArray:
+    """Return shares that add up to 1, or refuse what are none."""
+    given = np.asarray(priors, dtype=np.float64)
+    if given.shape != (classes,) or not (np.isfinite(given).all() and (given > 0).all()):
+        raise InvalidArgumentError(
+            f"priors must be {classes} numbers above 0, one for each class, got {shown(priors)}."
+        )
+    return np.asarray(given / given.sum())

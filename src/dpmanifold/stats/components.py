@@ -1,0 +1,210 @@
+"""Private principal components: directions from signs about a released mean, and variances along them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidDataError
+from dpmanifold.features import WEIGHT, Squares
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.inference import Components
+from dpmanifold.inference.components import COUNT, principal_directions
+from dpmanifold.manifolds.vectors import shorten
+from dpmanifold.mechanisms import Calibration
+from dpmanifold.noise.source import Rng
+from dpmanifold.privacy import Budget, Promise
+from dpmanifold.privacy.accounts import Account
+from dpmanifold.release import NEIGHBOURS, Release
+from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Step
+from dpmanifold.stats.additive import additive, additive_forecast
+from dpmanifold.stats.asking import Terms, ask
+from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
+from dpmanifold.stats.curator import Curator
+from dpmanifold.stats.moments import REFERENCE, Moment
+from dpmanifold.stats.ranges import within
+from dpmanifold.stats.recipes import EITHER, Recipe
+from dpmanifold.stats.requests import Question
+from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long
+
+# Of squares and of their products, which only say how far squares vary: so many balance the noise on both.
+_WEIGHT = 1 / 3
+
+
+def private_components(
+    X: object,
+    ball: Ball,
+    privacy: Promise,
+    *,
+    units: object,
+    count: int = 3,
+    level: float = 0.95,
+    refine: bool = False,
+    invalid: str = "raise",
+    curator: Curator | None = None,
+    confirm: bool = False,
+    arithmetic: str = "auto",
+    budget: Budget | Account | None = None,
+    key: str | None = None,
+    rng: Rng = None,
+) -> Components:
+    """Release the directions in which units vary most about their mean, and how much they do (theory: components).
+
+    0.15 of the promise pays for the mean, 0.7 for directions and 0.15 for the variances along them. Directions are the
+    leading eigenvectors of the mean of u u', u a unit's direction from the released mean: the principal directions
+    where the population is elliptical about its mean, and for others a robust kind of them. Scores of units are not
+    released: whoever holds records computes their own.
+
+    Parameters
+    ----------
+    X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
+        ApproxDP, ZCDP or GDP
+    count : how many components; on a space of fewer dimensions, as many as it has
+    level : the confidence of each interval, in (0, 1)
+    refine : spend a fifth of the promise on a smaller ball first, as in :func:`private_mean`; variances are then those
+        of the population clipped to that ball
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> from dpmanifold.privacy import GDP
+    >>> from dpmanifold.stats import EACH_RECORD
+    >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.5, 0.2], (4000, 3))
+    >>> found = private_components(X, Ball(Euclidean(3), np.zeros(3), 4.0), GDP(1.0), units=EACH_RECORD, count=2)
+    >>> low, high = found.variance_intervals[0]
+    >>> bool(abs(found.directions[0, 0]) > 0.99), bool(low < 1 < high)
+    (True, True)
+    """
+    level = open_fraction(level, "level")
+    terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
+    question = Question(COMPONENTS.name, COMPONENTS.prepared, {"count": count, "refine": refine})
+    return Components(ask(question, X, ball, privacy, terms), level)
+
+
+class ComponentVariances(Moment):
+    """Means of squared coordinates along released directions, of the rest, and of products of these.
+
+    Its value has k + 1 + (k + 1)(k + 2)/2 numbers for k directions, all over the squared reach: no unit is farther
+    from the released mean than that.
+
+    Parameters
+    ----------
+    count : how many directions
+    weight : how much products of squares count against squares (theory: components)
+    directions : orthonormal rows, (count, d), once they are released
+    """
+
+    name, kind = "components", Kind.VECTOR
+    words = "variances along released principal directions, for components"
+    details = frozenset({REFERENCE, COUNT, WEIGHT})
+
+    def __init__(self, count: int = 3, weight: float = _WEIGHT, directions: FloatArray | None = None) -> None:
+        self.count, self.weight = count, weight
+        self.squares = Squares(np.zeros((count, 1)) if directions is None else directions, weight)
+
+    def prepared(self, header: Header, *, count: int = 3, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+        """Plan the mean, the directions and the variances along them.
+
+        Parameters
+        ----------
+        count : how many components, as in :func:`private_components`
+        refine : look for a smaller ball first
+        """
+        ball = header.ball
+        wanted = ComponentVariances(min(positive_int(count, "count"), ball.frame.dim))
+        refuse_long(self.name, max(SIGNS.size(ball), wanted.size(ball)), ball)
+        return AboutMean(header, COMPONENT_SHARES, (SIGNS, wanted), self.name, refine, mechanism)
+
+    # ---------------------------------------------------------------- the draw
+
+    @property
+    def stating(self) -> Moment:
+        """The statistic as it is registered."""
+        return COMPONENTS
+
+    def options(self) -> dict[str, float]:
+        """Return how many directions there are, and the weight."""
+        return {COUNT: float(self.count), WEIGHT: self.weight}
+
+    def after(self, step: Release) -> Moment:
+        """Return it along the directions that the step released."""
+        return ComponentVariances(self.count, self.weight, principal_directions(step, self.count)[1])
+
+    def size(self, ball: Ball) -> int:
+        """Return how many squares and products there are."""
+        return self.squares.size(ball.frame.dim)
+
+    def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
+        """Bound its change: the root of 2 + 2 weight over n, as squares are over the squared reach."""
+        return of_features(self.squares, ball.frame.dim, n, self.name)
+
+    def exact(self, points: UnitPoints, at: Array, reach: float) -> FloatArray:
+        """Return the means of squares and products along the directions."""
+        frame = points.ball.frame
+        return points.mean_of(
+            lambda block: self.squares.of(shorten(np.nan_to_num(frame.log_coords(at, block) / reach), 1.0)), 1.0
+        )
+
+    def value(self, numbers: FloatArray, details: dict[str, float]) -> FloatArray:
+        """Return the numbers as they are."""
+        return np.asarray(numbers)
+
+    def step(self, header: Header, share: Promise, away: float, exact: bool) -> Step:
+        """Return its draw as public numbers foresee it; the error is that of the variances."""
+        step = super().step(header, share, away, exact)
+        calibration = additive(self.sensitivity(header.ball, header.n, away), share)
+        return replace(step, error=additive_forecast(calibration, self.squares.count).mean, exact=True)
+
+    # ---------------------------------------------------------------- what verify recomputes
+
+    def shape_stated(self, ball: Ball, details: Mapping[str, float]) -> tuple[int, ...]:
+        """Return how many numbers there are for the stated number of directions."""
+        return (_stated(ball, details).size(ball),)
+
+    def calibrated(self, release: Release) -> tuple[Calibration, float]:
+        """Return the noise that the stated share, count and weight ask for; there is none on a point."""
+        bound = _stated(release.ball, release.details).sensitivity(release.ball, release.n, 0.0)
+        return additive(bound, release.share), 0.0
+
+    def fits(self, release: Release, reach: float, tail: float) -> bool:
+        """Return whether squares, their sum and what products come to lie where squares can be, but for noise."""
+        value, scale = np.asarray(release.value, dtype=np.float64), release.scale
+        squares = value[: int(release.details[COUNT]) + 1]
+        length = float(np.linalg.norm(value))
+        most = Squares(np.zeros((1, 1)), release.details[WEIGHT]).longest(release.ball.frame.dim)
+        total = float(squares.sum())
+        return (
+            all(within(float(entry), 0.0, 1.0, tail) for entry in squares)
+            and within(total, 0.0, 1.0, tail * np.sqrt(len(squares)))
+            and within(length, 0.0, most, tail + scale * np.sqrt(len(value)))
+        )
+
+    def recipes(self) -> Sequence[Recipe]:
+        """Return: a mean, directions, then this; also in a smaller ball."""
+        step = Recipe(
+            SIGNS.name, ("gaussian",), COMPONENT_SHARES[:2], gaussian_mean_recipe(), SIGNS.details,
+            projected=False, neighbours=EITHER,
+        )  # fmt: skip
+        return moment_recipes(self, COMPONENT_SHARES, step, (NEIGHBOURS,))
+
+    def conclusion(self, release: Release) -> Components:
+        """Return the components that it is released for."""
+        return Components(release)
+
+
+COMPONENTS = ComponentVariances()
+STATISTICS.register(COMPONENTS.name, COMPONENTS)
+
+
+def _stated(ball: Ball, details: Mapping[str, float]) -> ComponentVariances:
+    """Return the statistic with the options that a release states, or refuse what are none."""
+    count, weight = details.get(COUNT, 0.0), details.get(WEIGHT, 0.0)
+    if not (count == int(count) and 1 <= count <= ball.frame.dim):
+        raise InvalidDataError(f"{COUNT} must be a whole number between 1 and {ball.frame.dim}, got {count:g}")
+    return ComponentVariances(int(count), weight)

@@ -1,0 +1,292 @@
+"""Records with a number each beside their points: a covariate in a public range, brought to [-1, 1].
+
+It is read from an array, or from a column where X has columns. All of them are held in memory: what a record counts for
+depends on its own number, so that units with several records cannot be reduced to one point each beforehand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifold import frechet
+from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold._ids import UnitIds
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.features.geodesics import Geodesic
+from dpmanifold.features.marked import MarkedMoments
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.manifolds import Euclidean
+from dpmanifold.manifolds.vectors import shorten
+from dpmanifold.sources import Source, as_source
+from dpmanifold.stats.content import Content, content_of
+from dpmanifold.stats.curator import Tally
+from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
+from dpmanifold.stats.records import as_batch, checked_invalid, number_of_records, records_of
+from dpmanifold.stats.registered import Registered
+
+# Records that are worked on together.
+_BLOCK = 16_384
+# Shares of a unit's records are counted in steps of this, so that sums of them are exact.
+_STEPS = 2.0**20
+# No unit's scores are as far from 0 as this.
+_FAR = 4.0
+
+Range = tuple[float, float]
+
+
+def checked_range(given: object) -> Range:
+    """Return the ends of the public range of a covariate, or refuse.
+
+    Examples
+    --------
+    >>> checked_range((7, 150))
+    (7.0, 150.0)
+    """
+    try:
+        low, high = (float(end) for end in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low)):
+        raise InvalidArgumentError(
+            "covariate_range must be two numbers, the lowest and the highest that the covariate can be: public "
+            f"knowledge, never read off the data; got {shown(given)}."
+        )
+    return low, high
+
+
+def as_marks(x: Any, covariate_range: Range) -> FloatArray:
+    """Return values of a covariate brought to [-1, 1] and clipped there; what is no number becomes 0, the middle.
+
+    Examples
+    --------
+    >>> as_marks(np.array([0.0, 5.0, 12.0, np.nan]), (0.0, 10.0))
+    array([-1.,  0.,  1.,  0.])
+    """
+    low, high = covariate_range
+    with np.errstate(all="ignore"):
+        t = (np.asarray(x, dtype=np.float64) - (low / 2 + high / 2)) / (high / 2 - low / 2)
+        return np.asarray(np.clip(np.where(np.isnan(t), 0.0, t), -1.0, 1.0))
+
+
+class MarkedPoints:
+    """Every record's point in a ball's frame, its covariate in [-1, 1] and its unit. Data: not private.
+
+    Parameters
+    ----------
+    ball : in whose frame the points are
+    points : (records, *frame.shape), validated and clipped
+    marks : (records,), from -1 to 1
+    ids : who owns each record; None where every record is a unit
+    """
+
+    def __init__(self, ball: Ball, points: Array, marks: FloatArray, ids: UnitIds | None = None) -> None:
+        self.ball, self.unit = ball, "record" if ids is None else "unit"
+        self._points, self._marks = points, marks
+        self._group = None if ids is None else np.asarray(ids.group, dtype=np.int64)
+        self._n = len(marks) if ids is None else len(ids)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __repr__(self) -> str:
+        return f"MarkedPoints({self._n} of {self.ball!r})"
+
+    @property
+    def _counts(self) -> Array:
+        """How many records each unit has."""
+        return np.bincount(self._group, minlength=self._n) if self._group is not None else np.ones(self._n, np.int64)
+
+    def _blocks(self, curve: Geodesic) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Yield slices of the records, their residuals from a curve, and their covariates."""
+        for start in range(0, len(self._marks), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            yield rows, curve.residuals(self._points[rows], self._marks[rows]), self._marks[rows]
+
+    def scored(self, curve: Geodesic, radius: float) -> Scored:
+        """Return the units' average scores about a curve, residuals clipped to a radius."""
+        width = 2 * self.ball.frame.dim + 2
+        sums = ExactSum(width, 1.0, self._n)
+        for rows, residuals, t in self._blocks(curve):
+            with np.errstate(all="ignore"):
+                v = shorten(np.nan_to_num(residuals / radius), 1.0)
+            group = np.arange(self._n)[rows] if self._group is None else self._group[rows]
+            sums.add(MarkedMoments.scores(v, t), group)
+        averages = sums.total() / self._counts[:, None]
+        # None is longer: rounding alone carries it on.
+        averages[:, :-2] = shorten(averages[:, :-2], 1.0)
+        return self._scored(averages)
+
+    def unscored(self) -> Scored:
+        """Return as many units without residuals, in the middle of the range: what stands in for what cannot be."""
+        return self._scored(np.zeros((self._n, 2 * self.ball.frame.dim + 2)))
+
+    def _scored(self, averages: FloatArray) -> Scored:
+        width = averages.shape[1]
+        return Scored(self.ball, UnitPoints.of(averages, Ball(Euclidean(width), np.zeros(width), _FAR), self.unit))
+
+    def lengths(self, curve: Geodesic) -> Lengths:
+        """Return how far records lie from a curve."""
+        found = [np.sqrt((residuals * residuals).sum(axis=1)) for _, residuals, _ in self._blocks(curve)]
+        return Lengths(np.concatenate([np.empty(0), *found]), self._group, self._counts)
+
+    def design(self, powers: int) -> FloatArray:
+        """Return the averages over units of t, t^2, ..., (powers,): where the covariate is public."""
+        every = np.stack([self._marks**power for power in range(1, powers + 1)], axis=1)
+        sums = ExactSum(powers, 1.0, self._n)
+        sums.add(every, np.arange(self._n) if self._group is None else self._group)
+        return np.asarray((sums.total() / self._counts[:, None]).mean(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Units' average scores, as vectors, with the public ball that their records lie in."""
+
+    ball: Ball
+    units: UnitPoints
+
+
+class Lengths:
+    """How far records lie from a curve, counted unit by unit: each unit counts for the share of its records within.
+
+    Parameters
+    ----------
+    lengths : (records,)
+    group : (records,), the number of each one's unit; None where every record is a unit
+    counts : (units,), how many records each has
+    """
+
+    def __init__(self, lengths: FloatArray, group: Array | None, counts: Array) -> None:
+        self._lengths, self._group, self._counts = lengths, group, counts
+
+    def within(self, center: Array, distances: FloatArray) -> FloatArray:
+        """Return how many units' records lie within each of some distances: one unit changes it by at most 1.
+
+        Examples
+        --------
+        >>> Lengths(np.array([1.0, 3.0, 2.0]), np.array([0, 0, 1]), np.array([2, 1])).within(None, np.array([2.0]))
+        array([1.5])
+        """
+        return np.array([self._within(distance) for distance in distances])
+
+    def _within(self, distance: float) -> float:
+        inside = self._lengths <= distance
+        if self._group is None:
+            return float(np.count_nonzero(inside))
+        shares = np.bincount(self._group, weights=inside, minlength=len(self._counts)) / self._counts
+        return float(np.floor(shares * _STEPS).sum() / _STEPS)
+
+
+# -------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """Records with covariates as they were read, and the points made of them. Data.
+
+    Attributes
+    ----------
+    points : what statistics are made of
+    content : gives the bytes for a fingerprint
+    """
+
+    points: MarkedPoints
+    content: Content
+
+
+def marked_points(
+    X: object, covariate: object, ball: Ball, units: object, invalid: str, told: Told, covariate_range: Range
+) -> Read:
+    """Return every record's point with its covariate, or refuse; what else there is to say is told."""
+    checked_invalid(invalid)
+    if isinstance(X, Registered):
+        raise InvalidArgumentError(
+            "X is registered, and what is registered holds no covariate: give the records themselves, with units=ids "
+            "and the population's account as budget."
+        )
+    X = as_batch(X, ball)
+    source = as_source(X)
+    if source is not None:
+        X, covariate, units = _gathered(source, ball, covariate, units)
+    n = number_of_records(X)
+    if n == 0:
+        raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
+    values, missing = _numbers(covariate, n, invalid)
+    records = records_of(X, ball, invalid)
+    ids = checked_units(units, n)
+    checked_number(n if ids is None else len(ids))
+    made = frechet.made_from(records, ball)
+    Tally(n, made.clipped, made.replaced + missing).tell(told.curator, told.confirm)
+    points = MarkedPoints(ball, made.points.array(), as_marks(values, covariate_range), ids)
+    return Read(points, _with_marks(content_of(X, ball, units), values))
+
+
+def _gathered(source: Source, ball: Ball, covariate: object, units: object) -> tuple[object, object, object]:
+    """Return all records of a source at once, with their covariates and ids."""
+    named = column_or_ids(units)
+    blocks = [block for piece in source.bound(ball.space, named, covariate) for block in piece.blocks()]
+    blocks = [block for block in blocks if len(block.records)]
+    if not blocks:
+        raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
+    records = np.concatenate([np.asarray(block.records) for block in blocks])
+    values = [value for block in blocks for value in np.asarray(block.labels).tolist()]
+    owners = units if named is None else [name for block in blocks for name in np.asarray(block.units).tolist()]
+    return records, values, owners
+
+
+def _numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray, int]:
+    """Return one number per record, and how many were none; or refuse."""
+    if isinstance(covariate, str):
+        raise InvalidArgumentError(
+            f"covariate must be one number per record, got the name {covariate!r}: X has no columns. Give an array."
+        )
+    try:
+        given = np.asarray(covariate)
+    except ValueError:
+        given = np.empty(0)
+    if given.ndim == 2 and given.shape[1] != 1:
+        raise InvalidArgumentError(
+            f"covariate must be one number per record, shape ({n},), got {given.shape}: regression is on one "
+            "covariate. With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and the noise as "
+            "large: regress on one at a time, or on a public combination of them."
+        )
+    given = given.reshape(-1) if given.ndim == 2 else given
+    if given.shape != (n,):
+        raise InvalidArgumentError(f"covariate must have shape ({n},), one number per record, got {given.shape}.")
+    values = np.array([_number(value) for value in given.tolist()]) if given.dtype.kind not in "iuf" else given
+    values = np.asarray(values, dtype=np.float64)
+    missing = np.flatnonzero(np.isnan(values))
+    if missing.size and invalid == "raise":
+        raise InvalidDataError(
+            f"covariate must be numbers, and that of record {missing[0]} is none. Leave the record out, or give "
+            'invalid="center", by which it counts as the middle of the range.'
+        )
+    return values, int(missing.size)
+
+
+def _number(value: object) -> float:
+    """Return a number, or NaN for what is none."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _with_marks(content: Content, values: FloatArray) -> Content:
+    """Return what gives the bytes for a fingerprint, the covariates among what comes after the records."""
+
+    def extended() -> Iterator[bytes]:
+        records, *rest = content()
+        yield records
+        plain = np.array(values, dtype="<f8")
+        plain[np.isnan(plain)] = np.nan  # of which there are many
+        yield b"".join(rest) + b"covariate " + hashlib.sha256(plain.tobytes()).hexdigest().encode("ascii")
+
+    return extended

@@ -1,0 +1,136 @@
+"""Products of directions from a released mean, of which principal directions are made (theory: components)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmanifold import sensitivity
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.features import WEIGHT, FeatureMap, Signs, computed_diameter
+from dpmanifold.frechet import UnitPoints
+from dpmanifold.mechanisms import Calibration
+from dpmanifold.records import LONGEST_VECTOR
+from dpmanifold.release import Release
+from dpmanifold.sensitivity import Sensitivity
+from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared
+from dpmanifold.stats.additive import additive
+from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
+from dpmanifold.stats.moments import REFERENCE, Moment
+from dpmanifold.stats.ranges import within
+from dpmanifold.stats.recipes import EITHER, Recipe
+
+PROOF = "docs/theory/components.md"
+# Fixed in advance, as shares of mu^2 (or rho): the mean, the directions and the variances along them.
+COMPONENT_SHARES = (0.15, 0.7, 0.15)
+
+
+# How much products of directions count against directions, whose mean is only subtracted.
+_WEIGHT = 10.0
+# No entry of a direction or of its weighted products is larger.
+_LARGEST = 4.0
+
+
+class SignMoments(Moment):
+    """The means of u and of u u', u = v/|v| and v the coordinates of a unit at a released mean: the sign covariance.
+
+    Its eigenvectors are the principal directions where the population is elliptical about its mean, in the same order
+    (theory: components). No radius is in it: how far units are away does not count. The mean of u, which is 0 about
+    the middle of an elliptical population, undoes what noise on the released mean does to the products.
+
+    Its value has d + d(d+1)/2 numbers: the mean of u, and vecd of that of u u' times the root of the weight.
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.2], (2000, 2))
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 5.0, source="the range of the scale")
+    >>> release = dpm.private_statistic(X, ball, dpm.GDP(1.0), statistic="signs", units=dpm.EACH_RECORD)
+    >>> len(release.value), dpm.verify(release).ok
+    (5, True)
+    """
+
+    name, kind = "signs", Kind.VECTOR
+    words = "directions from a released mean and their products, for principal directions"
+    details = frozenset({REFERENCE, WEIGHT})
+
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
+        """Plan the mean and this moment."""
+        refuse_long(self.name, self.size(header.ball), header.ball)
+        return AboutMean(header, COMPONENT_SHARES[:2], (self,), self.name, refine, mechanism)
+
+    def shape(self, ball: Ball) -> tuple[int, ...]:
+        """Return the shape of a value."""
+        return (self.size(ball),)
+
+    def size(self, ball: Ball) -> int:
+        """Return how many numbers there are."""
+        return Signs(_WEIGHT).size(ball.frame.dim)
+
+    def largest(self, reach: float) -> float:
+        """Return a bound on directions and their weighted products."""
+        return _LARGEST
+
+    def options(self) -> dict[str, float]:
+        """Return the weight."""
+        return {WEIGHT: _WEIGHT}
+
+    def sensitivity(self, ball: Ball, n: int, away: float) -> Sensitivity:
+        """Bound its change, the same wherever the mean is."""
+        return of_features(Signs(_WEIGHT), ball.frame.dim, n, self.name)
+
+    def exact(self, points: UnitPoints, at: Array, reach: float) -> FloatArray:
+        """Return the means of directions and of their products."""
+        frame, signs = points.ball.frame, Signs(_WEIGHT)
+        return points.mean_of(
+            lambda block: signs.of(np.nan_to_num(frame.log_coords(at, block))), signs.longest(frame.dim)
+        )
+
+    def value(self, numbers: FloatArray, details: dict[str, float]) -> FloatArray:
+        """Return the numbers as they are."""
+        return np.asarray(numbers)
+
+    # ---------------------------------------------------------------- what verify recomputes
+
+    def calibrated(self, release: Release) -> tuple[Calibration, float]:
+        """Return the noise that the stated share and weight ask for; there is none on a point."""
+        return additive(of_features(_stated(release), release.ball.frame.dim, release.n, self.name), release.share), 0.0
+
+    def fits(self, release: Release, reach: float, tail: float) -> bool:
+        """Return whether the numbers are no longer than directions and their products are, but for noise."""
+        longest = _stated(release).longest(release.ball.frame.dim)
+        noise = tail + release.scale * math.sqrt(len(release.value))
+        return within(float(np.linalg.norm(release.value)), 0.0, longest, noise)
+
+    def recipes(self) -> Sequence[Recipe]:
+        """Return: a mean, then this; also in a smaller ball."""
+        return moment_recipes(self, COMPONENT_SHARES[:2], gaussian_mean_recipe(), EITHER)
+
+
+SIGNS = SignMoments()
+STATISTICS.register(SIGNS.name, SIGNS)
+
+
+def of_features(features: FeatureMap, dim: int, n: int, name: str) -> Sensitivity:
+    """Bound how far one of n units moves the average of features about a released mean."""
+    apart = computed_diameter(features, dim)
+    return sensitivity.of_average(features.longest(dim), n, name, PROOF, diameter=apart)
+
+
+def refuse_long(name: str, size: int, ball: Ball) -> None:
+    """Refuse more numbers than could be read again, before anything is spent."""
+    if size > LONGEST_VECTOR:
+        raise InvalidArgumentError(
+            f"ball must lie in a space of fewer dimensions for {name}, got {ball.space!r}: {size:,} numbers would be "
+            f"drawn, and {LONGEST_VECTOR:,} can be read again."
+        )
+
+
+def _stated(release: Release) -> Signs:
+    """Return the map with the weight that a release states."""
+    return Signs(release.details[WEIGHT])
