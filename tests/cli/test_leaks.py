@@ -72,6 +72,7 @@ COMMANDS = {
     "region": ["--picture", "result.png", "--html", "result.html"],
     "interval": [],
     "test": [],
+    "groups": ["--labels", "labels.npy", "--classes", "0,1"],
     "means": ["--labels", "labels.npy", "--classes", "0,1"],
 }
 
