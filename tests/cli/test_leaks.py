@@ -73,6 +73,7 @@ COMMANDS = {
     "interval": [],
     "test": [],
     "means": ["--labels", "labels.npy", "--classes", "0,1"],
+    "classes": ["--labels", "labels.npy", "--classes", "0,1,2"],
 }
 
 
