@@ -8,7 +8,21 @@ import typer
 from typer.core import TyperGroup
 
 from dpmanifold import __version__, linalg
-from dpmanifold.cli import attack, checking, classes, demo, groups, ledger, median, private, public, reproduce, results
+from dpmanifold.cli import (
+    attack,
+    checking,
+    classes,
+    components,
+    demo,
+    groups,
+    ledger,
+    median,
+    private,
+    public,
+    regression,
+    reproduce,
+    results,
+)
 from dpmanifold.cli.endings import Terminated, unwinding
 from dpmanifold.cli.failures import FAULT
 from dpmanifold.cli.speech import CannotPrintError, complain, finish, give_up_stdout, say, use_plain_letters
@@ -84,7 +98,9 @@ for name, command, panel in (
     ("test", private.two_sample, _PRIVATE),
     ("groups", groups.groups, _PRIVATE),
     ("classes", classes.classes, _PRIVATE),
+    ("components", components.components, _PRIVATE),
     ("median", median.median, _PRIVATE),
+    ("regression", regression.regression, _PRIVATE),
     ("release", private.release, _PRIVATE),
     ("verify", results.verify_command, _AFTER),
     ("show", results.show, _AFTER),

@@ -56,11 +56,11 @@ def sphere(result: Release | Region, points: object = None) -> Figure:
     figure = canvas.new_figure(title, spread.sentence, mark_of(releases), footer_of(releases), 4.5)
     if not spread.is_stated:
         only = figure.subplots()
-        _globe(only, spread, _camera(spread.center), public)
+        _globe(only, spread, camera_on(spread.center), public)
         canvas.key(figure, only)
         return figure
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
-    camera = _camera(ball.center)
+    camera = camera_on(ball.center)
     _globe(left, spread, camera, public)
     _close_up(right, spread, camera, public)
     canvas.caption(left, "the whole sphere")
@@ -69,8 +69,15 @@ def sphere(result: Release | Region, points: object = None) -> Figure:
     return figure
 
 
-def _camera(center: Array) -> Camera:
-    """Look at a ball a little from the side and from the equator, so that it looks round and north is up."""
+def camera_on(center: Array) -> Camera:
+    """Look at a ball a little from the side and from the equator, so that it looks round and north is up.
+
+    Examples
+    --------
+    >>> camera = camera_on(np.array([1.0, 0.0, 0.0]))
+    >>> bool(camera.in_front(np.array([1.0, 0.0, 0.0])) > 0.8)
+    True
+    """
     unit = center / np.linalg.norm(center)
     pole = np.array([0.0, 0.0, 1.0]) if abs(unit[2]) < 0.95 else np.array([0.0, 1.0, 0.0])
     east = np.cross(pole, unit)
@@ -82,29 +89,41 @@ def _camera(center: Array) -> Camera:
 def _globe(axes: Axes, spread: Spread, camera: Camera, public: Array | None) -> None:
     ball = spread.release.ball
     radius = float(np.linalg.norm(ball.space.origin))
-    image = camera.shaded(np.eye(3), _PAPER_SPHERE, 1.01, _PIXELS, ambient=0.8)
-    axes.imshow(image, extent=(-1.01, 1.01, -1.01, 1.01), origin="lower", interpolation="bilinear", zorder=0)
-    _graticule(axes, camera)
-    turn = np.linspace(0.0, 2 * np.pi, 241)
-    circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
-    axes.plot(*circle.T, color=canvas.GREY, linewidth=0.8)
+    circle = bare_globe(axes, camera)
     if not ball.is_whole:
         rim = ball.space.exp_coords(ball.center, ball.radius * circle) / radius
-        _curve(axes, camera, rim, canvas.BALL, canvas.ball_name(ball), 1.4)
+        draw_curve(axes, camera, rim, canvas.BALL, canvas.ball_name(ball), 1.4)
     if public is not None:
         seen = camera.in_front(public) >= 0
         dots = camera.on_paper(public[seen] / radius)
         axes.plot(*dots.T, ".", color=canvas.PUBLIC, markersize=3, alpha=0.7, label="public data")
     if spread.is_stated:
         edge = spread.move(ellipse(spread.shape)) / radius
-        _curve(axes, camera, edge, canvas.ESTIMATE, spread.label, 1.4, filled=True)
+        draw_curve(axes, camera, edge, canvas.ESTIMATE, spread.label, 1.4, filled=True)
     mean = camera.on_paper(spread.center / radius)
     # The mean is in the ball, and the ball faces the camera; without a ball the mean does.
     axes.plot(*mean, "o", color=canvas.BLACK, markersize=3.5, label=f"released {spread.what}")
+
+
+def bare_globe(axes: Axes, camera: Camera) -> FloatArray:
+    """Draw a globe with nothing on it; returns points on the unit circle, (241, 2), for whoever draws rims.
+
+    Examples
+    --------
+    >>> bare_globe(canvas.figure_class()().subplots(), camera_on(np.array([1.0, 0.0, 0.0]))).shape
+    (241, 2)
+    """
+    image = camera.shaded(np.eye(3), _PAPER_SPHERE, 1.01, _PIXELS, ambient=0.8)
+    axes.imshow(image, extent=(-1.01, 1.01, -1.01, 1.01), origin="lower", interpolation="bilinear", zorder=0)
+    _graticule(axes, camera)
+    turn = np.linspace(0.0, 2 * np.pi, 241)
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+    axes.plot(*circle.T, color=canvas.GREY, linewidth=0.8)
     axes.set_aspect("equal")
     axes.set_xlim(-1.2, 1.2)
     axes.set_ylim(-1.2, 1.2)
     axes.axis("off")
+    return circle
 
 
 def _graticule(axes: Axes, camera: Camera) -> None:
@@ -112,10 +131,10 @@ def _graticule(axes: Axes, camera: Camera) -> None:
     t = np.linspace(-np.pi, np.pi, 181)
     for latitude in np.deg2rad([-60, -30, 0, 30, 60]):
         ring = np.stack([np.cos(latitude) * np.cos(t), np.cos(latitude) * np.sin(t), np.full_like(t, np.sin(latitude))])
-        _curve(axes, camera, ring.T, "#C4CAD0", None, 0.5, back=False)
+        draw_curve(axes, camera, ring.T, "#C4CAD0", None, 0.5, back=False)
     for longitude in np.deg2rad(np.arange(0, 180, 30)):
         ring = np.stack([np.cos(t) * np.cos(longitude), np.cos(t) * np.sin(longitude), np.sin(t)])
-        _curve(axes, camera, ring.T, "#C4CAD0", None, 0.5, back=False)
+        draw_curve(axes, camera, ring.T, "#C4CAD0", None, 0.5, back=False)
     for name, axis in zip(("x", "y", "z"), np.eye(3), strict=True):
         start, end = camera.on_paper(axis), camera.on_paper(1.16 * axis)
         if camera.in_front(axis) >= 0:
@@ -124,7 +143,7 @@ def _graticule(axes: Axes, camera: Camera) -> None:
             axes.text(x, y, name, fontsize=8, ha="center", va="center", color=canvas.INK)
 
 
-def _curve(
+def draw_curve(
     axes: Axes,
     camera: Camera,
     points: FloatArray,
@@ -135,7 +154,15 @@ def _curve(
     back: bool = True,
     filled: bool = False,
 ) -> None:
-    """Draw a curve on the sphere, solid on the near side and dashed on the far one."""
+    """Draw a curve on the sphere, solid on the near side and dashed on the far one.
+
+    Examples
+    --------
+    >>> axes, camera = canvas.figure_class()().subplots(), camera_on(np.array([1.0, 0.0, 0.0]))
+    >>> draw_curve(axes, camera, np.eye(3), canvas.BLUE, "a curve", 1.0)
+    >>> axes.lines[0].get_label()
+    'a curve'
+    """
     paper, front = camera.on_paper(points), camera.in_front(points) >= 0
     if filled and front.all():
         axes.fill(*paper.T, color=color, alpha=0.25, linewidth=0)
