@@ -38,7 +38,7 @@ def certificate(runs):
     return black_box.shown(call, *neighbours(), runs, looked_at)
 
 
-@pytest.mark.parametrize(("runs", "share"), [(160, 0.12), pytest.param(500, 0.5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("runs", "share"), [(160, 0.12), pytest.param(600, 0.5, marks=pytest.mark.slow)])
 def test_discriminants_keep_their_promise_and_are_caught_with_less_noise(runs, share, monkeypatch):
     """Each certificate is wrong with probability 0.001; seeded.."""
     found = certificate(runs)

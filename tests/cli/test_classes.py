@@ -33,14 +33,14 @@ def people(folder):
 
 
 def test_a_discriminant_is_released_checked_shown_and_used(people, invoke):
-    told = invoke(*WORDS, "--out", "found.json", "--picture", "found.png", "--html", "found.html").stdout
+    told = invoke(*WORDS, "--out", "found.json", "--html", "found.html").stdout
     assert "Linear discriminant of 2 classes" in told
     assert "protected with the records" in told
     assert "consistent" in invoke("verify", "found.json").stdout
     assert "discriminant" in invoke("show", "found.json").stdout
-    assert "What tells 2 classes apart" not in told
-    assert pathlib.Path("found.png").stat().st_size > 5000
-    assert "Linear discriminant" in pathlib.Path("found.html").read_text()
+    page = pathlib.Path("found.html").read_text()
+    assert "Linear discriminant" in page
+    assert "data:image/png" in page or "<svg" in page
     said = invoke("predict", "found.json", "others.csv", "--columns", "x,y", "--labels", "mood", "--out", "told.csv")
     score = float(re.search(r"400 records told, ([0-9.]+) % of them", said.stdout.replace("%", " %")).group(1))
     found = dpm.load("found.json")
