@@ -14,7 +14,7 @@ X = in_ball(BALL, 3000, np.random.default_rng(0))
 NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint moments", "joint lengths",
          "joint distances", "radius", "shaped mean"]  # fmt: skip
 # What records alone do not give: asked for by a call of its own.
-WITH_MORE = {"class moments"}
+WITH_MORE = {"class moments", "regression"}
 # One value of each option besides the default; an option that is missing here fails the test that reads it.
 OTHER = {
     "mechanism": "riemannian-gaussian",

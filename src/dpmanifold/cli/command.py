@@ -37,6 +37,7 @@ _VIEWS = ("npy", "picture", "links")
 _INPUTS = {
     "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
     "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links", "shape": "--shape",
+    "covariate": "--covariate",
 }  # fmt: skip
 
 
@@ -221,10 +222,9 @@ def private_command(
             refuse_simulations(words | mine)
             curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
             with paying(words) as payer, at_work(words):
-                # Labels are read with the records, by the commands that have them.
-                asked = Asked(
-                    question_of({"labels": mine.get("labels"), **words}, curator, payer), words, curator, payer
-                )
+                # Labels and covariates are read with the records, by the commands that have them.
+                beside = {"labels": mine.get("labels", mine.get("covariate"))}
+                asked = Asked(question_of({**beside, **words}, curator, payer), words, curator, payer)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)
                 with in_words_of_options(), quietly(words["quiet"]):

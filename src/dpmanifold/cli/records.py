@@ -31,7 +31,7 @@ from dpmanifold.stats import EACH_RECORD
 from dpmanifold.stats.registered import Registered
 
 # Where a message of the library begins with an argument, the command line has an option of that name.
-_OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates|units|labels)[ :])")
+_OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates|units|labels|covariate)[ :])")
 # The array of an .npz file, which the library calls key.
 _ARRAY = re.compile(r"^key(?= is needed:| means nothing | .* is not in )|(?<=with )key=")
 _PRODUCT = re.compile(r"take (Product\(.*\] \* [0-9]+\))")

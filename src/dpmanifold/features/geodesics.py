@@ -86,6 +86,12 @@ class Geodesic:
             # The reflection halfway takes the point at t to the base point, and turns what it carries round.
             return np.nan_to_num(-frame.log_coords(self.base, reflected(frame, halfway, points)))
 
+    def beside(self, t: float, residuals: FloatArray) -> Array:
+        """Return the points whose residuals at t these are, (b, *shape): undoes :meth:`residuals`."""
+        frame = self.frame
+        carried = frame.exp_coords(self.base, -residuals)
+        return reflected(frame, frame.exp_coords(self.base, t / 2 * self.velocity), carried)
+
     def moved(self, a: FloatArray, b: FloatArray) -> Geodesic:
         """Return the one whose base point is moved by a, and whose velocity is changed by b, both (dim,).
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from dpmanifold._check import FloatArray
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import ROOT3, MarkedMoments
 from dpmanifold.inference.design import Design
@@ -205,6 +206,14 @@ class CurveFit:
         covariance = root @ error.safe(1.0) @ root + by_score @ self._design_error @ by_score.T
         return Ellipsoids(symmetrize(covariance), error, symmetrize(root @ surely @ root), symmetrize(noise))
 
+    def expected(self, lever: FloatArray) -> float:
+        """Return the squared length to expect of the error of a linear function of the step, (k, 2d): no bound."""
+        by_score = lever @ self._inverse
+        known = self._variance * float((by_score**2).sum()) + float(
+            np.trace(by_score @ self._design_error @ by_score.T)
+        )
+        return known + max(0.0, float(np.trace(by_score @ self._sampling @ by_score.T)))
+
     def _error(self, sampling: FloatArray) -> ShrunkCovariance | NoisyCovariance:
         """Return the law of the error of some coordinates of the score, given the covariance of their sampling."""
         n, k, known = self.release.n, len(sampling), self._variance
@@ -236,6 +245,11 @@ def setting_of(release: Release) -> tuple[Geodesic, float, float]:
     if not release.steps:
         return Geodesic.resting(ball.frame), ball.radius, 0.0
     found = release.steps[0]
+    if found.statistic != "radius" or [step.statistic for step in found.steps] != [release.statistic]:
+        raise InvalidArgumentError(
+            "release must be a regression by itself, or one with a radius about a coarse curve as its step, got other "
+            "steps. private_regression makes one."
+        )
     outside = 1 - found.details["units inside"] / found.n
     return curve_of(found.steps[0]), found.value.radius, min(max(outside, 0.0), 0.5)
 

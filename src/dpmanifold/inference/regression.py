@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpmanifold._check import Array, FloatArray, open_fraction, shown
+from dpmanifold._check import Array, FloatArray, open_fraction, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.features.marked import MarkedMoments
-from dpmanifold.inference.curve_fit import CurveFit
+from dpmanifold.inference.curve_fit import CurveFit, setting_of
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.records import FromRelease, Parts
@@ -85,6 +85,7 @@ class Regression(FromRelease, format=FORMAT):
             raise InvalidArgumentError(
                 f"release must be of a regression, got a {self.release.statistic}. private_regression makes one."
             )
+        setting_of(self.release)  # refuses steps that no regression has
         object.__setattr__(self, "level", open_fraction(self.level, "level"))
         low, high = (number(end, "covariate_range") for end in self.covariate_range)
         if not low < high:
@@ -166,6 +167,26 @@ class Regression(FromRelease, format=FORMAT):
             np.array([error.threshold(tail) for error in errors]),
         )
 
+    def outlines(self, x: npt.ArrayLike, count: int = 60, simultaneous: bool = False) -> Array:
+        """Return points on the edges of the band's ellipsoids, (k, count, *space.shape): for drawing.
+
+        Each where the plane of its two longest axes cuts it; on a line its two ends, over and over.
+
+        Parameters
+        ----------
+        x, simultaneous : as in :meth:`band`
+        count : how many points on each
+        """
+        t, band, curve = self._t(x), self.band(x, simultaneous), self._fit.curve
+        turn = np.linspace(0.0, 2 * np.pi, positive_int(count, "count"))
+        circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+        found = []
+        for at, covariance, threshold in zip(t, band.covariance, band.threshold, strict=True):
+            values, vectors = np.linalg.eigh(covariance)
+            axes = np.sqrt(threshold * np.maximum(values[::-1][:2], 0.0)) * vectors[:, ::-1][:, :2]
+            found.append(self.ball.from_frame(curve.beside(float(at), circle[:, : axes.shape[1]] @ axes.T)))
+        return np.stack(found)
+
     def contains(self, q: object, x: npt.ArrayLike, simultaneous: bool = False) -> Array:
         """Return whether points q (k, *space.shape) lie in the band at values x (k,) of the covariate.
 
@@ -213,10 +234,8 @@ class Regression(FromRelease, format=FORMAT):
     @property
     def expected_error(self) -> float:
         """Root mean squared distance to expect between the curve and the population's, over the range: no bound."""
-        every, t = self._fit.all_error, np.linspace(-1.0, 1.0, 9)
-        return math.sqrt(
-            float(np.mean([np.trace(lever @ every.covariance @ lever.T) for lever in self._fit.levers(t)]))
-        )
+        levers = self._fit.levers(np.linspace(-1.0, 1.0, 9))
+        return math.sqrt(float(np.mean([self._fit.expected(lever) for lever in levers])))
 
     @property
     def title(self) -> str:

@@ -14,6 +14,7 @@ a mark tells whether it may be shown. Points that you add yourself must be publi
 'private release'
 """
 
+from dpmanifold.plots.classes import classes
 from dpmanifold.plots.components import components
 from dpmanifold.plots.curves import profile
 from dpmanifold.plots.dispatch import show
@@ -29,6 +30,7 @@ from dpmanifold.plots.planes import tangent
 from dpmanifold.plots.planning import plan, plan_curve
 from dpmanifold.plots.products import product
 from dpmanifold.plots.ranges import interval
+from dpmanifold.plots.regression import regression
 from dpmanifold.plots.several import groups
 from dpmanifold.plots.two_groups import test
 
@@ -36,6 +38,7 @@ __all__ = [
     "PICTURES",
     "Picture",
     "balls",
+    "classes",
     "components",
     "groups",
     "history",
@@ -46,6 +49,7 @@ __all__ = [
     "plan_curve",
     "product",
     "profile",
+    "regression",
     "shape",
     "show",
     "sphere",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import Components, GroupsTest, Interval, Region, TwoSampleTest
+from dpmanifold.inference import Components, Discriminant, GroupsTest, Interval, Region, Regression, TwoSampleTest
 from dpmanifold.ledger.history import History
+from dpmanifold.plots.classes import classes
 from dpmanifold.plots.components import components
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.ledger import history
@@ -17,6 +18,7 @@ from dpmanifold.plots.numbers import outlook, table, vector
 from dpmanifold.plots.pictures import picture_of_mean
 from dpmanifold.plots.planning import plan
 from dpmanifold.plots.ranges import interval
+from dpmanifold.plots.regression import regression
 from dpmanifold.plots.several import groups
 from dpmanifold.plots.two_groups import test
 from dpmanifold.release import Release
@@ -71,6 +73,10 @@ def show(result: object, *, links: object = None) -> Figure:
             return test(result)
         case GroupsTest():
             return groups(result)
+        case Discriminant():
+            return classes(result)
+        case Regression():
+            return regression(result)
         case Plan():
             return plan(result)
         case Outlook():

@@ -29,7 +29,7 @@ from dpmanifold.sources import Source, as_source
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.curator import Tally
 from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
-from dpmanifold.stats.records import checked_invalid, number_of_records, records_of
+from dpmanifold.stats.records import as_batch, checked_invalid, number_of_records, records_of
 from dpmanifold.stats.registered import Registered
 
 # Records that are worked on together.
@@ -211,6 +211,7 @@ def marked_points(
             "X is registered, and what is registered holds no covariate: give the records themselves, with units=ids "
             "and the population's account as budget."
         )
+    X = as_batch(X, ball)
     source = as_source(X)
     if source is not None:
         X, covariate, units = _gathered(source, ball, covariate, units)
@@ -252,9 +253,9 @@ def _numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray, int]:
         given = np.empty(0)
     if given.ndim == 2 and given.shape[1] != 1:
         raise InvalidArgumentError(
-            f"covariate must be one number per record, shape ({n},), got {given.shape}: regression is on one covariate. "
-            "With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and so is the noise: regress on "
-            "one at a time, or on a public combination of them."
+            f"covariate must be one number per record, shape ({n},), got {given.shape}: regression is on one "
+            "covariate. With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and the noise as "
+            "large: regress on one at a time, or on a public combination of them."
         )
     given = given.reshape(-1) if given.ndim == 2 else given
     if given.shape != (n,):

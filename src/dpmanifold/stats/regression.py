@@ -37,7 +37,6 @@ from dpmanifold.stats.marks import MarkedPoints, Range, Scored, checked_range, m
 from dpmanifold.stats.radius import RadiusPlan, radius_recipe
 from dpmanifold.stats.ranges import same_number, tail_of, within
 from dpmanifold.stats.recipes import Recipe, together
-from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.sealed import sealed
@@ -46,9 +45,8 @@ from dpmanifold.stats.shaping import coverage_of, flat_ball
 
 # Of mu^2: what a coarse curve, the radius of what it leaves, and the step from it get.
 SHARES = (0.2, 0.1, 0.7)
-# A coarse curve whose noise is more than this part of the radius is not made, nor is a search whose counts may be off
-# by more than this share of the units.
-_MOST_NOISE, _MOST_MISCOUNTED = 0.5, 0.4
+# A coarse curve whose noise is more than this part of the radius is not made.
+_MOST_NOISE = 0.5
 # Residuals beyond the radius still pull the curve, in their direction: to hold more of them costs more noise than it
 # saves.
 _MOST_COVERED = 0.9
@@ -84,7 +82,7 @@ class RegressionMoments(FeatureStatistic):
 
     # ---------------------------------------------------------------- the average
 
-    def prepared(self, header: Header, *, mechanism: Any = "auto") -> Prepared:
+    def prepared(self, header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:
         """Refuse: records alone do not say what to regress on."""
         raise InvalidArgumentError(
             "a regression needs a covariate beside the records: call private_regression (dpm regression)."
@@ -120,7 +118,7 @@ class RegressionMoments(FeatureStatistic):
     def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
         """Return what is wrong with the moments of a public covariate."""
         found = []
-        if release.details.get(*SKIPPED, 1.0) != 1:
+        if any(release.details.get(name, 1.0) != 1 for name in SKIPPED):
             found.append("refine skipped: it is stated as 1, or not at all")
         public = release.details.keys() >= _PUBLIC
         if public != (release.neighbours == NEIGHBOURS_BY_COVARIATE):
@@ -230,8 +228,8 @@ class RegressionPlan(Prepared):
         self.header = replace(header, neighbours=NEIGHBOURS_BY_COVARIATE if self.public else NEIGHBOURS)
         if _ROOM * ball.radius > ball.frame.farthest:
             raise InvalidArgumentError(
-                f"ball must have a radius of at most {ball.frame.farthest / _ROOM:.4g} for a regression on {ball.space!r}, "
-                f"got {ball.radius:.4g}: curves through it would leave what double precision can hold. "
+                f"ball must have a radius of at most {ball.frame.farthest / _ROOM:.4g} for a regression on "
+                f"{ball.space!r}, got {ball.radius:.4g}: curves through it would leave what double precision can hold. "
                 f"{ball.space.smaller_ball}"
             )
         promise, bound = gaussian(header.privacy), REGRESSION.sensitivity(ball, n)
@@ -254,7 +252,7 @@ class RegressionPlan(Prepared):
         noise = REGRESSION.error(ball, self._coarse).mean
         if noise > _MOST_NOISE * ball.radius:
             return f"a coarse curve would be off by {noise:.3g}, more than half the radius"
-        return self._search.obstacle(_MOST_MISCOUNTED)
+        return self._search.obstacle()
 
     def steps(self) -> tuple[Step, ...]:
         """Return all draws; the last with residuals as long as the ball's radius, the most that they can be."""
@@ -351,7 +349,7 @@ def private_regression(
     terms.check(ball)
     options = {"covariate_range": ends, "covariate_public": covariate_public, "refine": refine}
     question = Question("regression", RegressionPlan, options)
-    read = marked_points(as_batch(X, ball), covariate, ball, units, invalid, terms.told, ends)
+    read = marked_points(X, covariate, ball, units, invalid, terms.told, ends)
     points = read.points
     plan = question(Header(ball, len(points), privacy, points.unit, arithmetic=arithmetic))
     bits = fresh_bits(rng, ball, arithmetic)
