@@ -15,7 +15,7 @@ NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint mo
          "joint distances", "radius", "shaped mean",
          "median"]  # fmt: skip
 # What records alone do not give: asked for by a call of its own.
-WITH_MORE = {"class moments"}
+WITH_MORE = {"class moments", "regression"}
 # One value of each option besides the default; an option that is missing here fails the test that reads it.
 OTHER = {
     "mechanism": "riemannian-gaussian",

@@ -21,6 +21,13 @@ CAP = dpm.Ball(dpm.Sphere(2), [0.0, 0.6, 0.8], 0.6)
 PLANE = dpm.Ball(dpm.Euclidean(2), [1.0, 2.0], 2.0)
 
 
+# Two of them each time, and all of them in the slow tests.
+EVERYWHERE = [
+    pytest.param(ball, marks=() if number in (1, 5) else pytest.mark.slow)
+    for number, ball in enumerate([*BALLS, *SMALL_BALLS])
+]
+
+
 def moving(ball, n, seed=0, sigma=0.1, half=0.4):
     """Records about a geodesic through the centre, and their covariates from 0 to 10."""
     rng, d = np.random.default_rng(seed), ball.space.dim
@@ -31,7 +38,7 @@ def moving(ball, n, seed=0, sigma=0.1, half=0.4):
     return ball.space.project(ball.from_frame(frame.exp_coords(frame.origin, c))), x
 
 
-@pytest.mark.parametrize("ball", [*BALLS, *SMALL_BALLS], ids=lambda ball: repr(ball.space))
+@pytest.mark.parametrize("ball", EVERYWHERE, ids=lambda ball: repr(ball.space))
 def test_every_space_gives_a_curve_that_verifies_and_reads_back(ball):
     X, x = moving(ball, 2000)
     found = dpm.private_regression(X, x, ball, dpm.GDP(2.0), **EACH, **YEARS)
@@ -48,7 +55,7 @@ def test_every_space_gives_a_curve_that_verifies_and_reads_back(ball):
     assert (found.band([5.0], simultaneous=True).radius >= 0.99 * found.band([5.0]).radius).all()
 
 
-@pytest.mark.parametrize("ball", [*BALLS, *SMALL_BALLS], ids=lambda ball: repr(ball.space))
+@pytest.mark.parametrize("ball", EVERYWHERE, ids=lambda ball: repr(ball.space))
 def test_a_record_counts_for_the_same_alone_and_among_others(ball):
     X, x = moving(ball, 70)
     frame = ball.frame
@@ -59,7 +66,7 @@ def test_a_record_counts_for_the_same_alone_and_among_others(ball):
         assert np.array_equal(together[first:last], curve.residuals(points[first:last], t[first:last]))
 
 
-@pytest.mark.parametrize("ball", BALLS, ids=lambda ball: repr(ball.space))
+@pytest.mark.parametrize("ball", EVERYWHERE, ids=lambda ball: repr(ball.space))
 def test_residuals_are_distances_and_follow_the_curve(ball):
     X, x = moving(ball, 50)
     frame, points, t = ball.frame, ball.to_frame(X), x / 5 - 1
@@ -84,7 +91,7 @@ def hull(v, t, rng):
     return np.einsum("uj,ujs->us", weights, scores.reshape(len(v) // 3, 3, -1))
 
 
-def widest(dim, rng, pairs=300, rounds=150):
+def widest(dim, rng, pairs=120, rounds=80):
     """The largest distance between features of two records that a search finds; covariates are moved, too."""
     ends = [[rng.standard_normal((pairs, dim)), rng.choice([-1.0, -1 / 3, 0.0, 0.6, 1.0], pairs)] for _ in range(2)]
     ends[1][0][: pairs // 2] = -ends[0][0][: pairs // 2]
@@ -135,11 +142,11 @@ def test_larger_weights_of_the_covariate_would_break_it(weight, monkeypatch):
 
 def test_units_with_several_records_are_no_farther_apart():
     rng = np.random.default_rng(0)
-    v = rng.standard_normal((6000, 2))
+    v = rng.standard_normal((1500, 2))
     v /= np.linalg.norm(v, axis=1, keepdims=True)
-    scores = hull(v, rng.choice([-1.0, 1.0, 0.0, 0.5], 6000), rng)
+    scores = hull(v, rng.choice([-1.0, 1.0, 0.0, 0.5], 1500), rng)
     images = MarkedMoments().of(scores)
-    apart = np.linalg.norm(images[:1000, None] - images[None, 1000:], axis=2)
+    apart = np.linalg.norm(images[:250, None] - images[None, 250:], axis=2)
     assert 1.5 < apart.max() <= 2
 
 
@@ -223,7 +230,7 @@ def test_nothing_fails_after_the_spend(kind, refine, monkeypatch):
     assert repr(found)
 
 
-@pytest.mark.parametrize("ball", [*BALLS, *SMALL_BALLS], ids=lambda ball: repr(ball.space))
+@pytest.mark.parametrize("ball", EVERYWHERE, ids=lambda ball: repr(ball.space))
 def test_nothing_fails_on_any_space_with_as_much_noise_as_there_can_be(ball, monkeypatch):
     failed = []
     monkeypatch.setattr(sealed, "_swallow", failed.append)

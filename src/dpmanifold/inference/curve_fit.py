@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from dpmanifold._check import FloatArray
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import ROOT3, MarkedMoments
 from dpmanifold.inference.design import Design
@@ -244,6 +245,11 @@ def setting_of(release: Release) -> tuple[Geodesic, float, float]:
     if not release.steps:
         return Geodesic.resting(ball.frame), ball.radius, 0.0
     found = release.steps[0]
+    if found.statistic != "radius" or [step.statistic for step in found.steps] != [release.statistic]:
+        raise InvalidArgumentError(
+            "release must be a regression by itself, or one with a radius about a coarse curve as its step, got other "
+            "steps. private_regression makes one."
+        )
     outside = 1 - found.details["units inside"] / found.n
     return curve_of(found.steps[0]), found.value.radius, min(max(outside, 0.0), 0.5)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import all_told, told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
@@ -19,6 +19,7 @@ from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.groups import checked_names
 from dpmanifold.inference.overconfidence import slope
 from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.inference.shrunken_means import shrunken_means
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers
@@ -176,9 +177,17 @@ class Discriminant(FromRelease, format=FORMAT):
         return denoised(self.spread, self.spread_noise)
 
     @cached_property
+    def shrunken_means(self) -> FloatArray:
+        """The class means that records are told by, (classes, dim): moved to the mean of all where noise hides them.
+
+        In coordinates at the ball's centre.
+        """
+        return shrunken_means(self.mean_coordinates, self._denoised, self.priors, self.mean_noise)
+
+    @cached_property
     def slope(self) -> float:
         """By what the covariance is divided, so that scores are worth what they say in spite of noise: at most 1."""
-        return slope(self.mean_coordinates, self._denoised, self.priors, self.mean_noise, self.spread_noise)
+        return slope(self.shrunken_means, self._denoised, self.priors, self.mean_noise, self.spread_noise)
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -188,19 +197,16 @@ class Discriminant(FromRelease, format=FORMAT):
     @cached_property
     def _weights(self) -> FloatArray:
         """What coordinates are multiplied with, (classes, dim)."""
-        return np.asarray(np.linalg.solve(self.covariance, self.mean_coordinates.T).T)
+        return np.asarray(np.linalg.solve(self.covariance, self.shrunken_means.T).T)
 
     @cached_property
     def separation(self) -> FloatArray:
-        """Distances between class means in standard deviations of a class, (classes, classes); 0 where noise hides one.
+        """Distances between classes in standard deviations of one, (classes, classes): an estimate.
 
-        Mahalanobis distances by `covariance`, less what noise on the means adds on average: an estimate.
+        Mahalanobis distances between `shrunken_means` by `covariance`; 0 between classes that noise hides.
         """
-        root = np.linalg.cholesky(self.covariance)
-        placed = np.linalg.solve(root, self.mean_coordinates.T)
-        squares = sum((axis[:, None] - axis[None]) ** 2 for axis in placed)
-        added = float((np.linalg.inv(root) ** 2).sum()) * np.add.outer(self.mean_noise**2, self.mean_noise**2)
-        return np.asarray(np.sqrt(np.maximum(squares - added * (1 - np.eye(len(added))), 0.0)))
+        placed = np.linalg.solve(np.linalg.cholesky(self.covariance), self.shrunken_means.T)
+        return np.asarray(np.sqrt(np.sum([(axis[:, None] - axis[None]) ** 2 for axis in placed], axis=0)))
 
     @cached_property
     def axes(self) -> FloatArray:
@@ -208,7 +214,7 @@ class Discriminant(FromRelease, format=FORMAT):
 
         Coordinates times these are scores in which the spread within classes is 1 along each and the same for all.
         """
-        means, priors = self.mean_coordinates, self.priors
+        means, priors = self.shrunken_means, self.priors
         root = np.linalg.cholesky(self.covariance)
         away = np.linalg.solve(root, (means - priors @ means).T) * np.sqrt(priors)
         turned = np.linalg.svd(away)[0][:, : min(self.dim, len(self.classes) - 1)]
@@ -221,34 +227,38 @@ class Discriminant(FromRelease, format=FORMAT):
         points = self.ball.space.as_points(self.ball.space.batch(X), "X", batch=True)
         return coordinates(self.ball.into_frame(points), self.ball) * self.ball.radius
 
-    def decision_function(self, X: object) -> FloatArray:
+    def decision_function(self, X: object, *, priors: object = None) -> FloatArray:
         """Return the score of every class, (n, classes): the logarithm of its probability but for a constant.
 
         Parameters
         ----------
         X : records, (n, *space.shape). Of private ones, what comes back is not private
+        priors : how frequent each class is where the records are from, if that is known; as released if left out
         """
         weights = self._weights
-        constant = np.log(self.priors) - (weights * self.mean_coordinates).sum(axis=1) / 2
+        shares = self.priors if priors is None else _checked_priors(priors, len(self.classes))
+        constant = np.log(shares) - (weights * self.shrunken_means).sum(axis=1) / 2
         return np.asarray(self.coordinates(X) @ weights.T + constant)
 
-    def predict_proba(self, X: object) -> FloatArray:
+    def predict_proba(self, X: object, *, priors: object = None) -> FloatArray:
         """Return the probability of every class if classes were normal with these means, (n, classes)."""
-        return np.asarray(special.softmax(self.decision_function(X), axis=1))
+        return np.asarray(special.softmax(self.decision_function(X, priors=priors), axis=1))
 
-    def predict(self, X: object) -> Array:
+    def predict(self, X: object, *, priors: object = None) -> Array:
         """Return the most probable class of each record, (n,)."""
-        return np.asarray(np.array(self.classes)[self.decision_function(X).argmax(axis=1)])
+        one_kind = len({isinstance(name, str) for name in self.classes}) == 1
+        names = np.array(self.classes, dtype=None if one_kind else object)
+        return np.asarray(names[self.decision_function(X, priors=priors).argmax(axis=1)])
 
-    def score(self, X: object, labels: object) -> float:
+    def score(self, X: object, labels: object, *, priors: object = None) -> float:
         """Return the share of records whose class it tells; of private records that is not private.
 
         Parameters
         ----------
-        X : records
+        X, priors : as in :meth:`decision_function`
         labels : one class per record
         """
-        given, said = np.asarray(labels), self.predict(X)
+        given, said = np.asarray(labels), self.predict(X, priors=priors)
         if given.shape != said.shape:
             raise InvalidArgumentError(f"labels must have shape {said.shape}, one per record, got {given.shape}.")
         return float(np.mean(given == said))
@@ -333,3 +343,13 @@ class Discriminant(FromRelease, format=FORMAT):
             result = Discriminant(release, tuple(known["classes"]), numbers)
             refuse_wrong_answers(known, result)
         return result
+
+
+def _checked_priors(priors: Any, classes: int) -> FloatArray:
+    """Return shares that add up to 1, or refuse what are none."""
+    given = np.asarray(priors, dtype=np.float64)
+    if given.shape != (classes,) or not (np.isfinite(given).all() and (given > 0).all()):
+        raise InvalidArgumentError(
+            f"priors must be {classes} numbers above 0, one for each class, got {shown(priors)}."
+        )
+    return np.asarray(given / given.sum())

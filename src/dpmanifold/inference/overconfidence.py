@@ -6,6 +6,7 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.inference.denoised import denoised
+from dpmanifold.inference.shrunken_means import shrunken_means
 from dpmanifold.linalg import from_vecd
 
 # How often noise is added once more, up to which dimension; and in how many it is beyond.
@@ -47,7 +48,9 @@ def slope(
     for _ in range(_TIMES if d <= _LARGE else _FEW):
         noisy = means + mean_noise[:, None] * rng.standard_normal(means.shape)
         matrix = covariance + from_vecd(spread_noise * rng.standard_normal(d * (d + 1) // 2))
-        weights = np.linalg.solve(denoised(matrix, spread_noise), (noisy - priors @ noisy).T).T
+        found = denoised(matrix, spread_noise)
+        chosen = shrunken_means(noisy, found, priors, mean_noise)
+        weights = np.linalg.solve(found, (chosen - priors @ chosen).T).T
         apart += float(priors @ (weights * away).sum(axis=1))
         spread += float(priors @ ((weights @ covariance) * weights).sum(axis=1))
     return min(1.0, max(_LEAST, apart / spread)) if spread > 0 else _LEAST

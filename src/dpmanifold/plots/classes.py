@@ -73,7 +73,7 @@ def _named(result: Discriminant, number: int) -> str:
 def _plane(axes: Axes, result: Discriminant, drawn: list[int]) -> None:
     """Draw each class as the circle that holds half of it, and its mean with its noise."""
     basis = result.axes[:, :2]
-    places = result.mean_coordinates @ basis
+    places = result.shrunken_means @ basis
     for number in drawn:
         color, place = _color(number), places[number]
         curve = _HALF * ellipse(np.eye(2)) + place
@@ -90,7 +90,7 @@ def _plane(axes: Axes, result: Discriminant, drawn: list[int]) -> None:
 
 def _curves(axes: Axes, result: Discriminant, drawn: list[int]) -> None:
     """Draw each class along the one axis as a normal curve of its size."""
-    places = (result.mean_coordinates @ result.axes[:, 0])[drawn]
+    places = (result.shrunken_means @ result.axes[:, 0])[drawn]
     across = np.linspace(places.min() - 3.5, places.max() + 3.5, 400)
     for place, number in zip(places.tolist(), drawn, strict=True):
         height = result.priors[number] * np.exp(-((across - place) ** 2) / 2)

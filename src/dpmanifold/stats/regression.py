@@ -45,9 +45,8 @@ from dpmanifold.stats.shaping import coverage_of, flat_ball
 
 # Of mu^2: what a coarse curve, the radius of what it leaves, and the step from it get.
 SHARES = (0.2, 0.1, 0.7)
-# A coarse curve whose noise is more than this part of the radius is not made, nor is a search whose counts may be off
-# by more than this share of the units.
-_MOST_NOISE, _MOST_MISCOUNTED = 0.5, 0.4
+# A coarse curve whose noise is more than this part of the radius is not made.
+_MOST_NOISE = 0.5
 # Residuals beyond the radius still pull the curve, in their direction: to hold more of them costs more noise than it
 # saves.
 _MOST_COVERED = 0.9
@@ -253,7 +252,7 @@ class RegressionPlan(Prepared):
         noise = REGRESSION.error(ball, self._coarse).mean
         if noise > _MOST_NOISE * ball.radius:
             return f"a coarse curve would be off by {noise:.3g}, more than half the radius"
-        return self._search.obstacle(_MOST_MISCOUNTED)
+        return self._search.obstacle()
 
     def steps(self) -> tuple[Step, ...]:
         """Return all draws; the last with residuals as long as the ball's radius, the most that they can be."""

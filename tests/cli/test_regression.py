@@ -1,0 +1,57 @@
+"""Regressions from the command line: covariates in a column, a file or a key, and what is refused."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import dpmanifold as dpm
+
+ASKED = ["--space", "euclidean", "--columns", "u,v", "--units", "who", "--center", "0,0", "--radius", "2", "--mu", "2"]
+RANGE = ["--covariate-range", "7", "150"]
+
+
+@pytest.fixture
+def table(folder):
+    """Two records of each of 150 people in a.csv, with ages that are not whole; the same ages in ages.npy."""
+    rng = np.random.default_rng(0)
+    age = rng.uniform(7, 150, 300).round(3)
+    X = np.stack([0.01 * age - 0.7, 0 * age], axis=1) + 0.2 * rng.standard_normal((300, 2))
+    columns = np.column_stack([np.arange(300) // 2, age, X])
+    np.savetxt("a.csv", columns, delimiter=",", header="who,age,u,v", comments="", fmt=["%d", "%.3f", "%.9f", "%.9f"])
+    np.save("ages.npy", age)
+    return "a.csv"
+
+
+def test_a_column_or_a_file_holds_the_covariate(invoke, table):
+    said = invoke("regression", table, *ASKED, "--covariate", "age", *RANGE, "--out", "r.json", "--html", "r.html")
+    found = dpm.load("r.json")
+    assert isinstance(found, dpm.Regression)
+    assert (found.covariate_range, found.n, found.release.unit) == ((7.0, 150.0), 150, "unit")
+    assert "per unit of the covariate" in said.stdout
+    assert "The release is consistent" in invoke("verify", "r.json").stdout
+    assert "Geodesic regression" in invoke("show", "r.json").stdout
+    asked = [*ASKED, "--covariate", "ages.npy", *RANGE, "--covariate-public", "--no-refine"]
+    invoke("regression", table, *asked, "--npy", "curve.npy", "--picture", "r.png", "--out", "s.json")
+    other = dpm.load("s.json")
+    assert other.covariate_public
+    assert not other.release.steps
+    assert np.load("curve.npy").shape == (5, 2)
+    assert pathlib.Path("r.png").exists()
+
+
+def test_what_is_wrong_is_said_in_the_words_of_options(invoke, table):
+    no_range = ["--covariate-range", "1", "1"]
+    wrong = invoke("regression", table, *ASKED, "--covariate", "age", *no_range, "--out", "no.json", code=2)
+    assert "covariate_range must be two numbers" in wrong.stderr
+    wrong = invoke("regression", table, *ASKED, "--covariate", "height", *RANGE, "--out", "no.json", code=2)
+    assert "height" in wrong.stderr
+    assert not pathlib.Path("no.json").exists()
+
+
+def test_plan(invoke):
+    said = invoke("plan", "-n", "300", "--space", "euclidean", "--size", "2", "--radius", "2", "--mu", "1",
+                  "--statistic", "regression")  # fmt: skip
+    assert [line.split()[0] for line in said.stdout.splitlines() if "gaussian" in line][:3] == [
+        "regression", "radius", "regression",
+    ]  # fmt: skip

@@ -1,0 +1,171 @@
+"""What is read off released regressions: curves, bands, tests of slope, and what is noticed if a number is altered."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+import dpmanifold as dpm
+from dpmanifold.inference.design import beta_moments
+
+CAP = dpm.Ball(dpm.Sphere(2), [0.0, 0.6, 0.8], 0.6)
+RANGE = (0.0, 10.0)
+ASKED = {"units": dpm.EACH_RECORD, "covariate_range": RANGE}
+
+
+def drawn(ball, n, rng, slope=0.05, spread=0.1):
+    """Records about a geodesic through the centre, with a slope per unit of the covariate."""
+    x = rng.uniform(*RANGE, n)
+    c = spread * rng.standard_normal((n, ball.space.dim))
+    frame = ball.frame
+    middle = np.zeros((n, ball.space.dim))
+    middle[:, 0] = slope * (x - 5)
+    base = frame.exp_coords(frame.origin, middle)
+    return ball.from_frame(frame.exp_coords(base, c)), x
+
+
+@pytest.fixture(scope="module")
+def found():
+    return dpm.private_regression(*drawn(CAP, 800, np.random.default_rng(0)), CAP, dpm.GDP(1.0), **ASKED)
+
+
+def test_the_curve_is_a_geodesic_with_the_slope_it_states(found):
+    x = np.array([0.0, 2.5, 5.0, 10.0])
+    points = found.curve(x)
+    apart = CAP.space.dist(points[:-1], points[1:])
+    assert np.allclose(apart, found.speed * np.diff(x))
+    # 0.05 per unit, with a standard error of about 0.0016.
+    assert abs(found.speed - 0.05) < 0.01
+    assert found.p_value < 1e-6
+
+
+def test_bands_hold_their_own_curve_and_not_what_is_far(found):
+    x = np.linspace(*RANGE, 7)
+    assert found.contains(found.curve(x), x).all()
+    assert not found.contains(-found.curve(x), x).any()
+    for simultaneous in (False, True):
+        edges = found.outlines(x, 12, simultaneous)
+        band = found.band(x, simultaneous)
+        apart = CAP.space.dist(edges, band.points[:, None])
+        assert np.all(apart <= band.radius[:, None] * (1 + 1e-6))
+        assert np.all(apart.max(axis=1) >= 0.8 * band.radius)
+        inside = CAP.space.exp(band.points[:, None], 0.99 * CAP.space.log(band.points[:, None], edges))
+        for number in (0, 5):
+            assert found.contains(inside[:, number], x, simultaneous).all()
+            assert not found.contains(CAP.space.exp(
+                band.points, 1.02 * CAP.space.log(band.points, edges[:, number])), x, simultaneous).any()  # fmt: skip
+
+
+def test_levels_nest(found):
+    wider = dpm.Regression(found.release, RANGE, 0.99)
+    assert (wider.band([5.0]).radius > found.band([5.0]).radius).all()
+    assert wider.p_value == found.p_value
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda found: found.curve([11.0]), "nothing is known beyond the range"),
+        (lambda found: found.contains(found.curve([1.0]), [1.0, 2.0]), "one point for each of the 2 values"),
+        (lambda found: dpm.Regression(found.release.steps[0]), "release must be of a regression"),
+        (lambda found: dpm.Regression(found.release, (1.0, 0.0)), "covariate_range must go from low to high"),
+        (lambda found: dpm.Regression(found.release, level=1.0), "level"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(found, make, words):
+    with pytest.raises(dpm.InvalidArgumentError, match=words):
+        make(found)
+
+
+def test_moments_of_a_beta_law():
+    assert np.allclose(beta_moments(0.0, 1 / 3), [1, 0, 1 / 3, 0, 1 / 5])
+    assert np.allclose(beta_moments(0.2, 1.0)[1:], [0.2, 1, 0.2, 1], atol=0.01)  # nearly two points
+    for noisy in ((5.0, -3.0), (-2.0, 9.0), (0.0, 0.0)):
+        moments = beta_moments(*noisy, 0.1)
+        assert moments[2] > moments[1] ** 2
+        assert np.abs(moments).max() <= 1
+
+
+# -------------------------------------------------------------------- altered numbers
+
+
+def numbers_in(record, path=()):
+    """Yield the paths of numbers, of long lists the first and the last."""
+    if isinstance(record, dict):
+        for name, entry in record.items():
+            yield from numbers_in(entry, (*path, name))
+    elif isinstance(record, list):
+        for place in sorted({0, len(record) - 1} if record else ()):
+            yield from numbers_in(record[place], (*path, place))
+    elif isinstance(record, (int, float)) and not isinstance(record, bool):
+        yield path
+
+
+def altered(record, path):
+    changed = copy.deepcopy(record)
+    inner = changed
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = inner[path[-1]] + 1 if isinstance(inner[path[-1]], int) else inner[path[-1]] * 1.01 + 1e-3
+    return changed
+
+
+def noticed(record):
+    try:
+        return not dpm.Regression.from_dict(record).verify().ok
+    except dpm.DPManifoldError:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("public", "every"), [(False, 5), *(pytest.param(public, 1, marks=pytest.mark.slow) for public in (False, True))]
+)
+def test_every_altered_number_is_noticed(public, every):
+    rng = np.random.default_rng(0)
+    ball = dpm.Ball(dpm.Euclidean(1), [1.0], 1.0, source="a range")
+    x = rng.uniform(*RANGE, 300)
+    X = (1 + 0.05 * (x - 5) + 0.1 * rng.standard_normal(300))[:, None]
+    result = dpm.private_regression(X, x, ball, dpm.GDP(1.0), covariate_public=public, **ASKED)
+    record = json.loads(json.dumps(result.to_dict()))
+    assert not noticed(record)
+    assert [step["statistic"] for step in record["release"]["steps"]] == ["radius"]
+    for path in list(numbers_in(record["release"], ("release",)))[::every]:
+        changed = altered({name: entry for name, entry in record.items() if name != "answers"}, path)
+        assert noticed(changed), path
+    for path in list(numbers_in(record["answers"], ("answers",)))[::every]:
+        assert noticed(altered(record, path)), path
+
+
+def test_copies_of_words_are_noticed(found):
+    record = json.loads(json.dumps(found.to_dict()))
+    for name, other in (("rule", "counts"), ("mechanism", "laplace"), ("unit", "person"), ("neighbours", "nobody")):
+        changed = copy.deepcopy(record)
+        changed["release"][name] = other
+        assert noticed(changed), name
+    changed = copy.deepcopy(record)
+    changed["release"]["steps"][0]["steps"] = []
+    assert noticed(changed)
+
+
+# -------------------------------------------------------------------- coverage
+
+
+def coverage(repetitions, shrunk=1.0):
+    """Share of 95 % bands, each at one value, that hold the true curve; their squared size times `shrunk`."""
+    rng, held = np.random.default_rng(1), 0
+    for repetition in range(repetitions):
+        value = [0.0, 3.0, 5.0, 10.0][repetition % 4]
+        true = CAP.from_frame(CAP.frame.exp_coords(CAP.frame.origin, np.array([[0.05 * (value - 5), 0.0]])))
+        result = dpm.private_regression(*drawn(CAP, 300, rng), CAP, dpm.GDP(1.5), rng=rng, **ASKED)
+        band = result.band([value])
+        length = result._fit.curve.residuals(CAP.to_frame(true), result._t([value]))[0]
+        held += bool(length @ np.linalg.solve(band.covariance[0], length) <= shrunk * band.threshold[0])
+    return held / repetitions
+
+
+@pytest.mark.slow
+def test_bands_cover_and_smaller_ones_do_not():
+    """With 95 %, fewer than 0.91 of 240 have a probability of 0.004; of bands half as large about 0.78 hold it."""
+    assert coverage(240) >= 0.91
+    assert coverage(240, shrunk=0.5) < 0.91
