@@ -45,8 +45,9 @@ from dpmanifold.stats.shaping import coverage_of, flat_ball
 
 # Of mu^2: what a coarse curve, the radius of what it leaves, and the step from it get.
 SHARES = (0.2, 0.1, 0.7)
-# A coarse curve whose noise is more than this part of the radius is not made.
-_MOST_NOISE = 0.5
+# A coarse curve whose noise is more than this part of the radius is not made: at the ends of the range it has twice as
+# much, and what is found about it would not make up for it.
+_MOST_NOISE = 0.11
 # Residuals beyond the radius still pull the curve, in their direction: to hold more of them costs more noise than it
 # saves.
 _MOST_COVERED = 0.9
@@ -251,7 +252,7 @@ class RegressionPlan(Prepared):
         self._coarse = additive(bound, self.shares[0], mechanism)
         noise = REGRESSION.error(ball, self._coarse).mean
         if noise > _MOST_NOISE * ball.radius:
-            return f"a coarse curve would be off by {noise:.3g}, more than half the radius"
+            return f"a coarse curve would be off by {noise:.3g}, more than {_MOST_NOISE:.0%} of the radius"
         return self._search.obstacle()
 
     def steps(self) -> tuple[Step, ...]:
