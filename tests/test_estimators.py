@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import dpmanifold as dpm
 from dpmanifold import GDP, SPD, Ball, Budget, BudgetError, Euclidean, InvalidArgumentError, InvalidDataError
-from dpmanifold.estimators import PrivateFrechetMean, PrivateLDA, PrivateMDM
+from dpmanifold.estimators import PrivateComponents, PrivateFrechetMean, PrivateLDA, PrivateMDM
 
 BALL = Ball(SPD(3, metric="riemann"), np.eye(3), 3.0, source="simulation")
 CLASSES = ["left", "right"]
@@ -38,6 +38,11 @@ def class_model(privacy=None, ball=BALL, **changes):
 
 def releases_of(model):
     return [model.release_] if isinstance(model, PrivateFrechetMean) else list(model.releases_.values())
+
+
+def components_model(privacy=None, ball=BALL, **changes):
+    given = {"units": "each-record", "budget": None if "public_data" in changes else Budget(GDP(1.0))}
+    return PrivateComponents(ball, privacy or GDP(0.5), **{**given, **changes})
 
 
 MODELS = pytest.mark.parametrize("make", [mean_model, class_model])
@@ -75,6 +80,7 @@ BY_CLASS = [
 ]  # fmt: skip
 EXPECTED_FAILED_CHECKS = {
     "PrivateFrechetMean": dict.fromkeys(BY_WIDTH, WIDTH),
+    "PrivateComponents": dict.fromkeys(BY_WIDTH, WIDTH),
     "PrivateMDM": dict.fromkeys(BY_WIDTH + BY_WIDTH_OF_CLASSIFIERS, WIDTH) | dict.fromkeys(BY_CLASS, CLASS),
     # Classes that are listed and not there are nothing to it.
     "PrivateLDA": dict.fromkeys([*BY_WIDTH, *BY_WIDTH_OF_CLASSIFIERS, "check_decision_proba_consistency"], WIDTH),
@@ -89,7 +95,7 @@ def width_of(X):
     return shape[1] if len(shape) == 2 and shape[1] > 0 else None
 
 
-class MeanOfAnyWidth(PrivateFrechetMean):
+class OfAnyWidth:
     """Takes the dimension of its ball from the records, as no private release may."""
 
     def fit(self, X, y=None, units=None):
@@ -99,6 +105,14 @@ class MeanOfAnyWidth(PrivateFrechetMean):
             return super().fit(X, y, units)
         finally:
             self.ball = given
+
+
+class MeanOfAnyWidth(OfAnyWidth, PrivateFrechetMean):
+    pass
+
+
+class ComponentsOfAnyWidth(OfAnyWidth, PrivateComponents):
+    pass
 
 
 class OfAnyClasses:
@@ -129,19 +143,21 @@ def wide_ball(d):
 
 
 def checked_model(kind):
-    more = {} if issubclass(kind, PrivateFrechetMean) else {"classes": [0, 1, 2]}
+    more = {"classes": [0, 1, 2]} if issubclass(kind, (PrivateMDM, PrivateLDA)) else {}
     terms = {"public_data": True, "confirm": True, "random_state": 0}  # some checks bring far or equal records
     return kind(wide_ball(3), GDP(1e3), units="each-record", **terms, **more)
 
 
 @pytest.mark.filterwarnings("default")  # the checks warn about what they skip
-@parametrize_with_checks([checked_model(kind) for kind in (MeanOfAnyWidth, MDMOfAnyClasses, LDAOfAnyClasses)])
+@parametrize_with_checks(
+    [checked_model(kind) for kind in (MeanOfAnyWidth, ComponentsOfAnyWidth, MDMOfAnyClasses, LDAOfAnyClasses)]
+)
 def test_scikit_learn_checks_pass_once_width_and_classes_are_known(estimator, check):
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", [PrivateFrechetMean, PrivateMDM, PrivateLDA])
+@pytest.mark.parametrize("kind", [PrivateFrechetMean, PrivateComponents, PrivateMDM, PrivateLDA])
 def test_scikit_learn_checks_fail_where_they_do_not_know_the_ball_or_the_classes(kind):
     expected = EXPECTED_FAILED_CHECKS[kind.__name__]
     results = check_estimator(checked_model(kind), expected_failed_checks=expected, on_fail=None)
@@ -547,3 +563,38 @@ def test_package_needs_no_scikit_learn_and_the_module_says_how_to_get_it():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'pip install "dpmanifold[sklearn]"' in done.stdout
+
+
+# -------------------------------------------------------------------- components
+
+
+def test_components_are_coordinates_along_released_directions():
+    X = matrices()[0]
+    model = components_model(n_components=2)
+    found = model.fit(X).release_
+    assert np.array_equal(model.transform(X), found.scores(X))
+    assert list(model.get_feature_names_out()) == ["privatecomponents0", "privatecomponents1"]
+    assert model.components_.shape == (2, 6)
+    assert np.array_equal(model.explained_variance_, found.variances)
+    assert np.array_equal(model.explained_variance_ratio_, found.shares)
+    assert model.budget.spent == GDP(0.5)
+    loaded = pickle.loads(pickle.dumps(model))
+    assert (loaded.budget, np.array_equal(loaded.transform(X), model.transform(X))) == (None, True)
+    assert clone(model).budget is model.budget
+    with pytest.raises(NotFittedError):
+        components_model().transform(X)
+    with pytest.raises(InvalidArgumentError, match="budget must be given"):
+        components_model(budget=None).fit(X)
+
+
+def test_components_of_public_data_do_not_call_themselves_private():
+    model = components_model(public_data=True, refine=True).fit(matrices()[0])
+    assert not model.release_.private
+    assert not any(step.private for step in model.release_.release.steps)
+
+
+def test_components_within_a_pipeline_and_with_ids():
+    E, y = epochs()
+    model = make_pipeline(Covariances(), components_model(), LogisticRegression())
+    assert model.fit(E, y).predict(E).shape == y.shape
+    assert components_model(units=None).fit(matrices()[0], units=np.arange(120) // 2).release_.n == 60

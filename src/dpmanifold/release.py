@@ -258,7 +258,9 @@ class Release(Result, format=FORMAT):
         noise = self.noise_error()
         if self.shrinkage:  # its mean square is not above the draw's: nothing is known of its mean alone
             noise = self._at_most(math.sqrt(self._forecast().second_moment))
-        return noise + (0.0 if clipping is None else clipping.expected) + self.details.get(TANGENT_GAP, 0.0)
+        besides = self.definition.besides_noise(self)
+        more = 0.0 if besides is None else besides[0]
+        return noise + (0.0 if clipping is None else clipping.expected) + self.details.get(TANGENT_GAP, 0.0) + more
 
     def _at_most(self, error: float) -> float:
         """Two points of the ball are never farther apart than its diameter."""
@@ -325,6 +327,9 @@ class Release(Result, format=FORMAT):
         if clipping is None:
             if TANGENT_GAP in self.details:
                 return [("error", f"{self.error():.4g} expected, noise and distance from the Fréchet mean together")]
+            besides = self.definition.besides_noise(self)
+            if besides is not None:
+                return [("error", f"{self.error():.4g} expected, noise and {besides[1]} together")]
             return [("error", f"at most {self.error():.4g} (root mean square)")] if self.shrinkage else []
         gap = "noise, clipping and the distance from the Fréchet mean"
         together = gap if TANGENT_GAP in self.details else "noise and clipping"

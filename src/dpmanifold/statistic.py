@@ -252,6 +252,13 @@ class Statistic(ABC):
         """Return how far clipping to a released ball may have moved the value; None if there was none."""
         return release.clipping_to_ball()
 
+    def besides_noise(self, release: Release) -> tuple[float, str] | None:
+        """Return how far the value is to be expected from what it stands for besides noise and clipping, in words too.
+
+        None stands for nothing. `Release.error` adds it.
+        """
+        return None
+
     def hidden(self, release: Release, points: Callable[[], UnitPoints]) -> tuple[Array, float] | None:
         """Return the mean that noise hides, and the share of the units that were cut on the way to it. NOT PRIVATE.
 

@@ -36,6 +36,11 @@ def numbers(release):
     return np.asarray(release.value)
 
 
+def in_public_ball(ball):
+    """What is released on another ball each time, in coordinates of the public one."""
+    return lambda release: ball.space.log_coords(ball.center, release.value)
+
+
 def asked(private, ball, **options):
     rng = np.random.default_rng(0)
     how = {"units": dpm.EACH_RECORD, "confirm": True, "rng": rng}
@@ -53,6 +58,7 @@ CALLS = {
     "mean with a private shape": (dpm.private_mean, TENSORS, {"shape": "private", "project": False}, point, 220),
     "mean of a product": (dpm.private_mean, SEVERAL, RAW, point, 400),
     "joint moments": (dpm.private_statistic, TENSORS, {"statistic": "joint moments"}, numbers, 400),
+    "median": (dpm.private_median, CAP, {"refine": False}, in_public_ball(CAP), 400),
 }
 
 

@@ -92,6 +92,7 @@ GAUSSIAN = {
     "interval": (dpm.private_interval, PLANE, {}),
     "refined interval": (dpm.private_interval, TENSORS, {"refine": True}),
     "interval about a mean": (dpm.private_statistic, PLANE, {"statistic": "fourth moment"}),
+    "median": (dpm.private_median, CAP, {"refine": True}),
 }
 
 
@@ -135,6 +136,16 @@ def test_pure_draws_keep_their_promise_together(name, monkeypatch):
     assert 0.85 * EPSILON < max(found) <= EPSILON * ROUNDING
     with_less_noise(monkeypatch, 0.8)
     assert max(losses(call, ball, replay.epsilon_of, monkeypatch, n, random=0)) > EPSILON
+
+
+@pytest.mark.slow
+def test_a_pure_median_keeps_its_promise(monkeypatch):
+    """Two choices of a radius are never both at their worst, so that less of the promise is used than by others."""
+    call = asked(dpm.private_median, CAP, dpm.PureDP(EPSILON))
+    found = losses(call, CAP, replay.epsilon_of, monkeypatch, 10 * MANY)
+    assert 0.75 * EPSILON < max(found) <= EPSILON * ROUNDING
+    with_less_noise(monkeypatch, 0.7)
+    assert max(losses(call, CAP, replay.epsilon_of, monkeypatch, 10 * MANY, random=0)) > EPSILON
 
 
 @pytest.mark.slow

@@ -329,7 +329,7 @@ def test_everything_is_refused_before_the_budget_is_spent():
     X, y, budget = records(), labels(), dpm.Budget(dpm.GDP(2.0))
     wrong = [
         ({"classes": ["a", "b"]}, dpm.InvalidDataError, "outside the public classes"),
-        ({"classes": ["a"]}, dpm.InvalidArgumentError, "at least two"),
+        ({"classes": ["a"]}, dpm.InvalidArgumentError, "two or more"),
         ({"classes": ["a", "a", "b", "c"]}, dpm.InvalidArgumentError, "distinct"),
         ({"classes": "abc"}, dpm.InvalidArgumentError, "classes must be a list"),
         ({"classes": [object(), "a", "b", "c"]}, dpm.InvalidArgumentError, "text or numbers"),

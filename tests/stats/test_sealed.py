@@ -56,6 +56,7 @@ QUESTIONS = {
     "region": lambda X, ball, privacy, **o: dpm.private_region(X, ball, privacy, refine=True, **o),
     "interval": lambda X, ball, privacy, **o: dpm.private_interval(X, ball, privacy, refine=True, **o),
     "test": lambda X, ball, privacy, **o: dpm.private_test(X, X[::-1], ball, privacy, refine=True, **o),
+    "median": lambda X, ball, privacy, **o: dpm.private_median(X, ball, privacy, **o),
 }
 STEPS = {
     "solving the mean": ("dpmanifold.frechet.UnitPoints.mean", None),

@@ -11,6 +11,8 @@ from dpmanifold import __version__, linalg
 from dpmanifold.cli import (
     attack,
     checking,
+    classes,
+    components,
     demo,
     groups,
     ledger,
@@ -95,11 +97,14 @@ for name, command, panel in (
     ("region", private.region, _PRIVATE),
     ("test", private.two_sample, _PRIVATE),
     ("groups", groups.groups, _PRIVATE),
+    ("classes", classes.classes, _PRIVATE),
+    ("components", components.components, _PRIVATE),
     ("median", median.median, _PRIVATE),
     ("regression", regression.regression, _PRIVATE),
     ("release", private.release, _PRIVATE),
     ("verify", results.verify_command, _AFTER),
     ("show", results.show, _AFTER),
+    ("predict", classes.predict, _AFTER),
     ("reproduce", reproduce.reproduce, _PAPERS),
 ):
     app.command(name=name, rich_help_panel=panel)(command)

@@ -16,7 +16,7 @@ from rich.table import Table
 from dpmanifold import sensitivity
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import ball_of, promise_of, shape_of, space_of
+from dpmanifold.cli.arguments import ball_of, class_words, promise_of, shape_of, space_of
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.speech import say, say_json, say_table
@@ -156,7 +156,7 @@ def statistics(as_json: options.Json = False) -> None:
     for row in rows:
         table.add_row(row["name"].replace(" ", "-"), row["words"], row["kind"])
     say_table(table)
-    say("dpm plan --statistic also takes region, interval, test and groups, which are made of some of them.")
+    say("dpm plan --statistic also takes region, interval, test, groups and classes, which are made of some of them.")
 
 
 @guarded
@@ -175,10 +175,13 @@ def plan(
     mu: options.Mu = None,
     rho: options.Rho = None,
     statistic: Annotated[
-        str, typer.Option(help="What to plan: a name from dpm statistics, or region, interval, test, groups.")
+        str, typer.Option(help="What to plan: a name from dpm statistics, or region, interval, test, groups, classes.")
     ] = "mean",
     second: Annotated[
         int | None, typer.Option("--second-number", help="Units of the second group of a test; as many if left out.")
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="For --statistic classes: the public list, a,b,c or 0..9, or how many.")
     ] = None,
     estimand: options.Estimand = None,
     error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
@@ -209,7 +212,7 @@ def plan(
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
     given = {"estimand": estimand, "everything": everything or None, "refine": refine or None, "fill": fill,
-             "shape": shape_of(shape)}  # fmt: skip
+             "shape": shape_of(shape), "classes": _number_of_classes(classes)}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     groups = groups_of(statistic)
     if second is not None and groups != 2:
@@ -240,6 +243,13 @@ def plan(
     factor = [] if where.factor_of is None else [_FACTOR.format(where.factor_of)]
     told = [text.replace("refine=True", "--refine") for text in found.sentences()]
     say("\n".join([_COLUMNS, *factor, "", *told, *sentences]))
+
+
+def _number_of_classes(text: str | None) -> int | None:
+    """Return how many classes were meant: a number of them, or as many as are listed."""
+    if text is None:
+        return None
+    return int(text) if text.isdecimal() else len(class_words(text))
 
 
 def _plan_record(found: Plan, units: int, privacy: Promise) -> dict[str, Any]:

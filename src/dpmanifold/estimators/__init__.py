@@ -30,8 +30,9 @@ This module needs scikit-learn; `import dpmanifold` does not.
 
 from dpmanifold.estimators.base import LeftBehind
 from dpmanifold.estimators.classes import PrivateLDA
+from dpmanifold.estimators.components import PrivateComponents
 from dpmanifold.estimators.means import PrivateFrechetMean, PrivateMDM
 
 _LeftBehind = LeftBehind  # by this name models that were pickled before the module became a package look for it
 
-__all__ = ["PrivateFrechetMean", "PrivateLDA", "PrivateMDM"]
+__all__ = ["PrivateComponents", "PrivateFrechetMean", "PrivateLDA", "PrivateMDM"]

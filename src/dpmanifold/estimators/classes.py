@@ -32,6 +32,8 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     ----------
     ball, privacy, units, budget, key, public_data, confirm, random_state : as in :class:`PrivateFrechetMean`
     classes : the public list of classes; a label outside it is an error
+    priors : how frequent each class is where records to be classified are from, in the order of the sorted classes,
+        if that is known; as released if left out
     labels_public, refine, invalid : as in :func:`~dpmanifold.private_classes`, for `fit`
 
     Attributes
@@ -69,6 +71,7 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         privacy: Promise,
         *,
         classes: Sequence[Any],
+        priors: Sequence[float] | None = None,
         labels_public: bool = False,
         refine: bool = False,
         units: object = None,
@@ -82,6 +85,7 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.ball = ball
         self.privacy = privacy
         self.classes = classes
+        self.priors = priors
         self.labels_public = labels_public
         self.refine = refine
         self.units = units
@@ -158,15 +162,15 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def decision_function(self, X: object) -> FloatArray:
         """Return the score of each class, (n, n_classes); of two classes that of the second over the first, (n,)."""
         found, points = self._scores(X)
-        scores = found.decision_function(points)
+        scores = found.decision_function(points, priors=self.priors)
         return scores if len(self.classes_) > 2 else np.asarray(scores[:, 1] - scores[:, 0])
 
     def predict(self, X: object) -> Array:
         """Return the most probable class, (n,)."""
         found, points = self._scores(X)
-        return np.asarray(self.classes_[found.decision_function(points).argmax(axis=1)])
+        return np.asarray(self.classes_[found.decision_function(points, priors=self.priors).argmax(axis=1)])
 
     def predict_proba(self, X: object) -> FloatArray:
         """Return the probability of each class, (n, n_classes), if classes were normal."""
         found, points = self._scores(X)
-        return found.predict_proba(points)
+        return found.predict_proba(points, priors=self.priors)

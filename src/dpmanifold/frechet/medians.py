@@ -18,11 +18,14 @@ from dpmanifold.manifolds.vectors import vector_norm
 
 # Points nearer than this part of the median distance pull in proportion to their distance: the median may be one of
 # the points, where directions are not defined.
-_NEAR = 1e-6
+_NEAR, _LEAST = 1e-6, 1e-3
 # A step that does not bring the points nearer is halved, at most so often.
 _HALVINGS = 40
-# Up to this gain, as a part of the average distance, a step only meets rounding.
-_ROUNDING = 1e-14
+# Up to this gain, as a part of the average distance, a step only meets rounding; so many of them are the last.
+_ROUNDING, _PATIENCE = 1e-14, 20
+# Where steps agree in direction the next is longer by this factor, at most by the second: the plain ones are slow where
+# nearly half of the points are in one place.
+_LONGER, _LONGEST = 1.5, 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,7 @@ class FrechetMedian:
     ----------
     value : the median, shape `space.shape`
     distance : the average distance from it
-    residual : length of the average direction there; 0 at a median that is none of the points
+    residual : length of the average direction there, as far as double precision tells it
     iterations : Weiszfeld steps
     tol : the residual that was asked for
     n : how many units count (records, if no units were given)
@@ -53,7 +56,8 @@ def median(
     """Compute the geometric (Fréchet) median, the point with the least average distance from the points; not private.
 
     Weiszfeld's algorithm: every point pulls with its direction, and the average pull, over the average of the inverse
-    distances, is the next step; a step that does not help is halved. The work is at most `max_iter` steps. Points
+    distances, is the next step; steps that go on in the same direction grow, and one that does not help is halved. The
+    work is at most `max_iter` steps. Points
     nearer than a millionth of the median distance pull in proportion to their distance, so that a median which is one
     of the points is found as well, to that millionth. The order of the points leaves no trace.
 
@@ -82,28 +86,36 @@ def median(
 def _solved(pull: _Pull, tol: float, max_iter: int) -> tuple[Array, float, int]:
     """Return the median in the frame, the length of the average direction there, and the number of steps."""
     frame, at = pull.frame, pull.frame.origin
-    near = _NEAR * pull.median_distance(at)
+    near = pull.near(at)
     if near == 0:
-        # Half of the points are at the start, which then is a median.
-        return at, 0.0, 0
-    value = pull.distance(at, near)
+        return at, 0.0, 0  # all points are at the start
+    value, longer, before, stalled = pull.distance(at, near), 1.0, np.zeros(frame.dim), 0
     for iteration in range(max_iter + 1):
         directions, inverse = pull.average(at, near)
         residual = float(vector_norm(directions))
         if residual <= tol:
             return at, residual, iteration
-        step, found = directions / inverse, None
+        # Longer steps as long as they go on in the same direction, shorter ones where they turn back.
+        agree = float((directions * before).sum())
+        longer = min(longer * _LONGER, _LONGEST) if agree > 0 else max(1.0, longer / 2)
+        step, found, before = longer * directions / inverse, None, directions
         for _ in range(_HALVINGS):
             moved = frame.exp_coords(at, step[None])[0]
             reached = pull.distance(moved, near)
             if reached < value * (1 + _ROUNDING):
                 found = moved
                 break
-            step = step / 2
-        if found is None:
+            step, longer = step / 2, max(1.0, longer / 2)
+        stalled = 0 if reached < value * (1 - _ROUNDING) else stalled + 1
+        if found is None or stalled > _PATIENCE:
             return at, residual, iteration  # nothing nearer can be told in double precision
         at, value = found, min(value, reached)
-        near = min(near, _NEAR * pull.median_distance(at)) or near
+        closer = pull.near(at)
+        if closer == 0:
+            return at, 0.0, iteration + 1
+        if closer < near / 2:  # the start was far away
+            near = closer
+            value = pull.distance(at, near)
     raise ConvergenceError(
         f"the median did not reach tol = {tol:.3g} within max_iter = {max_iter} steps: it is at {residual:.3g}. Raise "
         "tol or max_iter."
@@ -120,9 +132,11 @@ class _Pull:
         parts = [self.frame.dist(at, self._points[part]) for part in blocks(len(self._points), self.frame)]
         return np.concatenate(parts)
 
-    def median_distance(self, at: Array) -> float:
-        """Return the distance that half of the points keep."""
-        return float(np.median(self._away(at)))
+    def near(self, at: Array) -> float:
+        """Return the distance below which directions are made smooth; 0 if all points are here."""
+        away = self._away(at)
+        # Where half of the points are here the median distance is 0, and the average one is taken.
+        return _NEAR * max(float(np.median(away)), _LEAST * math.fsum(away) / len(away))
 
     def distance(self, at: Array, near: float) -> float:
         """Return the average distance, that of near points made smooth."""

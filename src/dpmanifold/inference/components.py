@@ -25,6 +25,8 @@ from dpmanifold.release import Release
 FORMAT = "dpmanifold components 1"
 COUNT = "number of components"
 """What a release states the number of directions as."""
+# Of eigenvalues over the third root of n, within which they are not told apart.
+_WIDTH = 1.4
 ELLIPTICAL = (
     "directions are those of the units' signs: the principal ones where the population is elliptical about its mean; "
     "for others, and among directions of equal variance, they need not be"
@@ -61,6 +63,31 @@ def principal_directions(release: Release, count: int) -> tuple[FloatArray, Floa
     return values[::-1], found * np.where(found[np.arange(len(found)), largest] < 0, -1.0, 1.0)[:, None]
 
 
+def optimism(values: FloatArray, count: int, n: int) -> FloatArray:
+    """Return which share of the variance along leading eigenvectors is chance: they were chosen on the same n units.
+
+    Along its k-th eigenvector a sample varies more than the population, by (1 + c)^2 with c the sum of
+    values[j]/(values[k] - values[j]) over all others, over n (theory: components). Gaps are smoothed, so that no two
+    eigenvalues are too close; sums below 0 count as none.
+
+    Parameters
+    ----------
+    values : all eigenvalues, the largest first
+    count : how many leading ones
+    n : number of units
+
+    Examples
+    --------
+    >>> optimism(np.array([4.0, 1.0, 1.0]), 1, 100).round(4), optimism(np.ones(50), 1, 10**6).round(4)
+    (array([0.0132]), array([0.]))
+    """
+    leading, others = values[:count, None], np.maximum(values, 0.0)
+    gaps = leading - values
+    width = _WIDTH * leading / math.sqrt(n)
+    chance = (others * gaps / np.maximum(gaps**2 + width**2, np.finfo(float).tiny)).sum(axis=1) / n
+    return np.asarray(1 - 1 / (1 + np.maximum(chance, -0.5)) ** 2)
+
+
 @dataclass(frozen=True, eq=False)
 class _Squares:
     """Means and second moments of squares along released directions and of the rest, in the data's own units.
@@ -71,6 +98,7 @@ class _Squares:
     release: Release
     mean: ReleasedMean
     directions: FloatArray
+    optimism: FloatArray
 
     @cached_property
     def _numbers(self) -> tuple[FloatArray, FloatArray, float, float]:
@@ -92,9 +120,16 @@ class _Squares:
     def _correction(self) -> float:
         return self.release.n / (self.release.n - 1)
 
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Estimates along each direction, and of the rest: what directions had from chance is given to the rest."""
+        plain = (self._numbers[0] - self._excess) * self._correction
+        chance = self.optimism * np.maximum(plain[:-1], 0.0)
+        return plain - np.append(chance, -chance.sum())
+
     def value(self, weights: FloatArray) -> float:
         """Return the estimate."""
-        return float(weights @ (self._numbers[0] - self._excess)) * self._correction
+        return float(weights @ self.variances)
 
     def error(self, weights: FloatArray, tail: float) -> tuple[float, float, Parts]:
         """Return the variance of the estimate, its degrees of freedom and what it is made of."""
@@ -209,7 +244,8 @@ class Components(FromRelease, format=FORMAT):
 
     @cached_property
     def _squares(self) -> _Squares:
-        return _Squares(self.release, ReleasedMean(self.mean), self.directions)
+        values, directions = self._spectrum
+        return _Squares(self.release, ReleasedMean(self.mean), directions, optimism(values, self.count, self.n))
 
     @property
     def _together(self) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,11 +12,14 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.facts import all_told
+from dpmanifold.facts import all_told, told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
 from dpmanifold.inference.denoised import denoised
 from dpmanifold.inference.estimate import features_of
+from dpmanifold.inference.groups import checked_names
+from dpmanifold.inference.overconfidence import slope
 from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.inference.shrunken_means import shrunken_means
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.records import entries, number, reading, refuse_wrong_answers
@@ -31,8 +33,8 @@ NUMBER_OF_CLASSES = "number of classes"
 _MAY_BE_EMPTY = 3.0
 # What is told of classes at most, in words.
 _MOST_TOLD = 12
-
-Name = str | int | float
+# Classes up to which distances between all of them are written down.
+_MOST_IN_TABLE = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,11 +66,11 @@ class Discriminant(FromRelease, format=FORMAT):
     """
 
     release: Release
-    classes: tuple[Name, ...]
+    classes: tuple[Any, ...]
     counts: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", checked_names(self.classes))
+        object.__setattr__(self, "classes", tuple(checked_names(self.classes)))
         if not isinstance(features_of(self.release), ClassMoments):
             raise InvalidArgumentError(f"release must be of class moments, got a {self.release.statistic}.")
         if self.release.details[NUMBER_OF_CLASSES] != len(self.classes):
@@ -170,26 +172,53 @@ class Discriminant(FromRelease, format=FORMAT):
         return math.sqrt(moment**2 + own**2 * float((4 * away + 2 * self.mean_noise**2 * self.priors).sum()))
 
     @cached_property
-    def covariance(self) -> FloatArray:
-        """Covariance within classes, (dim, dim), positive: freed of noise as far as its size tells."""
+    def _denoised(self) -> FloatArray:
+        """Covariance within classes, positive: freed of noise as far as its size tells."""
         return denoised(self.spread, self.spread_noise)
+
+    @cached_property
+    def shrunken_means(self) -> FloatArray:
+        """The class means that records are told by, (classes, dim): moved to the mean of all where noise hides them.
+
+        In coordinates at the ball's centre.
+        """
+        return shrunken_means(self.mean_coordinates, self._denoised, self.priors, self.mean_noise)
+
+    @cached_property
+    def slope(self) -> float:
+        """By what the covariance is divided, so that scores are worth what they say in spite of noise: at most 1."""
+        return slope(self.shrunken_means, self._denoised, self.priors, self.mean_noise, self.spread_noise)
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance within classes, (dim, dim), positive: freed of noise and enlarged by what noise makes too sure."""
+        return np.asarray(self._denoised / self.slope)
 
     @cached_property
     def _weights(self) -> FloatArray:
         """What coordinates are multiplied with, (classes, dim)."""
-        return np.asarray(np.linalg.solve(self.covariance, self.mean_coordinates.T).T)
+        return np.asarray(np.linalg.solve(self.covariance, self.shrunken_means.T).T)
 
     @cached_property
     def separation(self) -> FloatArray:
-        """Distances between class means in standard deviations of a class, (classes, classes); 0 where noise hides one.
+        """Distances between classes in standard deviations of one, (classes, classes): an estimate.
 
-        Mahalanobis distances by the covariance that was freed of noise, less what noise on the means adds on average.
+        Mahalanobis distances between `shrunken_means` by `covariance`; 0 between classes that noise hides.
         """
-        apart = self.mean_coordinates[:, None] - self.mean_coordinates[None]
-        inverse = np.linalg.inv(self.covariance)
-        squares = np.einsum("abi,ij,abj->ab", apart, inverse, apart)
-        added = (self.mean_noise[:, None] ** 2 + self.mean_noise[None] ** 2) * float(np.trace(inverse))
-        return np.asarray(np.sqrt(np.maximum(squares - added * (1 - np.eye(len(squares))), 0.0)))
+        placed = np.linalg.solve(np.linalg.cholesky(self.covariance), self.shrunken_means.T)
+        return np.asarray(np.sqrt(np.sum([(axis[:, None] - axis[None]) ** 2 for axis in placed], axis=0)))
+
+    @cached_property
+    def axes(self) -> FloatArray:
+        """Directions in which the classes differ most, (dim, at most classes - 1), the clearest first.
+
+        Coordinates times these are scores in which the spread within classes is 1 along each and the same for all.
+        """
+        means, priors = self.shrunken_means, self.priors
+        root = np.linalg.cholesky(self.covariance)
+        away = np.linalg.solve(root, (means - priors @ means).T) * np.sqrt(priors)
+        turned = np.linalg.svd(away)[0][:, : min(self.dim, len(self.classes) - 1)]
+        return np.asarray(np.linalg.solve(root.T, turned))
 
     # ---------------------------------------------------------------- telling classes
 
@@ -198,37 +227,41 @@ class Discriminant(FromRelease, format=FORMAT):
         points = self.ball.space.as_points(self.ball.space.batch(X), "X", batch=True)
         return coordinates(self.ball.into_frame(points), self.ball) * self.ball.radius
 
-    def decision_function(self, X: object) -> FloatArray:
+    def decision_function(self, X: object, *, priors: object = None) -> FloatArray:
         """Return the score of every class, (n, classes): the logarithm of its probability but for a constant.
 
         Parameters
         ----------
         X : records, (n, *space.shape). Of private ones, what comes back is not private
+        priors : how frequent each class is where the records are from, if that is known; as released if left out
         """
         weights = self._weights
-        constant = np.log(self.priors) - (weights * self.mean_coordinates).sum(axis=1) / 2
+        shares = self.priors if priors is None else _checked_priors(priors, len(self.classes))
+        constant = np.log(shares) - (weights * self.shrunken_means).sum(axis=1) / 2
         return np.asarray(self.coordinates(X) @ weights.T + constant)
 
-    def predict_proba(self, X: object) -> FloatArray:
+    def predict_proba(self, X: object, *, priors: object = None) -> FloatArray:
         """Return the probability of every class if classes were normal with these means, (n, classes)."""
-        return np.asarray(special.softmax(self.decision_function(X), axis=1))
+        return np.asarray(special.softmax(self.decision_function(X, priors=priors), axis=1))
 
-    def predict(self, X: object) -> Array:
+    def predict(self, X: object, *, priors: object = None) -> Array:
         """Return the most probable class of each record, (n,)."""
-        return np.asarray(np.array(self.classes)[self.decision_function(X).argmax(axis=1)])
+        one_kind = len({isinstance(name, str) for name in self.classes}) == 1
+        names = np.array(self.classes, dtype=None if one_kind else object)
+        return np.asarray(names[self.decision_function(X, priors=priors).argmax(axis=1)])
 
-    def score(self, X: object, labels: object) -> float:
+    def score(self, X: object, labels: object, *, priors: object = None) -> float:
         """Return the share of records whose class it tells; of private records that is not private.
 
         Parameters
         ----------
-        X : records
+        X, priors : as in :meth:`decision_function`
         labels : one class per record
         """
-        given, told = np.asarray(labels), self.predict(X)
-        if given.shape != told.shape:
-            raise InvalidArgumentError(f"labels must have shape {told.shape}, one per record, got {given.shape}.")
-        return float(np.mean(given == told))
+        given, said = np.asarray(labels), self.predict(X, priors=priors)
+        if given.shape != said.shape:
+            raise InvalidArgumentError(f"labels must have shape {said.shape}, one per record, got {given.shape}.")
+        return float(np.mean(given == said))
 
     # ---------------------------------------------------------------- for people and machines
 
@@ -249,13 +282,15 @@ class Discriminant(FromRelease, format=FORMAT):
         return f"Linear discriminant of {len(self.classes)} classes"
 
     def _facts(self) -> list[tuple[str, str]]:
-        told = [f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)]
-        more = [] if len(told) <= _MOST_TOLD else [f"and {len(told) - _MOST_TOLD} more"]
+        names = [
+            f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
+        ]
+        more = [] if len(names) <= _MOST_TOLD else [f"and {len(names) - _MOST_TOLD} more"]
         off = "public" if self.labels_public else f"with noise of {self.count_noise:.3g} each"
         away = self.separation[np.triu_indices(len(self.classes), 1)]
         return [
-            ("classes", f"{', '.join([*told[:_MOST_TOLD], *more])} ({off})"),
-            ("means", f"{away.min():.3g} to {away.max():.3g} standard deviations apart"),
+            ("classes", f"{', '.join([*names[:_MOST_TOLD], *more])} ({off})"),
+            ("means", f"about {away.min():.2g} to {away.max():.2g} standard deviations of a class apart"),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             ("labels", "public" if self.labels_public else "protected with the records"),
             ("limited by", f"{self.dominated_by}; squared error of the means: {self.parts}"),
@@ -279,7 +314,8 @@ class Discriminant(FromRelease, format=FORMAT):
         return found
 
     def _numbers_told(self) -> dict[str, Any]:
-        return all_told(self, "units_by_class", "count_noise", "priors", "mean_noise", "separation")
+        table = {"separation": told(lambda: self.separation) if len(self.classes) <= _MOST_IN_TABLE else None}
+        return {**all_told(self, "units_by_class", "count_noise", "priors", "mean_noise", "slope"), **table}
 
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
@@ -309,20 +345,11 @@ class Discriminant(FromRelease, format=FORMAT):
         return result
 
 
-def checked_names(classes: Sequence[Any]) -> tuple[Name, ...]:
-    """Return the names of classes as plain text and numbers, or refuse what cannot be written down.
-
-    Examples
-    --------
-    >>> checked_names(np.array([3, 1]))
-    (3, 1)
-    """
-    one_text = isinstance(classes, str) or np.ndim(classes) == 0
-    names = () if one_text else tuple(name.item() if isinstance(name, np.generic) else name for name in classes)
-    plain = all(isinstance(name, (str, int)) or (isinstance(name, float) and math.isfinite(name)) for name in names)
-    if len(names) < 2 or not plain or len(set(names)) != len(names):
+def _checked_priors(priors: Any, classes: int) -> FloatArray:
+    """Return shares that add up to 1, or refuse what are none."""
+    given = np.asarray(priors, dtype=np.float64)
+    if given.shape != (classes,) or not (np.isfinite(given).all() and (given > 0).all()):
         raise InvalidArgumentError(
-            f"classes must be a list of at least two distinct names, text or numbers, got {shown(classes)}. It is "
-            "public: do not take it from private labels."
+            f"priors must be {classes} numbers above 0, one for each class, got {shown(priors)}."
         )
-    return names
+    return np.asarray(given / given.sum())

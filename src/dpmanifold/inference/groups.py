@@ -84,7 +84,7 @@ class GroupsTest(Conclusion, format=FORMAT):
         object.__setattr__(self, "level", open_fraction(self.level, "level"))
         names = checked_names(self.groups)
         object.__setattr__(self, "groups", dict(zip(names, self.groups.values(), strict=True)))
-        _ = self.pairs  # refuses what cannot be compared
+        _ = self._tests  # refuses what cannot be compared
 
     # ---------------------------------------------------------------- what it rests on
 
@@ -100,7 +100,7 @@ class GroupsTest(Conclusion, format=FORMAT):
 
     @cached_property
     def _estimates(self) -> list[Estimate | JointEstimate]:
-        first = [pair.test.estimates for pair in self.pairs[: len(self.groups) - 1]]  # those with the first group
+        first = [test.estimates for test in self._tests[: len(self.groups) - 1]]  # those with the first group
         return [first[0][0], *(two for _, two in first)]
 
     @property
@@ -180,13 +180,17 @@ class GroupsTest(Conclusion, format=FORMAT):
     # ---------------------------------------------------------------- pairs
 
     @cached_property
+    def _tests(self) -> list[TwoSampleTest]:
+        """All pairs, each at a level by which all intervals hold together (Bonferroni)."""
+        both = list(combinations(self.released, 2))
+        level = 1 - (1 - self.level) / len(both)
+        return [TwoSampleTest(one, two, level) for one, two in both]
+
+    @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """All pairs of groups, in the order of their names: distances, intervals that hold together, adjusted p."""
-        both = list(combinations(self.groups, 2))
-        level = 1 - (1 - self.level) / len(both)
-        tests = [TwoSampleTest(self.groups[one], self.groups[two], level) for one, two in both]
-        adjusted = holm([test.p_value for test in tests])
-        return tuple(Pair(*found) for found in zip(both, tests, adjusted, strict=True))
+        adjusted = holm([test.p_value for test in self._tests])
+        return tuple(Pair(*found) for found in zip(combinations(self.names, 2), self._tests, adjusted, strict=True))
 
     def pair(self, one: object, two: object) -> Pair:
         """Return the comparison of two groups, named in any order."""

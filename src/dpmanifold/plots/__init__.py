@@ -14,6 +14,8 @@ a mark tells whether it may be shown. Points that you add yourself must be publi
 'private release'
 """
 
+from dpmanifold.plots.classes import classes
+from dpmanifold.plots.components import components
 from dpmanifold.plots.curves import profile
 from dpmanifold.plots.dispatch import show
 from dpmanifold.plots.globe import sphere
@@ -36,6 +38,8 @@ __all__ = [
     "PICTURES",
     "Picture",
     "balls",
+    "classes",
+    "components",
     "groups",
     "history",
     "interval",

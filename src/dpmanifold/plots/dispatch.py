@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import GroupsTest, Interval, Region, Regression, TwoSampleTest
+from dpmanifold.inference import Components, Discriminant, GroupsTest, Interval, Region, Regression, TwoSampleTest
 from dpmanifold.ledger.history import History
+from dpmanifold.plots.classes import classes
+from dpmanifold.plots.components import components
 from dpmanifold.plots.glyphs import tensors
 from dpmanifold.plots.ledger import history
 from dpmanifold.plots.nested import balls
@@ -60,6 +62,8 @@ def show(result: object, *, links: object = None) -> Figure:
             return _release(result, links)
         case Region():
             return picture_of_mean(result, result.mean, links=links)
+        case Components():
+            return components(result, links=links)
     if links is not None:
         raise InvalidArgumentError("links are drawn between the landmarks of a mean shape, alone or with its region.")
     match result:
@@ -69,6 +73,8 @@ def show(result: object, *, links: object = None) -> Figure:
             return test(result)
         case GroupsTest():
             return groups(result)
+        case Discriminant():
+            return classes(result)
         case Regression():
             return regression(result)
         case Plan():

@@ -56,7 +56,7 @@ def shape(result: Release | Region, *, closed: bool = True, links: object = None
     if where.picture != "shape":
         raise InvalidArgumentError(f"shape draws KendallShapes(k), got {where!r}. Use show(result).")
     space = cast(KendallShapes, where)
-    joined = _outline(space.landmarks, closed) if links is None else landmark_links(links, space.landmarks) - 1
+    joined = outline(space.landmarks, closed) if links is None else landmark_links(links, space.landmarks) - 1
     title = f"{spread.what.capitalize()} shape" + (" with its confidence region" if isinstance(result, Region) else "")
     releases = [parent_release(result)]
     mean = space.to_landmarks(spread.center)
@@ -72,21 +72,35 @@ def shape(result: Release | Region, *, closed: bool = True, links: object = None
     return figure
 
 
-def _outline(count: int, closed: bool) -> npt.NDArray[np.int64]:
-    """Return the pairs of landmarks that follow one another, counted from 0."""
+def outline(count: int, closed: bool = True) -> npt.NDArray[np.int64]:
+    """Return the pairs of landmarks that follow one another, counted from 0.
+
+    Examples
+    --------
+    >>> outline(3).tolist()
+    [[0, 1], [1, 2], [2, 0]]
+    """
     pairs = np.stack([np.arange(count), (np.arange(count) + 1) % count], axis=1)
     return pairs if closed else pairs[:-1]
 
 
-def _lines(landmarks: FloatArray, joined: npt.NDArray[np.int64]) -> FloatArray:
-    """Return what draws links in one stroke, (3 links, 2): the pen is lifted at NaN, after each of them."""
+def strokes(landmarks: FloatArray, joined: npt.NDArray[np.int64]) -> FloatArray:
+    """Return what draws links in one stroke, (3 links, 2): the pen is lifted at NaN, after each of them.
+
+    Examples
+    --------
+    >>> strokes(np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([[0, 1]]))
+    array([[ 0.,  1.],
+           [ 2.,  3.],
+           [nan, nan]])
+    """
     return np.pad(landmarks[joined], ((0, 0), (0, 1), (0, 0)), constant_values=np.nan).reshape(-1, 2)
 
 
 def _draw(axes: Axes, spread: Spread, space: KendallShapes, mean: FloatArray, joined: npt.NDArray[np.int64]) -> None:
     style: dict[str, Any] = {"solid_capstyle": "round"}
     axes.plot(
-        *_lines(mean, joined).T,
+        *strokes(mean, joined).T,
         color=canvas.ESTIMATE,
         linewidth=1.5,
         label=f"released {spread.what}",
@@ -99,7 +113,7 @@ def _draw(axes: Axes, spread: Spread, space: KendallShapes, mean: FloatArray, jo
     for number, landmarks in enumerate(aligned(space, spread.center, edge)):
         label = "shapes at the region's edge" if number == 0 else None
         axes.plot(
-            *_lines(landmarks, joined).T, color=canvas.GREY, linewidth=0.5, alpha=0.5, zorder=1, label=label, **style
+            *strokes(landmarks, joined).T, color=canvas.GREY, linewidth=0.5, alpha=0.5, zorder=1, label=label, **style
         )
     for number, matrix in enumerate(landmark_ellipses(spread, space)):
         if spread.is_stated:

@@ -24,7 +24,7 @@ from dpmanifold.stats.featured import FeatureStatistic
 from dpmanifold.stats.recipes import Recipe
 
 # More classes than anybody lists: beyond, a number of them in a file is taken for a wrong one.
-MOST_CLASSES = 10_000
+MOST_CLASSES = 1000
 # As much as products count: more than is free, as a discriminant suffers most from noise on them (theory: classes). On
 # a line they are cheaper. With these weights of the count, a class costs nothing.
 _WEIGHT, _COUNT = 1.0, 0.25

@@ -10,7 +10,8 @@ from dpmanifold._check import positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import LabelledPoints
-from dpmanifold.inference.discriminant import Discriminant, checked_names
+from dpmanifold.inference import Discriminant
+from dpmanifold.inference.groups import checked_names
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
@@ -86,7 +87,7 @@ def private_classes(
     checked_flag(labels_public, "labels_public")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     terms.check(ball)
-    names = list(checked_names(classes))
+    names = checked_names(classes)
     if isinstance(X, Registered):
         raise InvalidArgumentError(
             f"X must be records here, got {shown(X)}: where data are registered it is public how many units a class "

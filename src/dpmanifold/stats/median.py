@@ -14,6 +14,7 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.features import Directions, slope_of_directions
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds import Euclidean
+from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.mechanisms.embeddings import TangentEmbedding
 from dpmanifold.mechanisms.forecasts import carried_over
@@ -32,7 +33,7 @@ from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
 from dpmanifold.stats.grids import follows
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.mean import placed, point_faults
-from dpmanifold.stats.median_steps import Approach, faults_before, recipes_before
+from dpmanifold.stats.median_steps import Approach, faults_before, outliers_withstood, recipes_before
 from dpmanifold.stats.ranges import SURELY, is_beyond
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.refine import SKIPPED
@@ -42,9 +43,13 @@ from dpmanifold.stats.sealed import sealed
 PROOF = "docs/theory/median.md"
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
 # Units nearer to the centre than this part of the median distance pull in proportion to their distance.
-CUT = 0.25
+CUT = 0.5
 # Outliers pull, and do not give way as the centre moves: the step is as long as suits data with this share of them.
 FAR_AWAY = 0.05
+# What one step leaves of the way to the median, as a part of the step: more than in all studies of the theory page.
+LEFT = 0.3
+# A step of more than this part of the median distance is called a long one.
+_LONG = 0.9
 # A count of the units within the radius that was found is believed between these shares.
 FEWEST_INSIDE, MOST_INSIDE = 0.2, 0.85
 
@@ -80,8 +85,8 @@ def private_median(
 
     Returns
     -------
-    a Release whose value is a point. Its noise error is that of the last step; what one step leaves of the way to the
-    median is not in it, and its notes say how long the step was
+    a Release whose value is a point. Its noise error is that of the last step; its error allows, besides, for what one
+    step leaves of the way to the median: a part of the step that was measured and is not proven
 
     Examples
     --------
@@ -134,8 +139,10 @@ class Median(Statistic):
         return features.average(points, Directions(min(1.0, CUT * scale / points.ball.radius)))
 
     def placed(self, directions: FloatArray, ball: Ball, scale: float) -> Array:
-        """Return the point that an average direction leads to: post-processing."""
-        return placed(ball, TangentEmbedding(ball).place(stride(ball, scale) * directions), True)
+        """Return the point that an average direction leads to, no farther away than the scale: post-processing."""
+        # Seen from far away all directions agree, and the data are about as far away as the median distance.
+        step = shorten((stride(ball, scale) * directions)[None], scale)[0]
+        return placed(ball, TangentEmbedding(ball).place(step), True)
 
     # ---------------------------------------------------------------- what verify recomputes
 
@@ -155,10 +162,9 @@ class Median(Statistic):
 
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return why a value is no point that a step from the centre could have come to."""
-        found = point_faults(release, 0.0)
-        longest = stride(release.ball, scale_of(release)) * (1 + noise)
+        found, longest = point_faults(release, 0.0), scale_of(release)
         if not found and longest < release.ball.radius and is_beyond(release.ball, release.value, longest):
-            return ["value: no step of that length and no noise of that scale lead so far from the released centre"]
+            return ["value: it is farther from the released centre than a step leads"]
         return found
 
     def drawn_faults(self, release: Release, noise: float) -> list[str]:
@@ -186,8 +192,11 @@ class Median(Statistic):
         return True
 
     def forecast(self, release: Release) -> Forecast:
-        """Return how far the noise carries the end of the step."""
-        return self.error(release.ball, release.calibration, scale_of(release))
+        """Return how far the noise carries the end of the step; an upper bound, where that is cut to the scale."""
+        scale = scale_of(release)
+        found = self.error(release.ball, release.calibration, scale)
+        found.exact = found.exact and step_length(release) + float(found.quantile(0.999)) < scale
+        return found
 
     def error(self, ball: Ball, calibration: Calibration, scale: float) -> Forecast:
         """Return how far noise so calibrated carries the end of a step in a ball, given the median distance."""
@@ -202,17 +211,49 @@ class Median(Statistic):
         """Return None: directions are not cut, and the ball only says where to start."""
         return None
 
+    def besides_noise(self, release: Release) -> tuple[float, str]:
+        """Return what one step is expected to leave of the way to the median: a part of the step, as measured."""
+        return LEFT * step_length(release), "what one step leaves (measured, not proven)"
+
     def range(self, ball: Ball) -> float | None:
         """Return the radius."""
         return ball.radius
 
     def notes(self, release: Release) -> list[str]:
-        """Say how long the step was, and what share of the units it stands."""
-        return [REFINE_SKIPPED] if release.details.keys() >= SKIPPED else []
+        """Say how long the step was, what it may leave, and how many outliers centre and scale withstand."""
+        scale = scale_of(release)
+        notes = [REFINE_SKIPPED] if release.details.keys() >= SKIPPED else []
+        if release.is_swamped:
+            return [*notes, "the noise is as large as the ball: this says nothing. Use more units or a weaker promise"]
+        length = step_length(release)
+        notes.append(
+            f"one step of {length:.3g} from a released centre, half of the units lie within {scale:.3g} of that: what "
+            f"the step leaves of the way to the median is not in the noise error; the error allows {LEFT:g} of the step"
+        )
+        if length > _LONG * scale:
+            notes.append(
+                "the step is as long as the median distance: the centre was far off, and much may be left. Release "
+                "again in a smaller ball about this value"
+            )
+        withstood = outliers_withstood(release)
+        notes.append(
+            f"outliers: up to {withstood:.0%} of the units, wherever they lie, do not decide about ball and scale "
+            "(with 99.6 %), and none of them pulls with more than the weight of one unit"
+            if withstood > 0
+            else "outliers: the counts are too noisy to say that any share of them does not decide about ball and scale"
+        )
+        if release.noise_error() >= scale:
+            notes.append("the noise is as large as the median distance: the centre alone may well be as good")
+        return notes
 
 
 MEDIAN = Median()
 STATISTICS.register(MEDIAN.name, MEDIAN)
+
+
+def step_length(release: Release) -> float:
+    """Return how long the step was, as released."""
+    return float(release.ball.space.dist(release.ball.center, release.value))
 
 
 def scale_of(release: Release) -> float:

@@ -15,7 +15,7 @@ from dpmanifold.mechanisms import choose
 from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
-from dpmanifold.stats.ball import BallPlan, ball_recipe, source_of
+from dpmanifold.stats.ball import BallPlan, ball_recipe, search_of, source_of
 from dpmanifold.stats.draws import Bits, refuse_inexact
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, release_mean
@@ -109,7 +109,8 @@ class Approach:
 
     def release(self, points: UnitPoints, bits: Bits) -> tuple[Release, UnitPoints]:
         """Release them one after the other; return the last, and the points in its ball. Never raises."""
-        header, steps, ball = self.header, (), self.header.ball
+        header, ball = self.header, self.header.ball
+        steps: tuple[Release, ...] = ()
         moved, chosen = points, sealed(lambda: self.mean_in(ball), lambda: None)
         assert chosen is not None  # `make` has chosen it before
         if self.search is not None:
@@ -156,6 +157,21 @@ def faults_before(release: Release) -> list[str]:
     if any(step.details["coverage"] != BALL_COVERAGE for step in mean.steps):
         found.append("step 'ball': before a median it is to hold another share of the units")
     return found
+
+
+def outliers_withstood(release: Release) -> float:
+    """Return the largest share of the units that cannot decide about the ball and the scale of a median, at least 0.
+
+    With probability 0.996 the searches err by no more than they say, on either side. Then a radius cannot be carried
+    outwards by fewer units than it leaves out, nor inwards by fewer than it holds (theory: median).
+    """
+    scale = release.steps[0]
+    n, mean = scale.n, scale.steps[0]
+    search = RadiusPlan(scale.ball, n, scale.share, SCALE_COVERAGE).search
+    found = min(1 - SCALE_COVERAGE, SCALE_COVERAGE) - search.error / n
+    for step in mean.steps:
+        found = min(found, 1 - BALL_COVERAGE - search_of(step).error / n)
+    return max(0.0, found)
 
 
 def recipes_before() -> Iterator[tuple[tuple[float, ...], Recipe]]:

@@ -57,8 +57,8 @@ CONCLUSIONS: dict[str, Conclusion] = {
     "region": Conclusion(region_plan, draws=joint_draws),
     "interval": Conclusion(interval_plan),
     "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
-    "groups": Conclusion(GroupsPlan, groups=math.inf),
     "classes": Conclusion(ClassPlan),
+    "groups": Conclusion(GroupsPlan, groups=math.inf),
     "regression": Conclusion(RegressionPlan),
 }
 """What can be planned besides statistics, by name."""

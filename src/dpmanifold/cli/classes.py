@@ -1,0 +1,103 @@
+"""The commands about classes: a private discriminant, and what a saved one says of records that may be shown."""
+
+from __future__ import annotations
+
+import csv
+import pathlib
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from dpmanifold._check import Array
+from dpmanifold.cli import options
+from dpmanifold.cli.arguments import class_words
+from dpmanifold.cli.command import Asked, private_command
+from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
+from dpmanifold.cli.outputs import check_targets
+from dpmanifold.cli.records import Given, How, gathered, in_words_of_options, read
+from dpmanifold.cli.speech import complain, say, say_json
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.files import whole_file
+from dpmanifold.inference import Discriminant
+from dpmanifold.inference.groups import checked_names
+from dpmanifold.sources import Source
+from dpmanifold.stats import private_classes, verify
+
+
+def _refuse_classes(words: dict[str, Any]) -> None:
+    checked_names(class_words(words["classes"]))
+
+
+@private_command("picture", refuse=_refuse_classes)
+def classes(
+    asked: Asked,
+    labels: options.Labels,
+    classes: options.Classes,
+    labels_public: Annotated[
+        bool, typer.Option("--labels-public", help="Who is in which class may be known; else it is protected, too.")
+    ] = False,
+    refine: options.Refine = False,
+) -> Discriminant:
+    """Release a linear discriminant, which tells the class of a record. Labels are protected unless they are public."""
+    records, ball, privacy = asked.about
+    names = asked.question.classes(class_words(classes))
+    return private_classes(
+        records, asked.question.labels, ball, privacy, classes=names, labels_public=labels_public, refine=refine,
+        **asked.terms,
+    )  # fmt: skip
+
+
+@guarded
+def predict(
+    result: Annotated[pathlib.Path, typer.Argument(help="What dpm classes wrote.")],
+    path: options.Data,
+    out: Annotated[pathlib.Path, typer.Option(help="A .csv: the class of each record, and probabilities.")],
+    labels: Annotated[
+        str | None, typer.Option(help="True classes, as in dpm classes: also say how many are told rightly.")
+    ] = None,
+    array: options.Array = None,
+    columns: options.Columns = None,
+    order: options.Order = None,
+    coordinates: options.Coordinates = None,
+    mask: options.Mask = None,
+    normalize: options.Normalize = False,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Tell the class of records by a saved discriminant. NOT PRIVATE: about records that may be shown."""
+    check_targets({"--out": out}, force, {"the data": path, "--labels": labels, "the discriminant": result})
+    if out.suffix.lower() != ".csv":
+        raise InvalidArgumentError(f"--out {out}: the name must end in .csv.")
+    found = Discriminant.load(result)
+    checked = verify(found)
+    if not checked.ok:
+        complain(f"{result} IS NOT CONSISTENT, do not rely on it: {'; '.join(checked.wrong)}")
+        raise typer.Exit(PROMISE_IMPOSSIBLE)
+    how = How(columns, array, order, coordinates, mask, normalize)
+    with in_words_of_options():
+        given = read(path, repr(found.ball.space), None, how, (None, labels))
+        records = gathered(given)[0]
+        true = None if labels is None else _true_classes(given, labels)
+        told, probabilities = found.predict(records), found.predict_proba(records)
+        score = None if true is None else found.score(records, true)
+    with whole_file(out) as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["class", *(f"p({name})" for name in found.classes)])
+        table.writerows(
+            [name, *map(repr, row)] for name, row in zip(told.tolist(), probabilities.tolist(), strict=True)
+        )
+    if as_json:
+        say_json({"records": len(told), "score": score, "written": str(out)})
+        return
+    right = "" if score is None else f", {score:.1%} of them rightly"
+    say(f"{len(told):,} records told{right} (not private: about these records)\n  written      {out}")
+
+
+def _true_classes(given: Given, labels: str) -> Array:
+    """Return the class of every record, whether its column is read along or at once."""
+    column = given.column(labels, "--labels")
+    if not (isinstance(column, str) and isinstance(given.records, Source)):
+        return np.asarray(column)
+    pieces = given.records.bound(given.space, None, column)
+    return np.concatenate([np.asarray(block.labels) for piece in pieces for block in piece.blocks()])

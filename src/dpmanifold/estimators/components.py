@@ -1,0 +1,123 @@
+"""Private principal components as a transformer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpmanifold._check import FloatArray
+from dpmanifold.ball import Ball
+from dpmanifold.estimators.base import PrivateEstimator, marked_public
+from dpmanifold.inference import Components
+from dpmanifold.privacy import Account, Budget, Promise
+from dpmanifold.stats.components import private_components
+
+
+class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Private principal components as a transformer: coordinates of records along the released directions.
+
+    Every fit is one release under `privacy` and spends it from `budget`. The directions are released; coordinates
+    ("scores") of private records are not private, whoever computes them. The module's docstring says what else of a
+    pipeline is not.
+
+    Parameters
+    ----------
+    ball, privacy, refine, units, invalid, budget, key, public_data, confirm, random_state : as in
+        :class:`PrivateFrechetMean`; ApproxDP, ZCDP or GDP
+    n_components : how many; no more than the space has dimensions
+
+    Attributes
+    ----------
+    release_ : the components of the last fit, with the variances along them and all intervals
+    components_ : directions in an orthonormal frame at the released mean, (n_components, dim)
+    explained_variance_, explained_variance_ratio_ : variances along them, and shares of the total
+    n_features_in_ : size of the first axis of a record; `feature_names_in_` as usual where X had column names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpmanifold as dpm
+    >>> from dpmanifold.estimators import PrivateComponents
+    >>> ball = dpm.Ball(dpm.SPD(2), np.eye(2), 3.0, source="textbook")
+    >>> X = dpm.SPD(2).random_point(500, rng=0)
+    >>> budget = dpm.Budget(dpm.GDP(1.0))
+    >>> model = PrivateComponents(ball, dpm.GDP(1.0), n_components=2, units="each-record", budget=budget).fit(X)
+    >>> model.components_.shape, model.transform(X).shape, model.release_.private
+    ((2, 3), (500, 2), True)
+    """
+
+    release_: Components
+
+    def __init__(
+        self,
+        ball: Ball,
+        privacy: Promise,
+        *,
+        n_components: int = 3,
+        refine: bool = False,
+        units: object = None,
+        invalid: str = "raise",
+        budget: Budget | Account | None = None,
+        key: str | None = None,
+        public_data: bool = False,
+        confirm: bool = False,
+        random_state: object = None,
+    ) -> None:
+        self.ball = ball
+        self.privacy = privacy
+        self.n_components = n_components
+        self.refine = refine
+        self.units = units
+        self.invalid = invalid
+        self.budget = budget
+        self.key = key
+        self.public_data = public_data
+        self.confirm = confirm
+        self.random_state = random_state
+
+    def fit(self, X: object, y: object = None, units: object = None) -> Self:
+        """Release the components of records, shape (n, *space.shape), and spend the promise.
+
+        Parameters
+        ----------
+        X : records, shape (n, *space.shape); a data frame (n, d) for vectors
+        y : ignored
+        units : one id per record; may be routed, `set_fit_request(units=True)`
+        """
+        terms = self._terms(units)
+        records = self._records(X, self._space(), fitting=True)
+        found = private_components(
+            records, self.ball, self.privacy, count=self.n_components, refine=self.refine, invalid=self.invalid, **terms
+        )
+        self.release_ = replace(found, release=marked_public(found.release)) if self.public_data else found
+        return self
+
+    @property
+    def components_(self) -> FloatArray:
+        """The released directions."""
+        check_is_fitted(self)
+        return self.release_.directions
+
+    @property
+    def explained_variance_(self) -> FloatArray:
+        """Variances along the directions."""
+        check_is_fitted(self)
+        return self.release_.variances
+
+    @property
+    def explained_variance_ratio_(self) -> FloatArray:
+        """Shares of the total variance along the directions."""
+        check_is_fitted(self)
+        return self.release_.shares
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.release_.count
+
+    def transform(self, X: object) -> FloatArray:
+        """Return coordinates along the directions, (n, n_components). Of private records: not private."""
+        check_is_fitted(self)
+        return self.release_.scores(self._points(X, self.release_.space))

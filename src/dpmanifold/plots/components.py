@@ -1,0 +1,161 @@
+"""Principal components: how much each holds, and the mean moved along each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from dpmanifold._check import shown
+from dpmanifold.data.links import landmark_links
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference import Components
+from dpmanifold.manifolds import KendallShapes
+from dpmanifold.plots import canvas
+from dpmanifold.plots.globe import bare_globe, camera_on, draw_curve
+from dpmanifold.plots.glyphs import draw_grid
+from dpmanifold.plots.landmarks import aligned, outline, strokes
+from dpmanifold.plots.marks import footer_of, mark_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# So many are drawn; a table has the others.
+_MOST = 4
+_BAR = 0.32  # inches for a share
+_MINUS, _PLUS = canvas.VERMILLION, canvas.BLUE
+_STEPS = (-2.0, -1.0, 0.0, 1.0, 2.0)
+# More coordinates than this are joined by a line.
+_FEW = 15
+
+
+def components(result: Components, *, links: object = None) -> Figure:
+    """Draw components: their shares with intervals, and the mean moved along each by one standard deviation.
+
+    Tensors are drawn as ellipses or ellipsoids and shapes as outlines, two standard deviations on either side; means
+    on the sphere S^2 move along curves; on other spaces the coordinates of each direction are drawn, and of Euclidean
+    spaces those of the mean.
+
+    Parameters
+    ----------
+    result : what `private_components` returned
+    links : of planar shapes, which landmarks to join by lines: see :func:`shape`
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.3], (900, 2))
+    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 4.0)
+    >>> figure = components(dpm.private_components(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, count=1))
+    >>> figure.texts[0].get_text()
+    'One principal component'
+    """
+    if not isinstance(result, Components):
+        raise InvalidArgumentError(
+            f"components draws Components, got {shown(result)}. Make them with private_components."
+        )
+    picture = result.space.picture
+    if links is not None and picture != "shape":
+        raise InvalidArgumentError(f"links means nothing in a picture on {result.space!r}. Leave it out.")
+    count = min(result.count, _MOST)
+    least, most = result.explained_interval
+    title = "One principal component" if result.count == 1 else f"{result.count} principal components"
+    words = f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
+    if result.count == result.space.dim:
+        words = "as many as the space has dimensions: all of the variance"
+    bars = 0.75 + _BAR * count
+    below = {"tensors": 0.35 + 1.0 * count, "shape": 2.6, "sphere": 3.6}.get(picture, 2.2)
+    figure = canvas.new_figure(title, words, mark_of([result.release]), footer_of([result.release]), 1.6 + bars + below)
+    above, rest = figure.subfigures(2, 1, height_ratios=[bars, below])
+    _shares(above.subplots(), result, count)
+    drawn: Callable[..., Axes] = {"tensors": _tensors, "shape": _shapes, "sphere": _globe}.get(picture, _coordinates)
+    key = drawn(rest, result, count, **({"links": links} if picture == "shape" else {}))
+    canvas.key(figure, key)
+    return figure
+
+
+def _shares(axes: Axes, result: Components, count: int) -> None:
+    """Draw the share of every component with its interval."""
+    for number in range(count):
+        low, high = result.share_intervals[number]
+        axes.plot([low, high], [number, number], color=canvas.ESTIMATE, linewidth=6, alpha=0.45, solid_capstyle="butt")
+        axes.plot(result.shares[number], number, "o", color=canvas.BLACK, markersize=4)
+    axes.set_yticks(range(count), [f"{number + 1}" for number in range(count)])
+    axes.set_ylim(count - 0.4, -0.6)
+    axes.set_xlim(0.0, min(1.0, 1.15 * float(result.share_intervals[:count].max())))
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    canvas.tidy(axes, f"share of the variance, {100 * result.level:g} % intervals", "component", grid="x")
+
+
+def _panels(figure: Any, count: int, **options: Any) -> list[Axes]:
+    """Return one panel for each component, in a row, with its number over it."""
+    panels = list(np.atleast_1d(figure.subplots(1, count, **options)))
+    for number, axes in enumerate(panels):
+        canvas.caption(axes, f"along component {number + 1}")
+    return panels
+
+
+def _tensors(figure: Any, result: Components, count: int) -> Axes:
+    """Draw the mean moved along each component, one row for each."""
+    grid = np.stack([result.moved(number, _STEPS) for number in range(count)])
+    axes: Axes = figure.subplots()
+    draw_grid(figure, axes, grid)
+    axes.set_xticks(range(len(_STEPS)), [f"{step:+g} sd" if step else "mean" for step in _STEPS], fontsize=8)
+    axes.set_yticks(range(count), [f"{number + 1}" for number in range(count)], fontsize=8)
+    canvas.tidy(axes, "", "component")
+    return axes
+
+
+def _shapes(figure: Any, result: Components, count: int, links: object = None) -> Axes:
+    """Draw the outline of the mean and of the mean moved two standard deviations to either side."""
+    space = cast(KendallShapes, result.space)
+    joined = outline(space.landmarks) if links is None else landmark_links(links, space.landmarks) - 1
+    panels = _panels(figure, count, sharex=True, sharey=True)
+    for number, axes in enumerate(panels):
+        for step, color, width in ((-2.0, _MINUS, 1.2), (2.0, _PLUS, 1.2), (0.0, canvas.BLACK, 1.0)):
+            moved = aligned(space, result.center, result.moved(number, [step]))[0]
+            label = f"mean {step:+g} sd" if step else "released mean"
+            axes.plot(*strokes(moved, joined).T, color=color, linewidth=width, label=label, solid_capstyle="round")
+        axes.set_aspect("equal")
+        axes.axis("off")
+    return panels[0]
+
+
+def _globe(figure: Any, result: Components, count: int) -> Axes:
+    """Draw the curves that the mean moves along, two standard deviations to either side."""
+    axes: Axes = figure.subplots()
+    space = result.space
+    radius, camera = float(np.linalg.norm(space.origin)), camera_on(result.center)
+    bare_globe(axes, camera)
+    for number, color in zip(range(count), canvas.SERIES, strict=False):
+        curve = np.asarray(result.moved(number, np.linspace(-2.0, 2.0, 81))) / radius
+        draw_curve(axes, camera, curve, color, f"component {number + 1}: 2 sd to either side", 2.0)
+        ends = camera.on_paper(np.asarray(result.moved(number, [-1.0, 1.0])) / radius)
+        axes.plot(*ends.T, "|", color=color, markersize=8, label="1 sd" if number == 0 else None)
+    mean = camera.on_paper(result.center / radius)
+    axes.plot(*mean, "o", color=canvas.BLACK, markersize=3.5, label="released mean")
+    return axes
+
+
+def _coordinates(figure: Any, result: Components, count: int) -> Axes:
+    """Draw the mean and the mean moved by one standard deviation; elsewhere than on R^d the directions themselves."""
+    panels = _panels(figure, count, sharey=True)
+    flat = result.space.shape == (result.space.dim,)
+    for number, axes in enumerate(panels):
+        if flat:
+            rows = [("released mean", result.center, canvas.BLACK)]
+            rows += [
+                (f"mean {step:+g} sd", result.moved(number, step), color) for step, color in ((-1, _MINUS), (1, _PLUS))
+            ]
+        else:
+            rows = [("direction", result.directions[number], canvas.ESTIMATE)]
+        style = "-" if len(rows[0][1]) > _FEW else "o-"
+        for label, values, color in rows:
+            places = np.arange(1, len(values) + 1)
+            axes.plot(places, values, style, color=color, linewidth=1.0, markersize=3, label=label)
+        axes.locator_params(axis="x", integer=True, nbins=5)
+        where = "coordinate" if flat else "coordinate at the mean"
+        canvas.tidy(axes, where, ("value" if flat else "of the direction") if number == 0 else "", grid="both")
+    return panels[0]
