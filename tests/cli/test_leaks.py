@@ -74,6 +74,7 @@ COMMANDS = {
     "test": [],
     "groups": ["--labels", "labels.npy", "--classes", "0,1"],
     "means": ["--labels", "labels.npy", "--classes", "0,1"],
+    "classes": ["--labels", "labels.npy", "--classes", "0,1,2"],
 }
 
 
