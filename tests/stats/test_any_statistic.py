@@ -13,6 +13,7 @@ BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="by design")
 X = in_ball(BALL, 3000, np.random.default_rng(0))
 NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint moments", "joint lengths",
          "joint distances", "radius", "shaped mean"]  # fmt: skip
+NAMES += ["signs", "components"]
 # What records alone do not give: asked for by a call of its own.
 WITH_MORE = {"class moments", "regression"}
 # One value of each option besides the default; an option that is missing here fails the test that reads it.
@@ -22,6 +23,7 @@ OTHER = {
     "refine": True,
     "project": False,
     "shrink": None,
+    "count": 1,
     "coverage": 0.9,
     "about": BALL.center,
     "weight": 1.0,

@@ -127,7 +127,7 @@ class _Squares:
         """Estimates along each direction, and of the rest: what directions had from chance is given to the rest."""
         plain = (self._numbers[0] - self._excess) * self._correction
         chance = self.optimism * np.maximum(plain[:-1], 0.0)
-        return plain - np.append(chance, -chance.sum())
+        return np.asarray(plain - np.append(chance, -chance.sum()))
 
     def turned(self, weights: FloatArray) -> float:
         """Return what noise on the mean may add besides the excess, if it has turned the directions to itself.

@@ -31,7 +31,7 @@ from dpmanifold.stats.moments import REFERENCE, Moment
 from dpmanifold.stats.ranges import within
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long
+from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long, weight_faults
 
 # Of squares and of their products, which only say how far squares vary: so many balance the noise on both.
 _WEIGHT = 1 / 3
@@ -184,6 +184,10 @@ class ComponentVariances(Moment):
             and within(total, 0.0, 1.0, tail * np.sqrt(len(squares)))
             and within(length, 0.0, most, tail + scale * np.sqrt(len(value)))
         )
+
+    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
+        """Return what is wrong with the point that it is about, and with the weight."""
+        return [*super().details_faults(release, recipe, shares), *weight_faults(release, _WEIGHT)]
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: a mean, directions, then this; also in a smaller ball."""
