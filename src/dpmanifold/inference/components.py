@@ -424,7 +424,8 @@ class Components(FromRelease, format=FORMAT):
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return f"{self.count} principal components with {100 * self.level:g} % confidence intervals"
+        what = "One principal component" if self.count == 1 else f"{self.count} principal components"
+        return f"{what} with {100 * self.level:g} % confidence intervals"
 
     def _numbers_told(self) -> dict[str, Any]:
         # Not the directions: their smallest entries are rounding, which another machine rounds otherwise.
