@@ -103,13 +103,27 @@ class _Squares:
     optimism: FloatArray
 
     @cached_property
+    def _kept(self) -> FloatArray:
+        """Which entries add up to 1: directions, the rest unless they are all that there is, and what is missing, 0/1."""
+        kept = np.ones(len(self.directions) + 2)
+        kept[-2] = float(len(self.directions) < self.directions.shape[1])
+        return kept
+
+    @cached_property
     def _numbers(self) -> tuple[FloatArray, FloatArray, float, float]:
-        """Means and second moments of squares, and the standard deviations of the noise on each."""
+        """Means and second moments of squares, and the standard deviations of the noise on each as it was drawn."""
         release, square = self.release, self.mean.reach**2
         value, root = np.asarray(release.value, dtype=np.float64), math.sqrt(release.details[WEIGHT])
-        means, products = np.split(value, [len(self.directions) + 1])
+        means, products = np.split(value, [len(self.directions) + 2])
+        # They are known to add up to 1: what the noise adds to the sum is taken off in equal parts.
+        means = self._kept * (means - (self._kept @ means - 1) / self._kept.sum())
         scale = release.scale * square
-        return square * means, square**2 * from_vecd(products) / root, scale, scale * square / root
+        return square * means[:-1], square**2 * from_vecd(products) / root, scale, scale * square / root
+
+    def _known(self, weights: FloatArray) -> float:
+        """Return the variance of the noise on a number, as far as it does not come from the mean."""
+        kept = self._kept * np.append(weights, 0.0)
+        return self._numbers[2] ** 2 * max(float(kept @ kept - kept.sum() ** 2 / self._kept.sum()), 0.0)
 
     @cached_property
     def _excess(self) -> FloatArray:
@@ -144,14 +158,15 @@ class _Squares:
 
     def error(self, weights: FloatArray, tail: float) -> tuple[float, float, Parts]:
         """Return the variance of the estimate, its degrees of freedom and what it is made of."""
-        means, second, scale, second_scale = self._numbers
+        means, second, _, second_scale = self._numbers
         n, length, seen = self.release.n, float(np.linalg.norm(weights)), float(weights @ means)
         # What noise on the mean adds is a quadratic form of it: its variance is twice the trace of a square.
         bent = (self.directions.T * (weights[:-1] - weights[-1])) @ self.directions
         form = (bent + weights[-1] * np.eye(len(bent))) @ self.mean.noise
-        known = (scale * length) ** 2 + 2 * float((form * form.T).sum())
-        spread = float(weights @ second @ weights) - seen**2 + (scale * length) ** 2
-        noise = math.hypot(second_scale * length**2, 2 * seen * scale * length)
+        drawn = self._known(weights)
+        known = drawn + 2 * float((form * form.T).sum())
+        spread = float(weights @ second @ weights) - seen**2 + drawn
+        noise = math.hypot(second_scale * length**2, 2 * seen * math.sqrt(drawn))
         span = max(float(weights.max()), 0.0) - min(float(weights.min()), 0.0)
         widest = (span * self.mean.reach**2) ** 2 / 4  # no number between such ends varies more
         total, free = average_error(spread, noise, known, widest, n, tail, 2 * seen**2 / n)
