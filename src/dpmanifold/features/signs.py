@@ -72,7 +72,7 @@ class Signs(FeatureMap):
 class Squares(FeatureMap):
     """Squared coordinates along given directions, what is left of the squared length, and products of all these.
 
-    With x = ((q_1 . v)^2, ..., (q_k . v)^2, the rest of |v|^2) the features are (x, 1 - |v|^2, sqrt(weight) vecd(x x')):
+    With x = ((q_1 . v)^2, ..., (q_k . v)^2, the rest of |v|^2) the features are x, 1 - |v|^2, sqrt(weight) vecd(x x'):
     means and second moments of squares. Entries of x are not negative and add up to 1 at most, whatever the directions
     are: where rounding lets them exceed it, they are divided by their sum. What is missing to 1 costs nothing, and with
     it the noisy squares are known to add up to 1.

@@ -14,7 +14,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.features import WEIGHT, Squares
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import Components
-from dpmanifold.inference.components import COUNT, principal_directions
+from dpmanifold.inference.squares import COUNT, principal_directions
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.mechanisms import Calibration
 from dpmanifold.noise.source import Rng
