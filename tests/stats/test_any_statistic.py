@@ -14,6 +14,7 @@ X = in_ball(BALL, 3000, np.random.default_rng(0))
 NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint moments", "joint lengths",
          "joint distances", "radius", "shaped mean",
          "median"]  # fmt: skip
+NAMES += ["signs", "components"]
 # What records alone do not give: asked for by a call of its own.
 WITH_MORE = {"class moments", "regression"}
 # One value of each option besides the default; an option that is missing here fails the test that reads it.
@@ -23,6 +24,7 @@ OTHER = {
     "refine": True,
     "project": False,
     "shrink": None,
+    "count": 1,
     "coverage": 0.9,
     "about": BALL.center,
     "weight": 1.0,
