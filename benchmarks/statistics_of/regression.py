@@ -118,7 +118,7 @@ def of_setting(setting: Setting, repetitions: int, number: int) -> list[dict[str
         found = ours(setting, X, x, rng)
         errors["ours"].append(squared_error(found, true))
         covered.append(found.contains(at_bands, X_OF_BANDS))
-        if repetition % 4 == 0:
+        if repetition % 8 == 0:
             at_once.append(found.contains(everywhere, 5 * GRID + 5, simultaneous=True).all())
             errors["plain"].append(squared_error(least_squares(ball, X, x), true))
             errors["once"].append(squared_error(ours(setting, X, x, rng, refine=False), true))

@@ -24,7 +24,7 @@ def table(folder):
 
 
 def test_a_column_or_a_file_holds_the_covariate(invoke, table):
-    said = invoke("regression", table, *ASKED, "--covariate", "age", *RANGE, "--out", "r.json", "--html", "r.html")
+    said = invoke("regression", table, *ASKED, "--covariate", "age", *RANGE, "--out", "r.json")
     found = dpm.load("r.json")
     assert isinstance(found, dpm.Regression)
     assert (found.covariate_range, found.n, found.release.unit) == ((7.0, 150.0), 150, "unit")

@@ -80,9 +80,9 @@ def test_what_cannot_be_asked_is_refused(found, make, words):
 
 def test_moments_of_a_beta_law():
     assert np.allclose(beta_moments(0.0, 1 / 3), [1, 0, 1 / 3, 0, 1 / 5])
-    assert np.allclose(beta_moments(0.2, 1.0)[1:], [0.2, 1, 0.2, 1], atol=0.01)  # nearly two points
+    assert np.allclose(beta_moments(0.2, 0.96)[1:], [0.2, 1, 0.2, 1], atol=0.01)  # nearly two points
     for noisy in ((5.0, -3.0), (-2.0, 9.0), (0.0, 0.0)):
-        moments = beta_moments(*noisy, 0.1)
+        moments = beta_moments(*noisy)
         assert moments[2] > moments[1] ** 2
         assert np.abs(moments).max() <= 1
 

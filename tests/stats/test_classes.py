@@ -278,17 +278,16 @@ def without_numbers(record):
     return None if isinstance(record, (int, float)) and not isinstance(record, bool) else record
 
 
-@pytest.mark.parametrize("refine", [False, True])
-@pytest.mark.parametrize("alone", ["a", "b"])
+@pytest.mark.parametrize(("alone", "refine"), [("a", True), ("b", False)])
 def test_an_empty_class_shows_nowhere(alone, refine, monkeypatch):
     """Whoever holds the file sees the same words and the same many numbers, and nothing failed on the way."""
     monkeypatch.setattr(sealed, "_swallow", lambda problem: pytest.fail(f"behind the spend: {problem}"))
-    X, y = records(3000), labels(3000)
+    X, y = records(1500), labels(1500)
     X = CAP.space.exp_coords(CAP.center, 0.1 * CAP.space.log_coords(CAP.center, X))
     notices = []
     given = {"refine": refine, "rng": 3, "curator": notices.append}
     full, empty, tiny = (
-        asked(X, which, **given) for which in (y, np.full(3000, alone), np.where(np.arange(3000) == 7, "c", alone))
+        asked(X, which, **given) for which in (y, np.full(1500, alone), np.where(np.arange(1500) == 7, "c", alone))
     )
     for other in (empty, tiny):
         assert without_numbers(full.release.to_dict()) == without_numbers(other.release.to_dict())
@@ -428,7 +427,13 @@ def found_out(record):
         return True
 
 
-@pytest.mark.parametrize("options", [{}, {"labels_public": True}, {"refine": True}])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, pytest.param({"labels_public": True}, marks=SLOW), pytest.param({"refine": True}, marks=SLOW)],
+)
 def test_every_number_that_is_altered_is_noticed(options):
     """But the ball's own, the promise's and n: these agree again if changed together, and none of them alone."""
     ball = dpm.Ball(dpm.Euclidean(1), [0.0], 50.0)

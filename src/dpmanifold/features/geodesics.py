@@ -123,7 +123,7 @@ class Geodesic:
         In coordinates that are carried to the base point of `moved(a, b)`; by central differences.
         """
         frame, d = self.frame, self.frame.dim
-        if frame.is_flat:
+        if frame.is_flat or (self.rests and not (a.any() or b.any())):
             eye = np.eye(d)
             return np.stack([np.hstack([eye, each * eye]) for each in t])
         curvature = max(abs(bound) for bound in frame.curvature)

@@ -119,7 +119,7 @@ class Squares(FeatureMap):
         return root_up(1 + Fraction(self.weight))
 
     def rounding(self, dim: int) -> float:
-        """Return 2k + 14 lengths: the sum of x may be 1 + (k + 5) spacings, its products are rounded besides."""
+        """Return 2m + 12 lengths, m the entries of x: their sum may be 1 + (m + 2) spacings, and products are rounded."""
         return (2 * self.count + 12) * self.longest(dim)
 
     def units(self, dim: int, radius: float) -> FloatArray:

@@ -27,6 +27,8 @@ COUNT = "number of components"
 """What a release states the number of directions as."""
 # Of eigenvalues over the third root of n, within which they are not told apart.
 _WIDTH = 1.4
+# Noise on the mean that is no larger than this share of the total variance does not turn directions.
+_SMALL_NOISE = 0.25
 ELLIPTICAL = (
     "directions are those of the units' signs: the principal ones where the population is elliptical about its mean; "
     "for others, and among directions of equal variance, they need not be"
@@ -79,7 +81,7 @@ def optimism(values: FloatArray, count: int, n: int) -> FloatArray:
     Examples
     --------
     >>> optimism(np.array([4.0, 1.0, 1.0]), 1, 100).round(4), optimism(np.ones(50), 1, 10**6).round(4)
-    (array([0.0132]), array([0.]))
+    (array([0.0128]), array([0.]))
     """
     leading, others = values[:count, None], np.maximum(values, 0.0)
     gaps = leading - values
@@ -126,6 +128,15 @@ class _Squares:
         plain = (self._numbers[0] - self._excess) * self._correction
         chance = self.optimism * np.maximum(plain[:-1], 0.0)
         return plain - np.append(chance, -chance.sum())
+
+    def turned(self, weights: FloatArray) -> float:
+        """Return what noise on the mean may add besides the excess, if it has turned the directions to itself.
+
+        Nothing where it is small against the total: directions are then those of the units.
+        """
+        everywhere = float(np.trace(self.mean.noise))
+        small = everywhere <= _SMALL_NOISE * max(float(self.variances.sum()), 0.0)
+        return 0.0 if small else everywhere * float(weights.max()) - float(weights @ self._excess)
 
     def value(self, weights: FloatArray) -> float:
         """Return the estimate."""
@@ -267,7 +278,7 @@ class Components(FromRelease, format=FORMAT):
         total, free, _ = self._squares.error(weights, 1 - self.level)
         half, value = math.sqrt(threshold(1 - self.level, 1, free) * total), self._squares.value(weights)
         most = self._squares.mean.reach**2
-        low, high = value - half, value + stretched(value, half)
+        low, high = value - half - self._squares.turned(weights), value + stretched(value, half)
         return min(max(value, 0.0), most), min(max(low, 0.0), most), min(max(high, 0.0), most)
 
     @cached_property

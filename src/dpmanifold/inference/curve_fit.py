@@ -80,7 +80,9 @@ class CurveFit:
 
     def __init__(self, release: Release) -> None:
         self.release, self.dim = release, release.ball.frame.dim
-        self.start, self.radius, self._outside = setting_of(release)
+        coarse = coarse_of(release)
+        self.start = Geodesic.resting(release.ball.frame) if coarse is None else curve_of(coarse)
+        self.radius = radius_of(release)
         self.design = Design.of(release)
 
     # ---------------------------------------------------------------- what was released
@@ -122,7 +124,9 @@ class CurveFit:
     def _bent(self) -> FloatArray:
         """How residuals shorten as the curve comes nearer, (d, d): curvature, and those that were clipped."""
         space, d = self.release.ball.space, self.dim
-        clipped = 1 - self._outside * (1 - (d - 1) / d / _BEYOND)
+        found = self.release.steps[0] if self.release.steps else None
+        outside = 0.0 if found is None else 1 - found.details["units inside"] / found.n
+        clipped = 1 - min(max(outside, 0.0), 0.5) * (1 - (d - 1) / d / _BEYOND)
         if space.is_flat or self.start.rests:
             return clipped * np.eye(d)
         values, vectors = np.linalg.eigh(self._moment[:d, :d])
@@ -239,19 +243,22 @@ class CurveFit:
         return self.error(np.eye(2 * self.dim))
 
 
-def setting_of(release: Release) -> tuple[Geodesic, float, float]:
-    """Return the curve that residuals were taken from, what they were clipped to, and the share that was clipped."""
-    ball = release.ball
+def coarse_of(release: Release) -> Release | None:
+    """Return the coarse regression that a released one starts from; None if it starts from the ball's centre."""
     if not release.steps:
-        return Geodesic.resting(ball.frame), ball.radius, 0.0
+        return None
     found = release.steps[0]
     if found.statistic != "radius" or [step.statistic for step in found.steps] != [release.statistic]:
         raise InvalidArgumentError(
             "release must be a regression by itself, or one with a radius about a coarse curve as its step, got other "
             "steps. private_regression makes one."
         )
-    outside = 1 - found.details["units inside"] / found.n
-    return curve_of(found.steps[0]), found.value.radius, min(max(outside, 0.0), 0.5)
+    return found.steps[0]
+
+
+def radius_of(release: Release) -> float:
+    """Return what residuals were clipped to."""
+    return release.ball.radius if coarse_of(release) is None else float(release.steps[0].value.radius)
 
 
 def curve_of(release: Release) -> Geodesic:

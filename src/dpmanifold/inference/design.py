@@ -13,7 +13,9 @@ from dpmanifold.release import Release
 MOMENTS = tuple(f"mean of the covariate to the power {power}" for power in range(1, 5))
 """What a release states where the covariate is public: the moments of what it is brought to, in [-1, 1]."""
 # Less variance than this, of at most 1, is taken for none: slopes could not be told.
-_LEAST_VARIANCE = 1e-4
+_LEAST_VARIANCE = 1e-3
+# How far means and variances of covariates usually are from those of a uniform one.
+_USUAL_MEAN, _USUAL_VARIANCE, _UNIFORM = 0.3, 0.15, 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class Design:
         first, second = (float(number) for number in np.asarray(release.value)[-2:])
         units = release.definition.noise_scales(release)
         noise = (float(np.asarray(units)[-2]), float(np.asarray(units)[-1]))
-        return Design(beta_moments(first, second, noise[1]), noise)
+        return Design(beta_moments(*steadied(first, second, noise)), noise)
 
     @property
     def variance(self) -> float:
@@ -45,19 +47,37 @@ class Design:
         return float(self.moments[2] - self.moments[1] ** 2)
 
 
-def beta_moments(first: float, second: float, noise: float = 0.0) -> FloatArray:
-    """Return the moments of 1, t, ..., t^4, (5,), of the beta law on [-1, 1] with the first two of these.
+def steadied(first: float, second: float, noise: tuple[float, float]) -> tuple[float, float]:
+    """Return the mean and the variance of a covariate that noisy moments of t and t^2 speak for.
 
-    Noisy numbers are moved to where moments can be, with a variance of at least the noise.
+    Each is moved towards what a uniform covariate has, 0 and 1/3, by as much as its noise makes it doubtful that it is
+    anywhere else: dividing by a variance that noise brought near 0 would send curves anywhere.
+
+    Examples
+    --------
+    >>> steadied(0.25, 0.5, (0.0, 0.0)), np.round(steadied(0.25, 0.5, (1e9, 1e9)), 6)
+    ((0.25, 0.4375), array([0.      , 0.333333]))
+    """
+    mean = first * _USUAL_MEAN**2 / (_USUAL_MEAN**2 + noise[0] ** 2)
+    variance = second - first**2 + noise[0] ** 2
+    doubt = noise[1] ** 2 + 4 * mean**2 * noise[0] ** 2 + 2 * noise[0] ** 4
+    trust = _USUAL_VARIANCE**2 / (_USUAL_VARIANCE**2 + doubt)
+    return mean, trust * variance + (1 - trust) * _UNIFORM
+
+
+def beta_moments(mean: float, variance: float) -> FloatArray:
+    """Return the moments of 1, t, ..., t^4, (5,), of the beta law on [-1, 1] with this mean and variance.
+
+    Numbers that no covariate there can have are moved to where they can be.
 
     Examples
     --------
     >>> beta_moments(0.0, 1 / 3).round(3)
     array([1.   , 0.   , 0.333, 0.   , 0.2  ])
     """
-    mean = min(max(first, -0.99), 0.99)
+    mean = min(max(mean, -0.99), 0.99)
     most = 1 - mean**2
-    variance = min(max(second - mean**2, _LEAST_VARIANCE, min(noise, most / 2)), 0.999 * most)
+    variance = min(max(variance, min(_LEAST_VARIANCE, most / 2)), 0.999 * most)
     # On [0, 1] the mean is p, and the variance p (1 - p)/(weight + 1).
     p = (1 + mean) / 2
     weight = 4 * p * (1 - p) / variance - 1

@@ -14,7 +14,7 @@ from dpmanifold._check import Array, FloatArray, open_fraction, positive_int, sh
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.features.marked import MarkedMoments
-from dpmanifold.inference.curve_fit import CurveFit, setting_of
+from dpmanifold.inference.curve_fit import CurveFit, coarse_of
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.records import FromRelease, Parts
@@ -85,7 +85,7 @@ class Regression(FromRelease, format=FORMAT):
             raise InvalidArgumentError(
                 f"release must be of a regression, got a {self.release.statistic}. private_regression makes one."
             )
-        setting_of(self.release)  # refuses steps that no regression has
+        coarse_of(self.release)  # refuses steps that no regression has
         object.__setattr__(self, "level", open_fraction(self.level, "level"))
         low, high = (number(end, "covariate_range") for end in self.covariate_range)
         if not low < high:

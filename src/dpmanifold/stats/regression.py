@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
-from dpmanifold.inference.curve_fit import curve_of, setting_of
+from dpmanifold.inference.curve_fit import curve_of, radius_of
 from dpmanifold.inference.design import MOMENTS
 from dpmanifold.inference.regression import Regression
 from dpmanifold.mechanisms import Calibration, Forecast
@@ -45,8 +46,9 @@ from dpmanifold.stats.shaping import coverage_of, flat_ball
 
 # Of mu^2: what a coarse curve, the radius of what it leaves, and the step from it get.
 SHARES = (0.2, 0.1, 0.7)
-# A coarse curve whose noise is more than this part of the radius is not made.
-_MOST_NOISE = 0.5
+# A coarse curve whose noise is more than this part of the radius is not made: at the ends of the range it has twice as
+# much, and what is found about it would not make up for it.
+_MOST_NOISE = 0.11
 # Residuals beyond the radius still pull the curve, in their direction: to hold more of them costs more noise than it
 # saves.
 _MOST_COVERED = 0.9
@@ -78,7 +80,7 @@ class RegressionMoments(FeatureStatistic):
 
     def as_stated(self, release: Release) -> RegressionMoments:
         """Return it with the radius that the steps of a release found."""
-        return RegressionMoments(setting_of(release)[1])
+        return RegressionMoments(radius_of(release))
 
     # ---------------------------------------------------------------- the average
 
@@ -163,7 +165,7 @@ class RegressionMoments(FeatureStatistic):
 
     def noise_scales(self, release: Release) -> FloatArray:
         """Return the standard deviation of the noise on every number, in the data's own units."""
-        return release.scale * self.features.units(release.ball.frame.dim, setting_of(release)[1])
+        return release.scale * self.features.units(release.ball.frame.dim, radius_of(release))
 
     def clipping(self, release: Release) -> Clipping | None:
         """Return None: residuals are clipped about the curve, which shortens its correction, and shows there."""
@@ -240,7 +242,7 @@ class RegressionPlan(Prepared):
         largest = float(REGRESSION.features.units(ball.frame.dim, ball.radius).max())
         refuse_overflow(max(1.0, self.calibration.scale) * largest)
 
-    @property
+    @cached_property
     def _search(self) -> RadiusPlan:
         ball, n = self.header.ball, self.header.n
         return RadiusPlan(_tube(ball), n, self.shares[1], _coverage(ball, n, *self.shares[1:]))
@@ -251,7 +253,7 @@ class RegressionPlan(Prepared):
         self._coarse = additive(bound, self.shares[0], mechanism)
         noise = REGRESSION.error(ball, self._coarse).mean
         if noise > _MOST_NOISE * ball.radius:
-            return f"a coarse curve would be off by {noise:.3g}, more than half the radius"
+            return f"a coarse curve would be off by {noise:.3g}, more than {_MOST_NOISE:.0%} of the radius"
         return self._search.obstacle()
 
     def steps(self) -> tuple[Step, ...]:
