@@ -116,6 +116,6 @@ def concluded(studies: list[dict[str, np.ndarray]]) -> list[dict[str, Any]]:
 
 def run(quick: bool) -> list[dict[str, Any]]:
     """Return the rows."""
-    repetitions = 40 if quick else 150
+    repetitions = 40 if quick else 100
     found = {(name, kind): tried(name, kind, repetitions) for name in SPACES for kind in OUTLIERS}
     return [*(judged(*case, one) for case, one in found.items()), *concluded(list(found.values()))]

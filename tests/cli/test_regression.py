@@ -40,6 +40,19 @@ def test_a_column_or_a_file_holds_the_covariate(invoke, table):
     assert pathlib.Path("r.png").exists()
 
 
+def test_tables_whose_numbers_are_no_text(invoke, table):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.read_csv(table)
+    frame.to_parquet("a.parquet")
+    invoke("regression", "a.parquet", *ASKED, "--covariate", "age", *RANGE, "--out", "p.json", "--seed", "1")
+    invoke("regression", table, *ASKED, "--covariate", "age", *RANGE, "--out", "c.json", "--seed", "1")
+    assert dpm.load("p.json").to_dict() == dpm.load("c.json").to_dict()
+    asked = ["--space", "euclidean", "--units", "who", "--center", "0,0", "--radius", "2", "--mu", "2", "--seed", "1"]
+    invoke("regression", table, *asked, "--covariate", "age", *RANGE, "--out", "d.json")
+    assert dpm.load("d.json").to_dict() == dpm.load("c.json").to_dict()
+
+
 def test_what_is_wrong_is_said_in_the_words_of_options(invoke, table):
     no_range = ["--covariate-range", "1", "1"]
     wrong = invoke("regression", table, *ASKED, "--covariate", "age", *no_range, "--out", "no.json", code=2)

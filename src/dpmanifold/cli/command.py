@@ -222,8 +222,10 @@ def private_command(
             refuse_simulations(words | mine)
             curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
             with paying(words) as payer, at_work(words):
-                # Labels and covariates are read with the records, by the commands that have them.
-                beside = {"labels": mine.get("labels", mine.get("covariate"))}
+                # Labels are read with the records, by the commands that have them; a covariate where it must not be
+                # taken for a part of the records.
+                chosen = words["columns"] is not None
+                beside = {"labels": mine.get("labels", None if chosen else mine.get("covariate"))}
                 asked = Asked(question_of({**beside, **words}, curator, payer), words, curator, payer)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +10,7 @@ from dpmanifold.cli import options
 from dpmanifold.cli.command import Asked, private_command
 from dpmanifold.inference import Regression
 from dpmanifold.stats import private_regression
+from dpmanifold.stats.registered import Registered
 
 
 @private_command("npy", "picture")
@@ -31,7 +32,10 @@ def regression(
 ) -> Regression:
     """Release how the mean moves along a geodesic as a covariate changes, with bands and a test of slope."""
     records, ball, privacy = asked.about
+    values: Any = asked.question.labels
+    if values is None:
+        values = covariate if isinstance(records, Registered) else asked.question.given.column(covariate, "--covariate")
     return private_regression(
-        records, asked.question.labels, ball, privacy, covariate_range=covariate_range,
+        records, values, ball, privacy, covariate_range=covariate_range,
         covariate_public=covariate_public, level=level, refine=refine, **asked.terms,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pathlib
 from collections.abc import Sequence
@@ -182,6 +183,28 @@ class Dataset(Source):
         place = next((place for place, piece in enumerate(pieces) if piece.rows != 0), 0)
         pieces[place] = replace(pieces[place], look=True)
         return pieces
+
+    def numbers(self, name: str) -> Dataset | None:
+        r"""Return a column of numbers as records of the line, in the same order; None where labels must do.
+
+        That is of arrays, and where no columns were chosen for the records: labels are then none of them.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+        >>> _ = path.write_text("x,age\n1,7.5\n2,8\n")
+        >>> [piece] = Dataset(path, columns=["x"]).numbers("age").bound(Euclidean(1))
+        >>> [block.records.tolist() for block in piece.blocks()]
+        [[[7.5], [8.0]]]
+        """
+        if self._parts[0].header is not None or self._columns is None:
+            return None
+        self._refuse_name(name, "covariate")
+        found = copy.copy(self)
+        found._columns, found._order, found._coordinates = [name], None, None
+        return found
 
     def _binding(self, reading: Reading) -> Binding:
         """Return what is read of every file, after trying it out on none of its rows."""

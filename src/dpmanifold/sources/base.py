@@ -68,6 +68,10 @@ class Source(ABC):
     def rows(self) -> int | None:
         """How many records there are, where that is known before they are read."""
 
+    def numbers(self, name: str) -> Source | None:
+        """Return a column of numbers as records of the line, in the same order; None where labels hold them as well."""
+        return None
+
     @abstractmethod
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return the pieces, to be read as records of a space, along with who owns them and their classes.

@@ -55,6 +55,10 @@ class Projected(Source):
         """As many as the other has."""
         return self._source.rows
 
+    def numbers(self, name: str) -> Source | None:
+        """Return the other's, as they are."""
+        return self._source.numbers(name)
+
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return the other's pieces, read through the space."""
         return [ProjectedPiece(piece, space) for piece in self._source.bound(space, units, labels)]

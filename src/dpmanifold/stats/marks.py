@@ -23,9 +23,9 @@ from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.linalg.exact_sums import ExactSum
-from dpmanifold.manifolds import Euclidean
+from dpmanifold.manifolds import Euclidean, Manifold
 from dpmanifold.manifolds.vectors import shorten
-from dpmanifold.sources import Source, as_source
+from dpmanifold.sources import Block, Source, as_source
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.curator import Tally
 from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
@@ -230,15 +230,24 @@ def marked_points(
 
 def _gathered(source: Source, ball: Ball, covariate: object, units: object) -> tuple[object, object, object]:
     """Return all records of a source at once, with their covariates and ids."""
-    named = column_or_ids(units)
-    blocks = [block for piece in source.bound(ball.space, named, covariate) for block in piece.blocks()]
-    blocks = [block for block in blocks if len(block.records)]
+    named, values = column_or_ids(units), covariate
+    line = source.numbers(covariate) if isinstance(covariate, str) else None
+    beside = covariate if isinstance(covariate, str) and line is None else None
+    blocks = _blocks(source, ball.space, named, beside)
     if not blocks:
         raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
     records = np.concatenate([np.asarray(block.records) for block in blocks])
-    values = [value for block in blocks for value in np.asarray(block.labels).tolist()]
+    if line is not None:
+        values = np.concatenate([np.asarray(block.records)[:, 0] for block in _blocks(line, Euclidean(1))])
+    elif beside is not None:
+        values = [value for block in blocks for value in np.asarray(block.labels).tolist()]
     owners = units if named is None else [name for block in blocks for name in np.asarray(block.units).tolist()]
     return records, values, owners
+
+
+def _blocks(source: Source, space: Manifold, units: object = None, labels: object = None) -> list[Block]:
+    """Return all that a source holds."""
+    return [block for piece in source.bound(space, units, labels) for block in piece.blocks() if len(block.records)]
 
 
 def _numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray, int]:
