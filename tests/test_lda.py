@@ -113,7 +113,7 @@ def test_refused_and_unfitted_models_are_not_fitted():
 
 
 def test_it_goes_into_pipelines_with_units():
-    E, y = epochs(600)
+    E, y = epochs(450)
     pipe = make_pipeline(Covariances(), made(GDP(0.4), refine=True))
     scores = cross_val_score(pipe, E, y, cv=3, error_score="raise")
     assert scores.mean() > 0.6

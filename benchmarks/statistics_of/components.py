@@ -215,7 +215,7 @@ def coverage_on_the_sphere(n: int, runs: int) -> tuple[np.ndarray, np.ndarray]:
             base, np.hstack([np.cos(turn), np.sin(turn) / 2]) * rng.triangular(0.0, 0.3, 0.5, (m, 1))
         )
 
-    everybody, held, wrong = draw(20_000), [], []
+    everybody, held, wrong = draw(10_000), [], []
     for seed in range(runs):
         found = dpm.private_components(draw(n), ball, PROMISE, units=dpm.EACH_RECORD, rng=seed, confirm=True)
         along = found.scores(everybody).var(axis=0)
@@ -228,7 +228,7 @@ def coverage_on_the_sphere(n: int, runs: int) -> tuple[np.ndarray, np.ndarray]:
 
 def run(quick: bool = False) -> list[dict]:
     """Return the rows."""
-    runs, repetitions = (10, 100) if quick else (200, 2000)
+    runs, many = (10, 0.05) if quick else (60, 1.0)
     cases = [
         ("variances .8^j, normal", [made_up(False)], runs, 0.97),
         ("the same, Student 5", [made_up(True)], runs, None),
@@ -243,11 +243,14 @@ def run(quick: bool = False) -> list[dict]:
             ok = None if goal is None else found["ours"] >= goal
             rows.append({"what": words, **found, "goal": f">= {goal}" if goal else "", "ok": ok})
     covered = [
-        (f"d = {dim}, n = {n:,}", *coverage(dim, spectrum, n, repetitions))
-        for dim, n, spectrum in ((3, 300, np.array([4.0, 2.0, 1.0])), (10, 1000, 1 / np.arange(1.0, 11.0)),
-                                 (45, 2000, SPECTRUM))
-    ]  # fmt: skip
-    covered.append(("S^2, n = 500", *coverage_on_the_sphere(500, repetitions)))
+        (f"d = {dim}, n = {n:,}", *coverage(dim, spectrum, n, int(many * repetitions)))
+        for dim, n, spectrum, repetitions in (
+            (3, 300, np.array([4.0, 2.0, 1.0]), 2000),
+            (10, 1000, 1 / np.arange(1.0, 11.0), 2000),
+            (45, 2000, SPECTRUM, 600),
+        )
+    ]
+    covered.append(("S^2, n = 500", *coverage_on_the_sphere(500, int(many * 600))))
     for name, held, wrong in covered:
         rows.append({
             "what": f"least coverage of 95 % intervals, {name}", "plain": None, "simple": float(wrong.min()),

@@ -72,7 +72,9 @@ COMMANDS = {
     "region": ["--picture", "result.png", "--html", "result.html"],
     "interval": [],
     "test": [],
+    "groups": ["--labels", "labels.npy", "--classes", "0,1"],
     "means": ["--labels", "labels.npy", "--classes", "0,1"],
+    "classes": ["--labels", "labels.npy", "--classes", "0,1,2"],
 }
 
 
@@ -178,8 +180,7 @@ def check_outputs(folder, result, command):
     assert result.stdout.startswith(repr(found))
     rest = result.stdout[len(repr(found)) :].split()
     assert set(rest) <= {"written", "result.json", "result.png", "result.html"}
-    releases = [found] if isinstance(found, dpm.Release) else [getattr(found, "release", None) or found.first]
-    for release in releases:
+    for release in found.released:
         follows_from_the_release(release)
     if (folder / "result.png").exists():
         save_picture(found, folder / "again.png")

@@ -52,6 +52,9 @@ RESULTS = {
     "region": lambda **more: dpm.private_region(tensors(), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
     "interval": lambda **more: dpm.private_interval(tensors(), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
     "test": lambda **more: dpm.private_test(tensors(), tensors(seed=1), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
+    "groups": lambda **more: dpm.private_groups(
+        tensors(), np.arange(200) % 3, BALL, PROMISE, units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
+    ),
 }  # fmt: skip
 
 

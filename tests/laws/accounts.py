@@ -82,9 +82,9 @@ class MemoryAccount(Account):
         self._answers[order.key] = (order.request_hash, stored)
         return stored
 
-    def register(self, name, X, ball, units, labels=None, classes=None, invalid="raise", confirm=False):
+    def register(self, name, X, ball, units, labels=None, classes=None, invalid="raise", confirm=False, **more):
         """Return records as registered data of this account."""
-        found = survey(X, ball, units=units, labels=labels, classes=classes, invalid=invalid, confirm=confirm)
+        found = survey(X, ball, units=units, labels=labels, classes=classes, invalid=invalid, confirm=confirm, **more)
         mark = self.marked(found.content, found.facts)
         return MemoryData(self, mark, name, ball, found, invalid, classes, Opened(X, units, labels))
 

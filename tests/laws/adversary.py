@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpmanifold.frechet.statistics import _prepared
+from dpmanifold.frechet.statistics import problem_of
 
 
 def largest_shift(ball, n, rng, **options):
@@ -39,7 +39,7 @@ def worst_neighbours(ball, n, rng, clusters=3, population=48, generations=60):
         X = space.project(space.exp_coords(ball.center, np.concatenate(versions).reshape(-1, d)))
         weights = np.tile(np.hstack([numbers, np.ones((len(candidates), 1))]), (2, 1)).ravel()
         sets = np.repeat(np.arange(2 * len(candidates)), clusters + 1)
-        problem = _prepared(X, ball, weights, sets, None, 200)
+        problem = problem_of(X, ball, weights, sets, None, 200)
         means = problem.to_user(problem.array())
         return n * space.dist(means[: len(candidates)], means[len(candidates) :])
 

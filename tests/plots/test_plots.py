@@ -73,6 +73,12 @@ def two_samples(name="sphere", seed=None):
     return dpm.private_test(X[:250], X[250:], BALLS[name], GAUSSIAN, units=EACH, rng=seed)
 
 
+@functools.cache
+def several(name, count=4):
+    labels = np.arange(N) % count
+    return dpm.private_groups(records(name), labels, BALLS[name], GAUSSIAN, units=EACH, classes=range(count))
+
+
 def texts(figure):
     return [text.get_text() for text in figure.texts]
 
@@ -124,6 +130,8 @@ PICTURES = {
     ),
     "test": lambda: plots.test(two_samples()),
     "test on a line": lambda: plots.test(two_samples("line")),
+    "groups": lambda: plots.groups(several("sphere")),
+    "groups on a line": lambda: plots.groups(several("line", 9)),
     "ball": lambda: plots.balls(dpm.private_ball(records("line"), BALLS["line"], GAUSSIAN, units=EACH)),
 }
 NOTHING_PRIVATE = {"tensor grid", "tensor list", "single tensor", "plan", "plan of everything", "plan curve"}
@@ -310,6 +318,7 @@ def test_a_picture_depends_on_the_record_alone(tmp_path):
         (lambda: plots.profile(mean("sphere").calibration), r"profile\(result, ball\)"),
         (lambda: plots.interval(mean("sphere")), "private_interval"),
         (lambda: plots.test(interval()), "private_test"),
+        (lambda: plots.groups(interval()), "private_groups"),
         (lambda: plots.balls(mean("sphere")), "private_ball"),
     ],
 )

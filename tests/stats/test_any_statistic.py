@@ -12,7 +12,9 @@ from laws.data import in_ball
 BALL = dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6, source="by design")
 X = in_ball(BALL, 3000, np.random.default_rng(0))
 NAMES = ["mean", "variance", "ball", "second moment", "fourth moment", "joint moments", "joint lengths",
-         "joint distances", "radius", "shaped mean"]  # fmt: skip
+         "joint distances", "radius", "shaped mean",
+         "median"]  # fmt: skip
+NAMES += ["signs", "components"]
 # What records alone do not give: asked for by a call of its own.
 WITH_MORE = {"class moments", "regression"}
 # One value of each option besides the default; an option that is missing here fails the test that reads it.
@@ -22,6 +24,7 @@ OTHER = {
     "refine": True,
     "project": False,
     "shrink": None,
+    "count": 1,
     "coverage": 0.9,
     "about": BALL.center,
     "weight": 1.0,
@@ -36,7 +39,8 @@ FOR_ITSELF = {("ball", "mechanism"): "auto", ("joint moments", "mechanism"): "ga
               ("joint lengths", "mechanism"): "gaussian",
               ("joint distances", "mechanism"): "gaussian", ("radius", "mechanism"): "gaussian",
               ("mean", "shape"): None, ("shaped mean", "mechanism"): "wrapped-gaussian",
-              ("shaped mean", "refine"): False}  # fmt: skip
+              ("shaped mean", "refine"): False,
+              ("median", "mechanism"): "gaussian", ("median", "refine"): False}  # fmt: skip
 
 
 def options_of(name):

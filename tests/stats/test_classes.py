@@ -278,17 +278,16 @@ def without_numbers(record):
     return None if isinstance(record, (int, float)) and not isinstance(record, bool) else record
 
 
-@pytest.mark.parametrize("refine", [False, True])
-@pytest.mark.parametrize("alone", ["a", "b"])
+@pytest.mark.parametrize(("alone", "refine"), [("a", True), ("b", False)])
 def test_an_empty_class_shows_nowhere(alone, refine, monkeypatch):
     """Whoever holds the file sees the same words and the same many numbers, and nothing failed on the way."""
     monkeypatch.setattr(sealed, "_swallow", lambda problem: pytest.fail(f"behind the spend: {problem}"))
-    X, y = records(3000), labels(3000)
+    X, y = records(1500), labels(1500)
     X = CAP.space.exp_coords(CAP.center, 0.1 * CAP.space.log_coords(CAP.center, X))
     notices = []
     given = {"refine": refine, "rng": 3, "curator": notices.append}
     full, empty, tiny = (
-        asked(X, which, **given) for which in (y, np.full(3000, alone), np.where(np.arange(3000) == 7, "c", alone))
+        asked(X, which, **given) for which in (y, np.full(1500, alone), np.where(np.arange(1500) == 7, "c", alone))
     )
     for other in (empty, tiny):
         assert without_numbers(full.release.to_dict()) == without_numbers(other.release.to_dict())
@@ -428,7 +427,13 @@ def found_out(record):
         return True
 
 
-@pytest.mark.parametrize("options", [{}, {"labels_public": True}, {"refine": True}])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, pytest.param({"labels_public": True}, marks=SLOW), pytest.param({"refine": True}, marks=SLOW)],
+)
 def test_every_number_that_is_altered_is_noticed(options):
     """But the ball's own, the promise's and n: these agree again if changed together, and none of them alone."""
     ball = dpm.Ball(dpm.Euclidean(1), [0.0], 50.0)
@@ -473,3 +478,50 @@ def test_a_discriminant_is_made_of_class_moments_alone():
     weaker = replace(found.release, scale=found.release.scale / 2)
     assert not dpm.verify(dpm.Discriminant(weaker, found.classes)).ok
     assert math.isclose(found.priors.sum(), 1.0)
+
+
+# -------------------------------------------------------------------- registered data
+
+
+def registered(account, y=None, units=dpm.EACH_RECORD, **more):
+    X = records()
+    return account.register("study", X, CAP, units, labels=labels() if y is None else y, classes=NAMES, **more)
+
+
+def test_registered_data_with_private_labels_say_nothing_of_classes():
+    """Not even that a class is empty; and nothing else takes them by class."""
+    account = MemoryAccount(dpm.GDP(3.0))
+    data = registered(account, np.full(60, "a"), labels_public=False)
+    assert data.facts.keys() == {"space", "n", "unit", "classes", "labels"}
+    found = dpm.private_classes(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, budget=account, key="one")
+    assert dpm.verify(found).ok
+    assert account.events[-4:] == ["spent", "started", "opened", "drawn"]
+    again = dpm.private_classes(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, budget=account, key="one")
+    assert np.array_equal(found.release.value, again.release.value)
+    with pytest.raises(dpm.InvalidArgumentError, match="private labels"):
+        dpm.private_means(data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, budget=account)
+    with pytest.raises(dpm.InvalidArgumentError, match="private labels"):
+        dpm.private_classes(
+            data, None, CAP, dpm.GDP(1.0), units=None, classes=NAMES, labels_public=True, budget=account
+        )
+    assert len(account.orders) == 1
+
+
+def test_registered_data_with_public_labels_are_taken_as_such():
+    account = MemoryAccount(dpm.GDP(3.0))
+    ask = {"units": None, "budget": account}
+    data = registered(account)
+    found = dpm.private_classes(data, None, CAP, dpm.GDP(1.0), classes=NAMES, labels_public=True, **ask)
+    assert found.counts == (20.0, 20.0, 20.0)
+    wrong = [
+        ({"classes": NAMES}, None, "public labels"),
+        ({"classes": NAMES[:2], "labels_public": True}, None, "registered with"),
+        ({"classes": NAMES, "labels_public": True}, labels(), "give None"),
+    ]
+    for options, given, words in wrong:
+        with pytest.raises(dpm.InvalidArgumentError, match=words):
+            dpm.private_classes(data, given, CAP, dpm.GDP(1.0), **options, **ask)
+    several = registered(account, units=np.arange(60) // 4)
+    with pytest.raises(dpm.InvalidArgumentError, match="several classes"):
+        dpm.private_classes(several, None, CAP, dpm.GDP(1.0), classes=NAMES, labels_public=True, **ask)
+    assert len(account.orders) == 1

@@ -41,7 +41,8 @@ def chain(release):
 )
 def test_honest_medians_verify_and_are_read_again(ball):
     X = in_ball(ball, 3000, np.random.default_rng(0))
-    for privacy in (GDP(1.0), PureDP(2.0), ZCDP(0.5), ApproxDP(1.0, 1e-6)):
+    promises = [GDP(1.0), PureDP(2.0)] if ball is spaces.BALLS[0] else [GDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-6)]
+    for privacy in promises:
         for refine in (True, False) if privacy == GDP(1.0) else (True,):
             release = dpm.private_median(X, ball, privacy, refine=refine, **EACH)
             again = Release.from_dict(record_from_text(json.dumps(release.to_dict(), allow_nan=False)))
@@ -124,12 +125,14 @@ def places(record, path=()):
             yield (*path, name)
 
 
-@pytest.mark.parametrize("refine", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_whatever_number_is_changed_verify_or_reading_notices(refine):
-    """All but noisy counts within their grid, which are the drawn numbers themselves, and what is stated twice."""
+@pytest.mark.parametrize(
+    ("refine", "every"),
+    [(True, 7), pytest.param(True, 1, marks=pytest.mark.slow), pytest.param(False, 1, marks=pytest.mark.slow)],
+)
+def test_whatever_number_is_changed_verify_or_reading_notices(refine, every):
     record = honest(refine).to_dict(answers=False)
     unseen = []
-    for path in places(record):
+    for path in list(places(record))[::every]:
         changed = copy.deepcopy(record)
         part = changed
         for name in path[:-1]:
@@ -223,20 +226,20 @@ SLOW = pytest.mark.slow
     ids=repr,
 )
 def test_the_noise_is_what_is_stated(ball, outliers, monkeypatch):
-    """False alarms: a mean over 49 releases 4 standard errors off, below 1e-4; a share off by 4, about 1e-4."""
+    """False alarms: a mean over 25 releases 4 standard errors off, below 1e-3; a share off by 4, about 1e-3."""
     spread = 0.3 if ball is CURVED else 1.0
     X = ball.space.exp_coords(ball.space.origin, spread * cloud(200, outliers=outliers))
-    away, stated, most = noises(ball, X, 49, np.random.default_rng(1))
+    away, stated, most = noises(ball, X, 25, np.random.default_rng(1))
     ratio = away / stated
-    assert ratio.mean() <= 1 + 4 * ratio.std() / 7
-    assert np.mean(away <= most) >= 0.9 - 4 * 0.3 / 7
+    assert ratio.mean() <= 1 + 4 * ratio.std() / 5
+    assert np.mean(away <= most) >= 0.9 - 4 * 0.3 / 5
     if ball.space.is_flat:  # there it is the law itself
-        assert ratio.mean() >= 1 - 4 * ratio.std() / 7
+        assert ratio.mean() >= 1 - 4 * ratio.std() / 5
     # The wrong variant: an error that forgets how far a step goes.
     true = room.Median.error
     monkeypatch.setattr(room.Median, "error", lambda self, ball, made, scale: true(self, ball, made, 0.5 * scale))
-    away, stated, most = noises(ball, X, 49, np.random.default_rng(1))
-    assert (away / stated).mean() > 1 + 4 * (away / stated).std() / 7
+    away, stated, most = noises(ball, X, 25, np.random.default_rng(1))
+    assert (away / stated).mean() > 1 + 4 * (away / stated).std() / 5
 
 
 # -------------------------------------------------------------------- accuracy and outliers
@@ -256,16 +259,16 @@ def errors(X_of, ball, runs, private, **options):
 @pytest.mark.parametrize("far", [8.0, pytest.param(3.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dim", [2, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_seventh_of_outliers_costs_no_more_than_without_privacy(dim, far):
-    """About 1.01 to 1.06 of the median's error is to be expected, 20 runs seeded; the refined mean is far off."""
+    """About 1.01 to 1.06 of the median's error is to be expected, 12 runs seeded; the refined mean is far off."""
     ball = Ball(Euclidean(dim), [0.0] * (dim - 1) + [3.0], 10.0)
 
     def data(run):
         return cloud(200, dim, 0.15, far, run)
 
-    ours, plain = errors(data, ball, 20, dpm.private_median)
+    ours, plain = errors(data, ball, 12, dpm.private_median)
     assert ours <= 1.2 * plain
     if far == 8.0:
-        refined, _ = errors(data, ball, 5, dpm.private_mean, refine=True)
+        refined, _ = errors(data, ball, 3, dpm.private_mean, refine=True)
         assert refined > 1.2 * plain  # the wrong variant
 
 
@@ -309,9 +312,9 @@ def test_notes_say_what_a_step_leaves_and_what_outliers_can_do():
 @pytest.mark.slow
 @pytest.mark.parametrize("outliers", [0.0, 0.15])
 def test_the_stated_error_holds_from_the_median_of_the_same_records(outliers):
-    """What one step leaves is in the error and not in the noise error, which alone would be too small; 60 seeded."""
+    """What one step leaves is in the error and not in the noise error, which alone would be too small; 40 seeded."""
     X = cloud(600, outliers=outliers)
-    made = [dpm.private_median(X, PLANE, GDP(1.0), rng=seed, **EACH) for seed in range(60)]
+    made = [dpm.private_median(X, PLANE, GDP(1.0), rng=seed, **EACH) for seed in range(40)]
     median = frechet.median(X, Euclidean(2)).value
     away = np.mean([np.linalg.norm(release.value - median) for release in made])
     assert away <= np.mean([release.error() for release in made])
@@ -326,6 +329,7 @@ def test_a_line_has_its_own_slope():
     assert abs(X.mean()) > 1.0
 
 
+@pytest.mark.slow
 def test_the_picture_and_the_report_say_median():
     release = dpm.private_median(cloud(300), PLANE, GDP(1.0), **EACH)
     assert dpm.plots.show(release).texts[0].get_text() == "Median and its noise"

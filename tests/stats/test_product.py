@@ -30,6 +30,7 @@ CALLS = {
     "region": lambda X, Y, ball: dpm.private_region(X, ball, P, units=EACH, rng=1),
     "interval": lambda X, Y, ball: dpm.private_interval(X, ball, P, units=EACH, rng=1),
     "test": lambda X, Y, ball: dpm.private_test(X, Y, ball, P, units=EACH, rng=1),
+    "groups": lambda X, Y, ball: dpm.private_groups(X, np.arange(N) % 3, ball, P, units=EACH, classes=range(3), rng=1),
 }
 
 

@@ -56,6 +56,9 @@ QUESTIONS = {
     "region": lambda X, ball, privacy, **o: dpm.private_region(X, ball, privacy, refine=True, **o),
     "interval": lambda X, ball, privacy, **o: dpm.private_interval(X, ball, privacy, refine=True, **o),
     "test": lambda X, ball, privacy, **o: dpm.private_test(X, X[::-1], ball, privacy, refine=True, **o),
+    "groups": lambda X, ball, privacy, **o: dpm.private_groups(
+        X, np.arange(len(X)) % 3, ball, privacy, classes=[0, 1, 2], refine=True, **o
+    ),
     "median": lambda X, ball, privacy, **o: dpm.private_median(X, ball, privacy, **o),
 }
 STEPS = {

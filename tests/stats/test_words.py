@@ -103,6 +103,9 @@ CONCLUSIONS = {
     "region": lambda **more: dpm.private_region(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
     "interval": lambda **more: dpm.private_interval(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
     "test": lambda **more: dpm.private_test(X[:300], X[300:], BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
+    "groups": lambda **more: dpm.private_groups(
+        X, np.arange(len(X)) % 3, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
+    ),
 }
 
 

@@ -157,6 +157,9 @@ def register(
     ],
     labels: Annotated[str | None, typer.Option(help="As in dpm means: a column of classes, to ask by class.")] = None,
     classes: Annotated[str | None, typer.Option(help="As in dpm means: the public list of classes.")] = None,
+    labels_private: Annotated[
+        bool, typer.Option("--labels-private", help="Nobody may know who is in which class: for dpm classes alone.")
+    ] = False,
 ) -> None:
     """Register data of a population: read, check and count them, before anything is spent. Costs nothing.
 
@@ -175,7 +178,7 @@ def register(
         with in_words_of_options(), quietly(words["quiet"]):
             found = whose.register(
                 name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,
-                invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
+                labels_public=not labels_private, invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
             )  # fmt: skip
         say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
         if found.unit == "record" != whose.unit and not words["as_json"]:

@@ -72,9 +72,10 @@ class Signs(FeatureMap):
 class Squares(FeatureMap):
     """Squared coordinates along given directions, what is left of the squared length, and products of all these.
 
-    With x = ((q_1 . v)^2, ..., (q_k . v)^2, the rest of |v|^2) the features are (x, sqrt(weight) vecd(x x')): means and
-    second moments of squares. Entries of x are not negative and add up to 1 at most, whatever the directions are: where
-    rounding lets them exceed it, they are divided by their sum.
+    With x = ((q_1 . v)^2, ..., (q_k . v)^2, the rest of |v|^2) the features are x, 1 - |v|^2, sqrt(weight) vecd(x x'):
+    means and second moments of squares. Entries of x are not negative and add up to 1 at most, whatever the directions
+    are: where rounding lets them exceed it, they are divided by their sum. What is missing to 1 costs nothing, and with
+    it the noisy squares are known to add up to 1.
 
     Parameters
     ----------
@@ -83,8 +84,8 @@ class Squares(FeatureMap):
 
     Examples
     --------
-    >>> Squares(np.eye(3)[:1], 0.25).of(np.array([[0.6, 0.0, 0.8]])).round(4)
-    array([[0.36  , 0.64  , 0.0648, 0.2048, 0.1629]])
+    >>> Squares(np.eye(3)[:1], 0.25).of(np.array([[0.6, 0.0, 0.0]])).round(4)
+    array([[0.36  , 0.    , 0.64  , 0.0648, 0.    , 0.    ]])
     """
 
     name, degree = "squares", 4
@@ -98,31 +99,32 @@ class Squares(FeatureMap):
         return len(self.directions) + 1
 
     def size(self, dim: int) -> int:
-        """Return how many squares and products there are."""
-        return self.count + self.count * (self.count + 1) // 2
+        """Return how many squares and products there are, with what is missing to 1."""
+        return self.count + 1 + self.count * (self.count + 1) // 2
 
     def of(self, v: FloatArray) -> FloatArray:
-        """Return squares and weighted products."""
+        """Return squares, what is missing to 1, and weighted products."""
         along = products(v, self.directions)
         squares = along * along
         rest = (v * v).sum(axis=-1, keepdims=True) - squares.sum(axis=-1, keepdims=True)
         x = np.hstack([squares, np.maximum(rest, 0.0)])
         x = x / np.maximum(x.sum(axis=-1, keepdims=True), 1.0)
-        return np.hstack([x, math.sqrt(self.weight) * outer_products(x)])
+        missing = np.maximum(1.0 - x.sum(axis=-1, keepdims=True), 0.0)
+        return np.hstack([x, missing, math.sqrt(self.weight) * outer_products(x)])
 
     def diameter(self, dim: int) -> float:
-        """Return the root of 2 + 2l, which unit vectors along two directions reach; on a line that of 1 + l."""
-        return root_up((1 if dim == 1 else 2) * (1 + Fraction(self.weight)))
+        """Return the root of 2 + 2l, which unit vectors along two directions reach; on a line that of 2 + l."""
+        return root_up(2 + (1 if dim == 1 else 2) * Fraction(self.weight))
 
     def longest(self, dim: int) -> float:
         """Return the root of 1 + l."""
         return root_up(1 + Fraction(self.weight))
 
     def rounding(self, dim: int) -> float:
-        """Return 2k + 14 lengths: the sum of x may be 1 + (k + 5) spacings, its products are rounded besides."""
-        return (2 * self.count + 12) * self.longest(dim)
+        """Return 3m + 14 lengths, m the entries of x, whose sum may be 1 + (m + 2) spacings; products are rounded."""
+        return (3 * self.count + 14) * self.longest(dim)
 
     def units(self, dim: int, radius: float) -> FloatArray:
         """Return the squared radius for squares, its square over the root of the weight for products."""
-        second = np.full(self.size(dim) - self.count, radius**4 / math.sqrt(self.weight))
-        return np.concatenate([np.full(self.count, radius**2), second])
+        second = np.full(self.size(dim) - self.count - 1, radius**4 / math.sqrt(self.weight))
+        return np.concatenate([np.full(self.count + 1, radius**2), second])

@@ -15,142 +15,18 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, array_text
 from dpmanifold.features import WEIGHT
 from dpmanifold.inference.estimate import ReleasedMean
-from dpmanifold.inference.hotelling import average_error, spectral_noise, stretched, threshold
+from dpmanifold.inference.hotelling import spectral_noise, stretched, threshold
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
-from dpmanifold.linalg import from_vecd
+from dpmanifold.inference.squares import COUNT, Squares, optimism, principal_directions
 from dpmanifold.manifolds import Manifold
 from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold components 1"
-COUNT = "number of components"
-"""What a release states the number of directions as."""
-# Of eigenvalues over the third root of n, within which they are not told apart.
-_WIDTH = 1.4
 ELLIPTICAL = (
     "directions are those of the units' signs: the principal ones where the population is elliptical about its mean; "
     "for others, and among directions of equal variance, they need not be"
 )
-
-
-def principal_directions(release: Release, count: int) -> tuple[FloatArray, FloatArray]:
-    """Return all eigenvalues of the released covariance of directions, (d,), and the leading eigenvectors, (count, d).
-
-    The largest entry of each is positive, so that whoever computes them finds the same.
-
-    Parameters
-    ----------
-    release : of statistic "signs"
-    count : how many
-
-    Examples
-    --------
-    >>> import dpmanifold as dpm
-    >>> X = np.random.default_rng(0).normal(0.0, [1.0, 0.2], (2000, 2))
-    >>> ball = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 5.0)
-    >>> release = dpm.private_statistic(X, ball, dpm.GDP(1.0), statistic="signs", units=dpm.EACH_RECORD)
-    >>> bool(principal_directions(release, 1)[1][0, 0] > 0.99)
-    True
-    """
-    d, root = release.ball.frame.dim, math.sqrt(release.details[WEIGHT])
-    mean, products = np.split(np.asarray(release.value, dtype=np.float64), [d])
-    # Noise on the mean of the directions adds its own variance to its squared length, which is known.
-    length = float(mean @ mean)
-    part = max(1 - d * release.scale**2 / length, 0.0) if length > 0 else 0.0
-    values, vectors = np.linalg.eigh(from_vecd(products) / root - part * np.outer(mean, mean))
-    found = vectors.T[::-1][:count]
-    largest = np.abs(found).argmax(axis=1)
-    return values[::-1], found * np.where(found[np.arange(len(found)), largest] < 0, -1.0, 1.0)[:, None]
-
-
-def optimism(values: FloatArray, count: int, n: int) -> FloatArray:
-    """Return which share of the variance along leading eigenvectors is chance: they were chosen on the same n units.
-
-    Along its k-th eigenvector a sample varies more than the population, by (1 + c)^2 with c the sum of
-    values[j]/(values[k] - values[j]) over all others, over n (theory: components). Gaps are smoothed, so that no two
-    eigenvalues are too close; sums below 0 count as none.
-
-    Parameters
-    ----------
-    values : all eigenvalues, the largest first
-    count : how many leading ones
-    n : number of units
-
-    Examples
-    --------
-    >>> optimism(np.array([4.0, 1.0, 1.0]), 1, 100).round(4), optimism(np.ones(50), 1, 10**6).round(4)
-    (array([0.0132]), array([0.]))
-    """
-    leading, others = values[:count, None], np.maximum(values, 0.0)
-    gaps = leading - values
-    width = _WIDTH * leading / math.sqrt(n)
-    chance = (others * gaps / np.maximum(gaps**2 + width**2, np.finfo(float).tiny)).sum(axis=1) / n
-    return np.asarray(1 - 1 / (1 + np.maximum(chance, -0.5)) ** 2)
-
-
-@dataclass(frozen=True, eq=False)
-class _Squares:
-    """Means and second moments of squares along released directions and of the rest, in the data's own units.
-
-    A number is asked for as weights w of the squares, (k + 1,): its mean is w . (variances), the rest last.
-    """
-
-    release: Release
-    mean: ReleasedMean
-    directions: FloatArray
-    optimism: FloatArray
-
-    @cached_property
-    def _numbers(self) -> tuple[FloatArray, FloatArray, float, float]:
-        """Means and second moments of squares, and the standard deviations of the noise on each."""
-        release, square = self.release, self.mean.reach**2
-        value, root = np.asarray(release.value, dtype=np.float64), math.sqrt(release.details[WEIGHT])
-        means, products = np.split(value, [len(self.directions) + 1])
-        scale = release.scale * square
-        return square * means, square**2 * from_vecd(products) / root, scale, scale * square / root
-
-    @cached_property
-    def _excess(self) -> FloatArray:
-        """What noise on the mean adds to the variance along each direction, and to the rest: known."""
-        noise = self.mean.noise
-        along = ((self.directions @ noise) * self.directions).sum(axis=1)
-        return np.append(along, max(float(np.trace(noise) - along.sum()), 0.0))
-
-    @cached_property
-    def _correction(self) -> float:
-        return self.release.n / (self.release.n - 1)
-
-    @cached_property
-    def variances(self) -> FloatArray:
-        """Estimates along each direction, and of the rest: what directions had from chance is given to the rest."""
-        plain = (self._numbers[0] - self._excess) * self._correction
-        chance = self.optimism * np.maximum(plain[:-1], 0.0)
-        return plain - np.append(chance, -chance.sum())
-
-    def value(self, weights: FloatArray) -> float:
-        """Return the estimate."""
-        return float(weights @ self.variances)
-
-    def error(self, weights: FloatArray, tail: float) -> tuple[float, float, Parts]:
-        """Return the variance of the estimate, its degrees of freedom and what it is made of."""
-        means, second, scale, second_scale = self._numbers
-        n, length, seen = self.release.n, float(np.linalg.norm(weights)), float(weights @ means)
-        # What noise on the mean adds is a quadratic form of it: its variance is twice the trace of a square.
-        bent = (self.directions.T * (weights[:-1] - weights[-1])) @ self.directions
-        form = (bent + weights[-1] * np.eye(len(bent))) @ self.mean.noise
-        known = (scale * length) ** 2 + 2 * float((form * form.T).sum())
-        spread = float(weights @ second @ weights) - seen**2 + (scale * length) ** 2
-        noise = math.hypot(second_scale * length**2, 2 * seen * scale * length)
-        span = max(float(weights.max()), 0.0) - min(float(weights.min()), 0.0)
-        widest = (span * self.mean.reach**2) ** 2 / 4  # no number between such ends varies more
-        total, free = average_error(spread, noise, known, widest, n, tail, 2 * seen**2 / n)
-        sure = min(max(spread - noise, 0.0), widest) / n
-        return total * self._correction**2, free, Parts.of(known, sure, total)
-
-    def off(self, weights: FloatArray, tail: float) -> float:
-        """Return how far the estimate is from 0, squared, in units of what it stays below with 1 - tail, less 1."""
-        total, free, _ = self.error(weights, tail)
-        return self.value(weights) ** 2 / (threshold(tail, 1, free) * total) - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -243,9 +119,9 @@ class Components(FromRelease, format=FORMAT):
     # ---------------------------------------------------------------- variances and shares
 
     @cached_property
-    def _squares(self) -> _Squares:
+    def _squares(self) -> Squares:
         values, directions = self._spectrum
-        return _Squares(self.release, ReleasedMean(self.mean), directions, optimism(values, self.count, self.n))
+        return Squares(self.release, ReleasedMean(self.mean), directions, optimism(values, self.count, self.n))
 
     @property
     def _together(self) -> FloatArray:
@@ -267,7 +143,7 @@ class Components(FromRelease, format=FORMAT):
         total, free, _ = self._squares.error(weights, 1 - self.level)
         half, value = math.sqrt(threshold(1 - self.level, 1, free) * total), self._squares.value(weights)
         most = self._squares.mean.reach**2
-        low, high = value - half, value + stretched(value, half)
+        low, high = value - half - self._squares.turned(weights), value + stretched(value, half)
         return min(max(value, 0.0), most), min(max(low, 0.0), most), min(max(high, 0.0), most)
 
     @cached_property
@@ -413,7 +289,8 @@ class Components(FromRelease, format=FORMAT):
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return f"{self.count} principal components with {100 * self.level:g} % confidence intervals"
+        what = "One principal component" if self.count == 1 else f"{self.count} principal components"
+        return f"{what} with {100 * self.level:g} % confidence intervals"
 
     def _numbers_told(self) -> dict[str, Any]:
         # Not the directions: their smallest entries are rounding, which another machine rounds otherwise.

@@ -11,7 +11,7 @@ from dpmanifold._check import FloatArray
 # Eigenvalues are not taken below this part of the largest eigenvalue that noise alone has. Chosen on handwritten digits
 # and chest X-rays, see the theory page; between 0.05 and 0.2 hardly anything changes.
 FLOOR = 0.1
-# No eigenvalue is below this part of the mean one: beyond, an inverse has no digits left.
+# No eigenvalue is below this part of the largest entry: beyond, an inverse has no digits left.
 _LEAST = 1e-12
 
 
@@ -32,10 +32,11 @@ def denoised(matrix: FloatArray, noise: float) -> FloatArray:
     >>> np.diag(denoised(np.diag([4.0, -1.0]), 0.05)).round(4)
     array([3.9995, 0.01  ])
     """
-    values, vectors = np.linalg.eigh(matrix)
-    moved = shifted(values, noise)
-    least = max(FLOOR * edge(len(values), noise), _LEAST * max(float(np.abs(values).mean()), 1e-300))
-    return np.asarray((vectors * np.maximum(moved, least)) @ vectors.T)
+    size = max(float(np.abs(matrix).max()), noise)  # so that no square is beyond double precision
+    values, vectors = np.linalg.eigh(matrix / size)
+    moved = shifted(values, noise / size)
+    least = max(FLOOR * edge(len(values), noise / size), _LEAST)
+    return np.asarray((vectors * (size * np.maximum(moved, least))) @ vectors.T)
 
 
 def edge(dim: int, noise: float) -> float:
@@ -63,7 +64,7 @@ def shifted(values: FloatArray, noise: float) -> FloatArray:
     array([1.001, 1.099])
     """
     d = len(values)
-    width = edge(d, noise) / math.sqrt(d)
+    width = max(edge(d, noise) / math.sqrt(d), _LEAST * float(np.abs(values).max()), 1e-150)
     apart = values[:, None] - values[None, :]
     pushed = (apart / (apart**2 + width**2)).sum(axis=1)
     # An eigenvalue moves by the sum of (half the variance on vecd) / (distance to another one), and its eigenvector's

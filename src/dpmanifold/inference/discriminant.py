@@ -281,16 +281,22 @@ class Discriminant(FromRelease, format=FORMAT):
         """What it is, in a few words."""
         return f"Linear discriminant of {len(self.classes)} classes"
 
+    @property
+    def apart_told(self) -> str:
+        """How far classes are apart, in words."""
+        away = self.separation[np.triu_indices(len(self.classes), 1)]
+        low, high = f"{away.min():.2g}", f"{away.max():.2g}"
+        return f"about {low if low == high else f'{low} to {high}'} standard deviations of a class"
+
     def _facts(self) -> list[tuple[str, str]]:
         names = [
             f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
         ]
         more = [] if len(names) <= _MOST_TOLD else [f"and {len(names) - _MOST_TOLD} more"]
         off = "public" if self.labels_public else f"with noise of {self.count_noise:.3g} each"
-        away = self.separation[np.triu_indices(len(self.classes), 1)]
         return [
             ("classes", f"{', '.join([*names[:_MOST_TOLD], *more])} ({off})"),
-            ("means", f"about {away.min():.2g} to {away.max():.2g} standard deviations of a class apart"),
+            ("means", f"{self.apart_told} apart"),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             ("labels", "public" if self.labels_public else "protected with the records"),
             ("limited by", f"{self.dominated_by}; squared error of the means: {self.parts}"),

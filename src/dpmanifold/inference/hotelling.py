@@ -232,8 +232,8 @@ def average_error(
 
     Examples
     --------
-    >>> average_error(1.0, 0.0, 0.0, 4.0, 101, 0.05)
-    (0.009900990099009901, 99.99999999999999)
+    >>> [round(number, 6) for number in average_error(1.0, 0.0, 0.0, 4.0, 101, 0.05)]
+    [0.009901, 100.0]
     >>> average_error(1.0, 0.0, 0.0, 4.0, 2, 0.05)
     (2.0, inf)
     """

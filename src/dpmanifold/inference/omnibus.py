@@ -133,7 +133,7 @@ def _at_most(groups: Sequence[Located]) -> Omnibus:
     d = len(groups[0].at)
     most = [float(np.linalg.eigvalsh(group.noise + group.most)[-1]) for group in groups]
     means = _Weighted(groups, [1 / value for value in most])
-    statistic, first = float((means.vectors**2).sum()), float(means.count * d)
+    statistic, first = means.unit * float((means.vectors**2).sum()), float(means.count * d)
     return Omnibus(statistic, float(special.chdtrc(first, statistic)), (first, math.inf))
 
 
@@ -142,8 +142,9 @@ class _Weighted:
 
     def __init__(self, groups: Sequence[Located], weights: Sequence[float]) -> None:
         self._groups = groups
-        size = max(weights)  # of which nothing depends on: ratios stay finite
-        self._weights = np.array(weights) / size
+        self.unit = max(weights)
+        """What weights are given in: products of them stay finite, and what is measured by their sum has none."""
+        self._weights = np.array(weights) / self.unit
         self.count = len(groups) - 1
         share = self._weights / self._weights.sum()
         means = np.array([group.at for group in groups])

@@ -43,8 +43,8 @@ class Spectrum(NamedTuple):
     sampling: FloatArray
     stretch: float
     free: float
-    together: float
-    apart: float
+    together: float = 0.0
+    apart: float = 0.0
 
 
 def free_of(together: float, apart: float, dim: int, count: int = 1) -> float:

@@ -68,6 +68,7 @@ def register(
     units: object,
     labels: object,
     classes: Sequence[Any] | None,
+    labels_public: bool,
     invalid: str,
     curator: Curator | None,
     confirm: bool,
@@ -76,8 +77,9 @@ def register(
     if isinstance(X, Registered):
         raise InvalidArgumentError("X is registered already. Give the records.")
     found = survey(
-        X, ball, units=units, labels=labels, classes=classes, invalid=invalid, curator=curator, confirm=confirm
-    )
+        X, ball, units=units, labels=labels, classes=classes, labels_public=labels_public, invalid=invalid,
+        curator=curator, confirm=confirm,
+    )  # fmt: skip
     if ball.simulated:
         raise InvalidArgumentError("ball was found by a simulation: no release in it would be private. Give another.")
     about = {

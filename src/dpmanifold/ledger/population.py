@@ -159,6 +159,7 @@ class Population(Account):
         units: object,
         labels: object = None,
         classes: Sequence[Any] | None = None,
+        labels_public: bool = True,
         invalid: str = "raise",
         curator: Curator | None = None,
         confirm: bool = False,
@@ -177,12 +178,16 @@ class Population(Account):
         name : of the data set
         X, ball, units, invalid, curator, confirm : as in :func:`~dpmanifold.private_mean`
         labels, classes : as in :func:`~dpmanifold.private_means`, for means by class
+        labels_public : False if nobody may know who is in which class: the ledger then does not keep how many units a
+            class has, and :func:`~dpmanifold.private_classes` alone takes the data by class
 
         Returns
         -------
         what every private call takes as X, with this population as its budget
         """
-        return register(self, checked_label(name, "name"), X, ball, units, labels, classes, invalid, curator, confirm)
+        return register(
+            self, checked_label(name, "name"), X, ball, units, labels, classes, labels_public, invalid, curator, confirm
+        )
 
     def dataset(
         self, name: str, records: object, *, units: object = None, labels: object = None, version: int | None = None

@@ -29,6 +29,7 @@ _MADE_OF = {
     "region": ("joint moments", "second moment"),
     _GROUPS: ("joint moments", "second moment"),
     "interval": ("joint distances", "fourth moment"),
+    "classes": ("class moments",),
 }
 
 

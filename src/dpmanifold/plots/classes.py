@@ -46,8 +46,7 @@ def classes(result: Discriminant) -> Figure:
     """
     if not isinstance(result, Discriminant):
         raise InvalidArgumentError(f"classes draws a Discriminant, got {shown(result)}. Make one with private_classes.")
-    away = result.separation[np.triu_indices(len(result.classes), 1)]
-    words = f"class means are about {away.min():.2g} to {away.max():.2g} standard deviations of a class apart"
+    words = f"class means are {result.apart_told} apart"
     title = f"What tells {len(result.classes)} classes apart"
     figure = canvas.new_figure(title, words, mark_of([result.release]), footer_of([result.release]), 4.3)
     plane, counts = figure.subplots(1, 2, width_ratios=[1.5, 1])

@@ -68,7 +68,7 @@ def components(result: Components, *, links: object = None) -> Figure:
     bars = 0.75 + _BAR * count
     below = {"tensors": 0.35 + 1.0 * count, "shape": 2.6, "sphere": 3.6}.get(picture, 2.2)
     figure = canvas.new_figure(title, words, mark_of([result.release]), footer_of([result.release]), 1.6 + bars + below)
-    above, rest = figure.subfigures(2, 1, height_ratios=[bars, below])
+    above, rest = np.asarray(figure.subfigures(2, 1, height_ratios=[bars, below]))
     _shares(above.subplots(), result, count)
     drawn: Callable[..., Axes] = {"tensors": _tensors, "shape": _shapes, "sphere": _globe}.get(picture, _coordinates)
     key = drawn(rest, result, count, **({"links": links} if picture == "shape" else {}))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpmanifold._check import positive_int, shown
+from dpmanifold._check import positive_int
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import LabelledPoints
@@ -28,7 +28,14 @@ from dpmanifold.stats.featured import FeaturePlan
 from dpmanifold.stats.inputs import checked_flag, checked_question
 from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import facts_of
+from dpmanifold.stats.registering import (
+    PRIVATE,
+    facts_of,
+    opened_labelled,
+    refuse_elsewhere,
+    refuse_other_classes,
+    registered_counts,
+)
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import Request
 
@@ -62,7 +69,7 @@ def private_classes(
     ----------
     X, ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
         ApproxDP, ZCDP or GDP
-    labels : one class per record; or the name of a column, where X has columns
+    labels : one class per record; or the name of a column, where X has columns; None where X is registered with them
     classes : the public list of classes, at least two; a label outside it is an error
     labels_public : True to say that anybody may know who is in which class: then class counts are shown as they are
         and a class without units is an error, and all else is the same
@@ -88,34 +95,56 @@ def private_classes(
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     terms.check(ball)
     names = checked_names(classes)
+    points: LabelledPoints | None = None
     if isinstance(X, Registered):
-        raise InvalidArgumentError(
-            f"X must be records here, got {shown(X)}: where data are registered it is public how many units a class "
-            "has. Give the records and their labels themselves; an account may pay for them. Nothing was spent."
-        )
-    X = as_batch(X, ball)
-    points = labelled_points(X, labels, ball, units, invalid, names, terms.told)
+        refuse_elsewhere(X, ball, units, invalid, budget)
+        n, unit, counts = X.n, X.unit, _registered_counts(X, labels, names, labels_public)
+    else:
+        X = as_batch(X, ball)
+        points = labelled_points(X, labels, ball, units, invalid, names, terms.told)
+        n, unit = len(points), points.unit
+        counts = _public_counts(points.counts(len(names)), names) if labels_public else None
     neighbours = NEIGHBOURS_BY_CLASS if labels_public else NEIGHBOURS_WITH_LABELS
-    header = Header(ball, len(points), privacy, points.unit, neighbours, arithmetic)
+    header = Header(ball, n, privacy, unit, neighbours, arithmetic)
     asked = {"classes": names, "labels_public": labels_public, "refine": refine}
     question = Question(ClassPlan.label, ClassPlan, asked)
     plan = question(header)
-    counts = _public_counts(points, names) if labels_public else None
     bits = fresh_bits(rng, ball, arithmetic)
 
     def request(account: Account) -> Request:
+        if points is None:
+            return question.request(header, [X.id]), ()  # type: ignore[attr-defined]
         data = account.marked(content_of(X, ball, units, labels, names), facts_of(ball, points))
         return question.request(header, [data.id]), (data,)
 
     def draw() -> list[Release]:
-        return [plan.release(points, bits)]
+        opened = opened_labelled(X, ball, names, terms.told) if isinstance(X, Registered) else points
+        return [plan.release(opened, bits)]  # type: ignore[arg-type]
 
     return Discriminant(terms.settle(privacy, plan.label, request, draw)[0], tuple(names), counts)
 
 
-def _public_counts(points: LabelledPoints, names: list[Any]) -> tuple[float, ...]:
+def _registered_counts(X: Registered, labels: object, names: list[Any], public: bool) -> tuple[float, ...] | None:
+    """Return what is registered about classes, None for private labels; or refuse data registered otherwise."""
+    refuse_other_classes(X, labels, names)
+    if public:
+        known = registered_counts(X, labels, names)
+        if known.touched > 1:
+            raise InvalidArgumentError(
+                "X has units in several classes, and for what part each counts there is seen after the spend. Give the "
+                "records themselves, or register them with private labels. Nothing was spent."
+            )
+        return _public_counts([float(count) for count in known.counts], names)
+    if X.facts.get("labels") != PRIVATE:
+        raise InvalidArgumentError(
+            f"X is registered with public labels, {X.id}: how many units a class has is known. Say labels_public=True, "
+            "or register the records with labels_public=False. Nothing was spent."
+        )
+    return None
+
+
+def _public_counts(counts: list[float], names: list[Any]) -> tuple[float, ...]:
     """Return how many units each class has, or refuse one without any: for public labels alone."""
-    counts = points.counts(len(names))
     for name, count in zip(names, counts, strict=True):
         if count == 0:
             raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")

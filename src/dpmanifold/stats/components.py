@@ -14,7 +14,7 @@ from dpmanifold.errors import InvalidDataError
 from dpmanifold.features import WEIGHT, Squares
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import Components
-from dpmanifold.inference.components import COUNT, principal_directions
+from dpmanifold.inference.squares import COUNT, principal_directions
 from dpmanifold.manifolds.vectors import shorten
 from dpmanifold.mechanisms import Calibration
 from dpmanifold.noise.source import Rng
@@ -31,7 +31,7 @@ from dpmanifold.stats.moments import REFERENCE, Moment
 from dpmanifold.stats.ranges import within
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long
+from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long, weight_faults
 
 # Of squares and of their products, which only say how far squares vary: so many balance the noise on both.
 _WEIGHT = 1 / 3
@@ -90,8 +90,8 @@ def private_components(
 class ComponentVariances(Moment):
     """Means of squared coordinates along released directions, of the rest, and of products of these.
 
-    Its value has k + 1 + (k + 1)(k + 2)/2 numbers for k directions, all over the squared reach: no unit is farther
-    from the released mean than that.
+    Its value has k + 2 + (k + 1)(k + 2)/2 numbers for k directions, all over the squared reach: no unit is farther
+    from the released mean than that. The first k + 2 add up to 1 but for noise: the last of them is what is missing.
 
     Parameters
     ----------
@@ -175,15 +175,19 @@ class ComponentVariances(Moment):
     def fits(self, release: Release, reach: float, tail: float) -> bool:
         """Return whether squares, their sum and what products come to lie where squares can be, but for noise."""
         value, scale = np.asarray(release.value, dtype=np.float64), release.scale
-        squares = value[: int(release.details[COUNT]) + 1]
+        squares = value[: int(release.details[COUNT]) + 2]
         length = float(np.linalg.norm(value))
         most = Squares(np.zeros((1, 1)), release.details[WEIGHT]).longest(release.ball.frame.dim)
         total = float(squares.sum())
         return (
             all(within(float(entry), 0.0, 1.0, tail) for entry in squares)
-            and within(total, 0.0, 1.0, tail * np.sqrt(len(squares)))
+            and within(total, 1.0, 1.0, tail * np.sqrt(len(squares)))
             and within(length, 0.0, most, tail + scale * np.sqrt(len(value)))
         )
+
+    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
+        """Return what is wrong with the point that it is about, and with the weight."""
+        return [*super().details_faults(release, recipe, shares), *weight_faults(release, _WEIGHT)]
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: a mean, directions, then this; also in a smaller ball."""

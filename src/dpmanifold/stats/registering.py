@@ -12,15 +12,18 @@ from typing import Any
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet import UnitPoints, lowest_tol
+from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.stats.by_class import points_by_class
+from dpmanifold.stats.by_class import labelled_points, points_by_class
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import Told, checked_ball, is_each_record, prepare_records
+from dpmanifold.stats.inputs import Told, checked_ball, checked_flag, is_each_record, prepare_records
 from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.requests import written
+
+PRIVATE = "private"
+"""What is registered of labels that nobody may know."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Survey:
     ----------
     n, unit : how many units, and what a unit is
     facts : all that is public about the data, in the words of canonical JSON: "space", "n" and "unit"; where there are
-        classes also "classes", "units by class" and "touched", in how many classes a unit has records at most
+        classes also "classes", "units by class" and "touched", in how many classes a unit has records at most; or,
+        where labels are private, "classes" and "labels"
     content : gives the bytes for a fingerprint. NOT PRIVATE
     """
 
@@ -48,6 +52,7 @@ def survey(
     units: object,
     labels: object = None,
     classes: Sequence[Any] | None = None,
+    labels_public: bool = True,
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
@@ -59,6 +64,8 @@ def survey(
     X, units, invalid, curator, confirm : as in :func:`private_mean`
     ball : with which it is checked how many records would be clipped
     labels, classes : as in :func:`private_means`; both or none
+    labels_public : False to say that nobody may know who is in which class: then it is not public how many units a
+        class has, and :func:`private_classes` alone takes the data by class
 
     Examples
     --------
@@ -77,6 +84,10 @@ def survey(
         points = prepare_records(X, ball, units, invalid, told)[0]
         return Survey(len(points), points.unit, facts_of(ball, points), content_of(X, ball, units))
     names = list(classes)
+    if not checked_flag(labels_public, "labels_public"):
+        points = labelled_points(X, labels, ball, units, invalid, names, told)
+        facts = {**facts_of(ball, points), "classes": written(names, "classes"), "labels": PRIVATE}
+        return Survey(len(points), points.unit, facts, content_of(X, ball, units, labels, names))
     groups, touched, n = points_by_class(X, labels, ball, units, invalid, names, told)
     counts = ClassCounts([len(points) for points in groups], touched, n, groups[0].unit)
     return Survey(n, counts.unit, counts.facts(ball, names), content_of(X, ball, units, labels, names))
@@ -155,6 +166,17 @@ def opened_points(X: Registered, ball: Ball, told: Told, group: str = "") -> tup
 
 def registered_counts(X: Registered, labels: object, names: list[Any]) -> ClassCounts:
     """Return what is registered about classes, or refuse other ones than these."""
+    refuse_other_classes(X, labels, names)
+    if X.facts.get("labels") == PRIVATE:
+        raise InvalidArgumentError(
+            f"X is registered with private labels, {X.id}: how many units a class has is not public. private_classes "
+            "takes it; for anything else by class register the records with public labels."
+        )
+    return ClassCounts(list(X.facts["units by class"]), X.facts["touched"], X.n, X.unit)
+
+
+def refuse_other_classes(X: Registered, labels: object, names: list[Any]) -> None:
+    """Refuse labels, which are registered, and other classes than those."""
     if labels is not None:
         raise InvalidArgumentError("labels are registered with X: give None in their place.")
     if X.facts.get("classes") != written(names, "classes"):
@@ -162,7 +184,16 @@ def registered_counts(X: Registered, labels: object, names: list[Any]) -> ClassC
             f"classes must be those that X is registered with, in their order, got {shown(names)}. Register the "
             "records with labels=... and classes=... to ask by class."
         )
-    return ClassCounts(list(X.facts["units by class"]), X.facts["touched"], X.n, X.unit)
+
+
+def opened_labelled(X: Registered, ball: Ball, names: list[Any], told: Told) -> LabelledPoints:
+    """Open registered records and return the units with their classes. Whatever it raises, the release is lost."""
+    opened = X.open()
+    records, quietly = as_batch(opened.records, ball), Told(told.curator, True)
+    points = labelled_points(records, opened.labels, ball, opened.units, X.invalid, names, quietly)
+    if len(points) != X.n or points.unit != X.unit:
+        raise InvalidDataError("the records are not those that were registered: other units.")
+    return points
 
 
 def opened_by_class(X: Registered, ball: Ball, names: list[Any], told: Told) -> list[UnitPoints]:

@@ -15,6 +15,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import WEIGHT, FeatureMap, Signs, computed_diameter
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration
+from dpmanifold.privacy import Promise
 from dpmanifold.records import LONGEST_VECTOR
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
@@ -107,6 +108,10 @@ class SignMoments(Moment):
         noise = tail + release.scale * math.sqrt(len(release.value))
         return within(float(np.linalg.norm(release.value)), 0.0, longest, noise)
 
+    def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
+        """Return what is wrong with the point that it is about, and with the weight."""
+        return [*super().details_faults(release, recipe, shares), *weight_faults(release, _WEIGHT)]
+
     def recipes(self) -> Sequence[Recipe]:
         """Return: a mean, then this; also in a smaller ball."""
         return moment_recipes(self, COMPONENT_SHARES[:2], gaussian_mean_recipe(), EITHER)
@@ -120,6 +125,11 @@ def of_features(features: FeatureMap, dim: int, n: int, name: str) -> Sensitivit
     """Bound how far one of n units moves the average of features about a released mean."""
     apart = computed_diameter(features, dim)
     return sensitivity.of_average(features.longest(dim), n, name, PROOF, diameter=apart)
+
+
+def weight_faults(release: Release, weight: float) -> list[str]:
+    """Return whether a release states another weight than the one that is drawn with."""
+    return [] if release.details[WEIGHT] == weight else [f"{WEIGHT}: it is {weight:g}"]
 
 
 def refuse_long(name: str, size: int, ball: Ball) -> None:
