@@ -134,8 +134,13 @@ class MarkedPoints:
 
     def lengths(self, curve: Geodesic) -> Lengths:
         """Return how far records lie from a curve."""
-        found = [np.sqrt((residuals * residuals).sum(axis=1)) for _, residuals, _ in self._blocks(curve)]
+        with np.errstate(all="ignore"):
+            found = [np.sqrt((residuals * residuals).sum(axis=1)) for _, residuals, _ in self._blocks(curve)]
         return Lengths(np.concatenate([np.empty(0), *found]), self._group, self._counts)
+
+    def no_lengths(self) -> Lengths:
+        """Return those of as many records on the curve: what stands in for what cannot be computed."""
+        return Lengths(np.zeros(len(self._marks)), self._group, self._counts)
 
     def design(self, powers: int) -> FloatArray:
         """Return the averages over units of t, t^2, ..., (powers,): where the covariate is public."""
@@ -260,7 +265,7 @@ def _numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray, int]:
         values = _of_array(np.asarray(covariate), n)
     elif isinstance(covariate, Sequence) or np.ma.isMaskedArray(covariate):
         # Each by itself: as one array they would all be of the kind of the worst.
-        listed = covariate if isinstance(covariate, Sequence) else covariate.tolist()  # type: ignore[attr-defined]
+        listed = covariate if isinstance(covariate, Sequence) else covariate.tolist()
         values = np.array([_number(value) for value in listed], dtype=np.float64)
     else:
         raise InvalidArgumentError(
