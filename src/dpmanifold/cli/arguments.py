@@ -246,11 +246,10 @@ def class_words(text: str) -> list[str]:
     return words
 
 
-def classes_of(words: list[str], whole: bool) -> list[Any]:
-    """Return classes of the kind the labels have: whole numbers or text."""
-    if not whole:
-        return list(words)
-    wrong = [word for word in words if not _WHOLE.fullmatch(word)]
-    if wrong:
-        raise InvalidArgumentError(f"--classes holds {wrong[0]!r}, and the labels are whole numbers.")
-    return [int(word) for word in words]
+def classes_of(words: list[str]) -> list[Any]:
+    """Return classes as they are listed: whole numbers if all of them are, else text.
+
+    Labels, which may be private, have no say in it: they are compared one by one.
+    """
+    whole = all(_WHOLE.fullmatch(word) and str(int(word)) == word for word in words)
+    return [int(word) for word in words] if whole else list(words)

@@ -174,7 +174,7 @@ def register(
         given = read(words["path"], words["space"], words["size"], how_of(words), (words["units"], labels), curator)
         ball = ball_of(given.space, words["radius"], words["center"], words["source"], words["ball"])
         which = None if labels is None else given.column(labels, "--labels")
-        names = None if classes is None else classes_of(class_words(classes), given.is_whole(which))
+        names = None if classes is None else classes_of(class_words(classes))
         with in_words_of_options(), quietly(words["quiet"]):
             found = whose.register(
                 name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,

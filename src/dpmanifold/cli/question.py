@@ -38,11 +38,11 @@ class Question:
         return self.given.records
 
     def classes(self, listed: list[str]) -> list[Any]:
-        """Return the classes that were listed, of the kind the labels have."""
-        if isinstance(self.records, Registered):
-            known = names_in(self.records.facts["classes"]) if "classes" in self.records.facts else []
-            return classes_of(listed, bool(known) and all(isinstance(name, int) for name in known))
-        return classes_of(listed, self.given.is_whole(self.labels))
+        """Return the classes that were listed; of registered data as they are registered."""
+        if isinstance(self.records, Registered) and "classes" in self.records.facts:
+            known = {str(name): name for name in names_in(self.records.facts["classes"])}
+            return [known.get(word, word) for word in listed]
+        return classes_of(listed)
 
     @staticmethod
     def read(

@@ -89,12 +89,6 @@ class Given:
             return _column(text, self.file, self.rows, option)
         return text if text in self.names else column_elsewhere(text, self.names, self.rows, option)
 
-    def is_whole(self, column: Any) -> bool:
-        """Return whether what :meth:`column` gave are whole numbers."""
-        if isinstance(self.file, data.Dataset) and isinstance(column, str):
-            return self.file.whole(column)
-        return bool(np.asarray(column).dtype.kind in "iu")
-
 
 def read(
     paths: Sequence[str],

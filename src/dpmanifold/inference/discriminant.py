@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold._labels import numbers_of_labels
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import all_told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
@@ -258,10 +259,10 @@ class Discriminant(FromRelease, format=FORMAT):
         X, priors : as in :meth:`decision_function`
         labels : one class per record
         """
-        given, said = np.asarray(labels), self.predict(X, priors=priors)
-        if given.shape != said.shape:
-            raise InvalidArgumentError(f"labels must have shape {said.shape}, one per record, got {given.shape}.")
-        return float(np.mean(given == said))
+        given, said = numbers_of_labels(labels, list(self.classes)), self.decision_function(X, priors=priors)
+        if len(given) != len(said):
+            raise InvalidArgumentError(f"labels must have shape ({len(said)},), one per record, got ({len(given)},).")
+        return float(np.mean(given == said.argmax(axis=1)))
 
     # ---------------------------------------------------------------- for people and machines
 

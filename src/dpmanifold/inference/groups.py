@@ -307,7 +307,7 @@ def checked_names(classes: object) -> list[Any]:
     )
     names = [name.item() if isinstance(name, np.generic) else name for name in given]
     plain = all(isinstance(name, (str, int, float)) for name in names)
-    if not plain or len(names) < 2 or len(set(names)) != len(names) or not all(map(_finite, names)):
+    if not plain or len(names) < 2 or len(set(map(str, names))) != len(names) or not all(map(_finite, names)):
         raise InvalidArgumentError(
             f"classes must be a list of two or more distinct names, text or numbers, got {shown(classes)}."
         )

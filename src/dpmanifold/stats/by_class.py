@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmanifold import frechet
-from dpmanifold._check import Array, shown
+from dpmanifold._check import Array
 from dpmanifold._ids import UnitIds, unit_ids
+from dpmanifold._labels import numbers_of_labels, plain_labels, refuse_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import InClass, LabelledPoints, Records, UnitPoints
@@ -55,7 +56,7 @@ def _read_by_class(
     source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
 ) -> ByClass:
     """Return the points of each class of a source."""
-    _refuse_names(names)
+    refuse_names(names)
     given = column_or_ids(units)
     by_id = given is not None
 
@@ -125,7 +126,7 @@ def _read_labelled(
     source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
 ) -> LabelledPoints:
     """Return all units of a source with their classes."""
-    _refuse_names(names)
+    refuse_names(names)
     given = column_or_ids(units)
 
     def enough(counts: Array) -> None:
@@ -176,24 +177,8 @@ def _refuse_few(counts: Array, names: list[Any]) -> None:
 
 def class_numbers(labels: object, names: list[Any], n: int) -> Array:
     """Return the number of each record's class, or refuse."""
-    given = np.asarray(labels)
-    if given.shape != (n,):
-        raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got {given.shape}.")
-    _refuse_names(names)
+    given = plain_labels(labels)
+    if len(given) != n:
+        raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got ({len(given)},).")
+    refuse_names(names)
     return numbers_of_labels(given, names)
-
-
-def _refuse_names(names: list[Any]) -> None:
-    if not names or len(set(names)) != len(names):
-        raise InvalidArgumentError(f"classes must be a list of distinct names, got {shown(names)}.")
-
-
-def numbers_of_labels(given: Array, names: list[Any]) -> Array:
-    """Return the numbers of classes by their names; a label outside the public classes is refused."""
-    number = {name: i for i, name in enumerate(names)}
-    try:
-        return np.array([number[label] for label in given.tolist()], dtype=np.intp)
-    except KeyError as problem:
-        raise InvalidDataError(
-            f"a label is outside the public classes: {problem}. Add it to classes, or drop its records."
-        ) from None

@@ -19,11 +19,12 @@ import numpy as np
 
 from dpmanifold._check import Array
 from dpmanifold._ids import as_sequence, unit_ids
+from dpmanifold._labels import numbers_of_labels
 from dpmanifold.ball import Ball
 from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy.accounts import canonical_json
 from dpmanifold.sources import as_source
-from dpmanifold.stats.by_class import class_numbers, numbers_of_labels
+from dpmanifold.stats.by_class import class_numbers
 from dpmanifold.stats.inputs import column_or_ids
 from dpmanifold.stats.records import as_batch, number_of_records, numbers_of_record
 
@@ -120,7 +121,7 @@ def _blocks(
         return
     for piece in source.bound(ball.space, named, labels):
         for block in piece.blocks():
-            number = None if classes is None else numbers_of_labels(np.asarray(block.labels), classes)
+            number = None if classes is None else numbers_of_labels(block.labels, classes)
             yield block.records, block.units, number
 
 
