@@ -7,8 +7,8 @@ four lie apart, in the directions of the second and third axes. *Coverage*: how 
 distances hold together, 1,000 repetitions. Without privacy: Welch and James's test with Johansen's degrees of freedom
 (1980) of the records in coordinates. The simplest private way tests all pairs at 5 % over their number; each unit is in
 three of six tests, so that each test keeps GDP(1/sqrt 3): by `private_test` ("pairs"), or with a mean and a second
-moment about it, as tests were made before joint moments ("pairs before"). Notes have the power of the test that
-knows the covariances and has the noise of a mean alone: no test of these releases finds more.
+moment about it, as tests were made before joint moments ("pairs before"). Notes have the power of
+the same test if it knew all covariances, with the noise of a mean alone.
 """
 
 from __future__ import annotations
