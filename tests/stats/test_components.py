@@ -96,6 +96,14 @@ def test_squares_add_up_to_one_at_most_even_along_directions_that_are_not_orthon
     assert images[:, 3] == pytest.approx([0.0, 1.0])
 
 
+@pytest.mark.parametrize("found", [Signs(10.0), Squares(orthonormal(3, 45), 1 / 3)], ids=lambda found: found.name)
+def test_rows_do_not_depend_on_how_they_lie_in_memory(found):
+    v = np.random.default_rng(0).standard_normal((50, 45)) / 10
+    alone = np.vstack([found.of(v[i : i + 1]) for i in range(50)])
+    for other in (v, np.asfortranarray(v), np.repeat(v, 2, axis=0)[::2], np.repeat(v, 2, axis=1)[:, ::2]):
+        assert np.array_equal(found.of(other), alone)
+
+
 def test_zero_has_no_direction_and_others_do_not_show():
     v = np.array([[0.0, 0.0], [5e-324, 0.0], [3.0, 4.0]])
     images = Signs(1.0).of(v)

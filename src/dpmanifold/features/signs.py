@@ -45,6 +45,7 @@ class Signs(FeatureMap):
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return directions and their weighted products, of finite vectors of any length."""
+        v = np.ascontiguousarray(v)  # a sum along rows is taken in an order that depends on how they lie in memory
         with np.errstate(under="ignore"):
             largest = np.abs(v).max(axis=-1, keepdims=True)
             # First, so that no square is too large or too small: the largest entry is then 1 in size.
@@ -104,6 +105,7 @@ class Squares(FeatureMap):
 
     def of(self, v: FloatArray) -> FloatArray:
         """Return squares, what is missing to 1, and weighted products."""
+        v = np.ascontiguousarray(v)
         along = products(v, self.directions)
         squares = along * along
         rest = (v * v).sum(axis=-1, keepdims=True) - squares.sum(axis=-1, keepdims=True)
