@@ -90,7 +90,7 @@ def certificate(runs):
 
 @pytest.mark.slow
 def test_what_leaves_keeps_the_promise_and_is_caught_with_too_little_noise(monkeypatch):
-    found = certificate(1500)
+    found = certificate(1000)
     assert 0.25 * MU < found.lower <= MU
     with_less_noise(monkeypatch, 0.3)
     assert certificate(600).lower > MU
