@@ -171,7 +171,7 @@ def people(repetitions: int) -> list[dict[str, Any]]:
 
 def run(quick: bool) -> list[dict[str, Any]]:
     """Return all rows."""
-    repetitions = 40 if quick else 2000
+    repetitions = 40 if quick else 1000
     rows = [row for number, one in enumerate(SETTINGS) for row in of_setting(one, repetitions, number)]
-    rows += [row for number, one in enumerate(SETTINGS) for row in sizes(one, repetitions // 2, number)]
-    return rows + people(repetitions // 2)
+    rows += [row for number, one in enumerate(SETTINGS) for row in sizes(one, repetitions, number)]
+    return rows + people(repetitions)

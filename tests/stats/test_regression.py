@@ -10,7 +10,8 @@ import dpmanifold as dpm
 from dpmanifold.features import MarkedMoments
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.stats import sealed
-from dpmanifold.stats.marks import MarkedPoints
+from dpmanifold.stats.inputs import Told
+from dpmanifold.stats.marks import MarkedPoints, marked_points
 from laws.accounts import MemoryAccount
 from laws.data import in_ball
 from laws.spaces import BALLS, SMALL_BALLS
@@ -205,6 +206,20 @@ def test_a_public_covariate_is_stated_and_known_exactly():
     assert not dpm.verify(replace(public.release, neighbours=private.release.neighbours)).ok
 
 
+def test_what_one_record_states_is_read_alone():
+    """A text among numbers, or a truth value, does not change how others are read."""
+    X, x = moving(PLANE, 50)
+    asked = {**EACH, **YEARS, "rng": 1, "invalid": "center", "refine": False}
+    plain = [*x[:-2].tolist(), True, 2**60 + 1]
+    ends = ["old", 1j, None, [1.0, 2.0], "7", 7.0, b"7", 10**400]
+    found = [marked_points(X, [*plain[:-1], end], PLANE, dpm.EACH_RECORD, "center", Told(None, True), (0.0, 10.0))
+             for end in ends]  # fmt: skip
+    marks = np.array([one.points._marks for one in found])
+    assert np.all(marks[:, :-1] == marks[0, :-1])
+    assert np.array_equal(marks[:, -1], [0, 0, 0, 0, 0.4, 0.4, 0.4, 0])
+    assert dpm.private_regression(X, [*plain[:-1], "old"], PLANE, dpm.GDP(1.0), **asked).verify().ok
+
+
 # -------------------------------------------------------------------- whatever the records are
 
 STRANGE = {
@@ -273,6 +288,8 @@ REFUSED = {
     "too few": ({"covariate": [1.0, 2.0]}, "covariate must have shape"),
     "several": ({"covariate": np.zeros((50, 2))}, "regression is on one covariate"),
     "a name": ({"covariate": "age"}, "X has no columns"),
+    "nothing": ({"covariate": None}, "covariate must be one number per record"),
+    "a gap": ({"covariate": np.ma.masked_less(np.arange(50.0), 1)}, "that of record 0 is none"),
     "text": ({"covariate": ["old"] * 50}, "that of record 0 is none"),
     "a pure promise": ({"privacy": dpm.PureDP(1.0)}, "Gaussian noise"),
     "no flag": ({"covariate_public": "yes"}, "covariate_public must be True or False"),

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from dpmanifold._check import FloatArray
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import ROOT3, MarkedMoments
 from dpmanifold.inference.design import Design
@@ -270,6 +270,6 @@ def curve_of(release: Release) -> Geodesic:
     with np.errstate(all="ignore"):
         try:
             found = CurveFit(release).curve
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, DPManifoldError):
             return rest
     return found if np.isfinite(found.base).all() and np.isfinite(found.velocity).all() else rest

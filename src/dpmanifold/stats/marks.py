@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,8 +134,13 @@ class MarkedPoints:
 
     def lengths(self, curve: Geodesic) -> Lengths:
         """Return how far records lie from a curve."""
-        found = [np.sqrt((residuals * residuals).sum(axis=1)) for _, residuals, _ in self._blocks(curve)]
+        with np.errstate(all="ignore"):
+            found = [np.sqrt((residuals * residuals).sum(axis=1)) for _, residuals, _ in self._blocks(curve)]
         return Lengths(np.concatenate([np.empty(0), *found]), self._group, self._counts)
+
+    def no_lengths(self) -> Lengths:
+        """Return those of as many records on the curve: what stands in for what cannot be computed."""
+        return Lengths(np.zeros(len(self._marks)), self._group, self._counts)
 
     def design(self, powers: int) -> FloatArray:
         """Return the averages over units of t, t^2, ..., (powers,): where the covariate is public."""
@@ -256,21 +261,18 @@ def _numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray, int]:
         raise InvalidArgumentError(
             f"covariate must be one number per record, got the name {covariate!r}: X has no columns. Give an array."
         )
-    try:
-        given = np.asarray(covariate)
-    except ValueError:
-        given = np.empty(0)
-    if given.ndim == 2 and given.shape[1] != 1:
+    if hasattr(covariate, "__array__") and not np.ma.isMaskedArray(covariate):
+        values = _of_array(np.asarray(covariate), n)
+    elif isinstance(covariate, Sequence) or np.ma.isMaskedArray(covariate):
+        # Each by itself: as one array they would all be of the kind of the worst.
+        listed = covariate if isinstance(covariate, Sequence) else covariate.tolist()
+        values = np.array([_number(value) for value in listed], dtype=np.float64)
+    else:
         raise InvalidArgumentError(
-            f"covariate must be one number per record, shape ({n},), got {given.shape}: regression is on one "
-            "covariate. With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and the noise as "
-            "large: regress on one at a time, or on a public combination of them."
+            f"covariate must be one number per record, in a list or an array, got {shown(covariate)}."
         )
-    given = given.reshape(-1) if given.ndim == 2 else given
-    if given.shape != (n,):
-        raise InvalidArgumentError(f"covariate must have shape ({n},), one number per record, got {given.shape}.")
-    values = np.array([_number(value) for value in given.tolist()]) if given.dtype.kind not in "iuf" else given
-    values = np.asarray(values, dtype=np.float64)
+    if values.shape != (n,):
+        raise InvalidArgumentError(f"covariate must have shape ({n},), one number per record, got {values.shape}.")
     missing = np.flatnonzero(np.isnan(values))
     if missing.size and invalid == "raise":
         raise InvalidDataError(
@@ -278,6 +280,21 @@ def _numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray, int]:
             'invalid="center", by which it counts as the middle of the range.'
         )
     return values, int(missing.size)
+
+
+def _of_array(given: Array, n: int) -> FloatArray:
+    """Return the numbers of an array, what is none as NaN; or refuse several for each record."""
+    if given.ndim == 2 and given.shape[1] == 1:
+        given = given[:, 0]
+    if given.ndim > 1:
+        raise InvalidArgumentError(
+            f"covariate must be one number per record, shape ({n},), got {given.shape}: regression is on one "
+            "covariate. With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and the noise as "
+            "large: regress on one at a time, or on a public combination of them."
+        )
+    if given.dtype.kind in "iuf":
+        return np.asarray(given, dtype=np.float64)
+    return np.array([_number(value) for value in np.atleast_1d(given).tolist()], dtype=np.float64)
 
 
 def _number(value: object) -> float:

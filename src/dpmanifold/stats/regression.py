@@ -277,7 +277,8 @@ class RegressionPlan(Prepared):
         coarse = plan.drawn(self._scored(points, rest, ball.radius), REGRESSION, bits, (), details)  # type: ignore[arg-type]
         curve = curve_of(coarse)
         so_far = header.promising(together(self.shares[:2]))
-        found = self._search.release(points.lengths(curve), so_far, bits, (coarse,))  # type: ignore[arg-type]
+        lengths = sealed(lambda: points.lengths(curve), points.no_lengths)
+        found = self._search.release(lengths, so_far, bits, (coarse,))  # type: ignore[arg-type]
         radius = found.value.radius
         last = AveragePlan(RegressionMoments(radius), header, self.calibration)
         return last.drawn(self._scored(points, curve, radius), REGRESSION, bits, (found,), details)  # type: ignore[arg-type]
@@ -285,7 +286,7 @@ class RegressionPlan(Prepared):
     @staticmethod
     def _scored(points: MarkedPoints, curve: Geodesic, radius: float) -> Scored:
         """Return units' scores about a curve; where they cannot be computed, those of units on it. Never raises."""
-        return sealed(lambda: points.scored(curve, radius), lambda: points.unscored())
+        return sealed(lambda: points.scored(curve, radius), points.unscored)
 
 
 @bar("fitting")
