@@ -118,14 +118,17 @@ def labelled_points(
         for number in range(len(names))
         for many in np.unique(several).tolist()
     ]
-    alone = bool((several == 1).all())
-    return LabelledPoints(made.points if alone else frechet.made_from(records, ball, ids).points, parts)
+    # Always, even if each unit is in one class and nothing new comes of it: whether it is may be private.
+    return LabelledPoints(frechet.made_from(records, ball, ids).points, parts)
 
 
 def _read_labelled(
     source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
 ) -> LabelledPoints:
-    """Return all units of a source with their classes."""
+    """Return all units of a source with their classes.
+
+    With ids it is read twice, even if each unit is in one class: how often must not depend on labels that are private.
+    """
     refuse_names(names)
     given = column_or_ids(units)
 
@@ -144,8 +147,6 @@ def _read_labelled(
         for number in range(len(names))
         for many in np.unique(several).tolist()
     ]
-    if (several == 1).all():
-        return LabelledPoints(functools.reduce(UnitPoints.joined, made.groups), parts)
     return LabelledPoints(read_source(source, ball, given, invalid, enough).groups[0], parts)
 
 
