@@ -29,7 +29,7 @@ def test_a_ledger_pays_for_a_discriminant_and_knows_it_again(ledger):
 
 @pytest.mark.parametrize("space", [dpm.Euclidean(2), dpm.Sphere(2)])
 def test_a_ledger_knows_a_test_of_groups_again(ledger, tmp_path, space):
-    """Registered and not; on a curved space means are drawn first. Groups in another order are none that it paid for."""
+    """Registered and not; on a curved space means are drawn first. Groups in another order are not those."""
     ball = dpm.Ball(space, space.origin, 0.5)
     X = space.exp_coords(space.origin, 0.1 * np.random.default_rng(0).standard_normal((90, 2)))
     labels = ["a"] * 20 + ["b"] * 30 + ["c"] * 40

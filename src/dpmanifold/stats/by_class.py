@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array
 from dpmanifold._ids import UnitIds, unit_ids
-from dpmanifold._labels import numbers_of_labels, plain_labels, refuse_names
+from dpmanifold._labels import numbers_of_labels, plain_labels
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import InClass, LabelledPoints, Records, UnitPoints
@@ -56,7 +56,6 @@ def _read_by_class(
     source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
 ) -> ByClass:
     """Return the points of each class of a source."""
-    refuse_names(names)
     given = column_or_ids(units)
     by_id = given is not None
 
@@ -129,7 +128,6 @@ def _read_labelled(
 
     With ids it is read twice, even if each unit is in one class: how often must not depend on labels that are private.
     """
-    refuse_names(names)
     given = column_or_ids(units)
 
     def enough(counts: Array) -> None:
@@ -181,5 +179,4 @@ def class_numbers(labels: object, names: list[Any], n: int) -> Array:
     given = plain_labels(labels)
     if len(given) != n:
         raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got ({len(given)},).")
-    refuse_names(names)
     return numbers_of_labels(given, names)
