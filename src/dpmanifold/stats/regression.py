@@ -344,7 +344,7 @@ def private_regression(
     >>> found = private_regression(X, age, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, covariate_range=(20, 80))
     >>> found.p_value < 0.001, found.curve([50.0]).shape, dpm.verify(found).ok
     (True, (1, 3), True)
-    >>> bool(found.contains([[0.0, 0.0, 1.0]], [50.0])[0]), found.band([50.0]).radius[0] < 0.1
+    >>> bool(found.contains([[0.0, 0.0, 1.0]], [50.0])[0]), bool(found.band([50.0]).radius[0] < 0.1)
     (True, True)
     """
     level = open_fraction(level, "level")
