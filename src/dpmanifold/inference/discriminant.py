@@ -186,7 +186,7 @@ class Discriminant(FromRelease, format=FORMAT):
 
     @cached_property
     def slope(self) -> float:
-        """By what the covariance is divided, so that scores are worth what they say in spite of noise: at most 1."""
+        """By what the covariance is divided, so that noise makes scores less sure of themselves: at most 1."""
         return slope(self.shrunken_means, self._denoised, self.priors, self.mean_noise, self.spread_noise)
 
     @cached_property
@@ -203,7 +203,8 @@ class Discriminant(FromRelease, format=FORMAT):
     def separation(self) -> FloatArray:
         """Distances between classes in standard deviations of one, (classes, classes): an estimate.
 
-        Mahalanobis distances between `shrunken_means` by `covariance`; 0 between classes that noise hides.
+        Mahalanobis distances between `shrunken_means` by `covariance`; small, but not 0, between classes that noise
+        hides.
         """
         placed = np.linalg.solve(np.linalg.cholesky(self.covariance), self.shrunken_means.T)
         return np.asarray(np.sqrt(np.sum([(axis[:, None] - axis[None]) ** 2 for axis in placed], axis=0)))
@@ -290,7 +291,7 @@ class Discriminant(FromRelease, format=FORMAT):
 
     def _facts(self) -> list[tuple[str, str]]:
         names = [
-            f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
+            f"{name}: {round(count):,}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
         ]
         more = [] if len(names) <= _MOST_TOLD else [f"and {len(names) - _MOST_TOLD} more"]
         off = "public" if self.labels_public else f"with noise of {self.count_noise:.3g} each"

@@ -131,13 +131,17 @@ class Conclusion(Result):
         """Say where the answer tells hardly more than the ball did; from public and released numbers alone."""
         return []
 
+    def _tells_clipping(self, mean: Release) -> bool:
+        """Whether it is told how far clipping to a refined ball may move this mean."""
+        return True
+
     def notes(self) -> list[str]:
         """Say what a reader should know: how little it tells, the promise, and a ball that was found first."""
         found = self._worth()
         for mean in self._means:
             found += cautions(self.privacy, mean.n)
             found += mean.notes_on_the_ball()
-            if mean.clipping is not None:
+            if mean.clipping is not None and self._tells_clipping(mean):
                 found.append(
                     f"it is about the population clipped to the refined ball; the counts say that about "
                     f"{mean.clipping.outside:.1%} of the units lie outside, which moves a mean by about "
