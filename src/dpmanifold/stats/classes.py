@@ -90,7 +90,7 @@ def private_classes(
     >>> found.score(X, labels) > 0.95  # of records that may be shown: a score is not private
     True
     """
-    checked_question(ball, privacy)
+    checked_question(ball, privacy, "X, labels")
     checked_flag(labels_public, "labels_public")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     terms.check(ball)

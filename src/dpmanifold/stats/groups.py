@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dpmanifold._check import open_fraction, shown
+from dpmanifold._check import open_fraction
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -81,12 +81,8 @@ def private_groups(
     (True, [('a', 'c'), ('b', 'c')])
     """
     level = open_fraction(level, "level")
-    if not isinstance(ball, Ball):
-        raise InvalidArgumentError(
-            f"ball must be a Ball, got {shown(ball)}. The arguments are (X, labels, ball, privacy)."
-        )
     names = checked_names(classes)
-    checked_question(ball, privacy)
+    checked_question(ball, privacy, "X, labels")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     terms.check(ball)
     X = X if isinstance(X, Registered) else as_batch(X, ball)

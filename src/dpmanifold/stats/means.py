@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dpmanifold._check import shown
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
@@ -183,11 +182,7 @@ def private_means(
             "labels_public must be True: this release shows which classes have how many units. Private labels are not "
             "supported."
         )
-    if not isinstance(ball, Ball):
-        raise InvalidArgumentError(
-            f"ball must be a Ball, got {shown(ball)}. The arguments are (X, labels, ball, privacy)."
-        )
-    checked_question(ball, privacy)
+    checked_question(ball, privacy, "X, labels")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     terms.check(ball)
     told = terms.told

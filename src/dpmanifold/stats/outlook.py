@@ -32,6 +32,7 @@ from dpmanifold.stats.classes import ClassPlan
 from dpmanifold.stats.draws import checked_arithmetic
 from dpmanifold.stats.group_plan import GroupsPlan
 from dpmanifold.stats.interval import interval_plan
+from dpmanifold.stats.mean import MEAN
 from dpmanifold.stats.mean_plan import Plan, checked_public
 from dpmanifold.stats.prospects import USUAL_FILL, Prospect, joint_draws, prospect
 from dpmanifold.stats.region import region_plan
@@ -195,9 +196,10 @@ def plan(
     ball : the public ball
     privacy : the promise
     statistic : the name of a statistic ("mean", "variance", "ball", ...; `dpm statistics` lists them), a Statistic, or
-        what is concluded from some: "region", "interval", "test", "groups"
+        what is concluded from some: "region", "interval", "test", "groups", "classes", "regression"
     arithmetic : as in :func:`private_mean`
-    options : what the call takes by keyword besides: `refine`, `coverage`, `about`, `mechanism`; for the mean those of
+    options : what the call takes by keyword besides: `refine`, `coverage`, `about`, `mechanism`, `classes` (of classes,
+        a list or how many), `count` (of components), `labels_public`, `covariate_public`; for the mean those of
         :func:`private_mean` and of :func:`plan_mean`; for a region or a test `fill`, the share of the radius within
         which 95 % of the data are assumed to lie about their mean (0.5), so that its worth can be told
 
@@ -221,8 +223,8 @@ def plan(
     >>> plan(500, ball, PureDP(1.0), statistic="region")
     Traceback (most recent call last):
     ...
-    dpmanifold.errors.PromiseError: privacy PureDP(epsilon=1.0) cannot be kept: regions, intervals and tests
-    need Gaussian noise, which keeps no pure promise. Ask for GDP, ZCDP or ApproxDP.
+    dpmanifold.errors.PromiseError: privacy PureDP(epsilon=1.0) cannot be kept by what was asked for: it
+    needs Gaussian noise, which keeps no pure promise. Ask for GDP, ZCDP or ApproxDP.
     """
     checked_public(ball, privacy)
     checked_arithmetic(arithmetic)
@@ -255,7 +257,7 @@ def _found(statistic: object) -> Statistic:
         return statistic_named(statistic)
     except InvalidArgumentError:
         if isinstance(statistic, str):
-            able = ", ".join([*STATISTICS.names(), *CONCLUSIONS])
+            able = ", ".join(dict.fromkeys([MEAN.name, *CONCLUSIONS, *STATISTICS.names()]))
             raise InvalidArgumentError(f"statistic must be one of {able}, got {shown(statistic)}.") from None
         raise
 
