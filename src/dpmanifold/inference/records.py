@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from dpmanifold.ball import Ball
@@ -197,23 +197,34 @@ class FromRelease(Conclusion):
         return self.release.n
 
 
-def read_conclusion(record: Any, expected: str, make: Callable[..., C], *names: str) -> C:
-    """Rebuild a conclusion from the level and the named releases of its record, and from nothing else in it.
+LEVEL: Mapping[str, Callable[[Any], Any]] = {"level": lambda value: number(value, "level")}
+"""What conclusions with a level have in their records besides releases, and how it is read."""
+
+
+def read_conclusion(
+    record: Any,
+    expected: str,
+    make: Callable[..., C],
+    *names: str,
+    words: Mapping[str, Callable[[Any], Any]] = LEVEL,
+) -> C:
+    """Rebuild a conclusion from the named releases and words of its record, and from nothing else in it.
 
     Parameters
     ----------
     record : what `to_dict` wrote
     expected : the format it must have
-    make : takes the releases and the level
+    make : takes the releases and the words, in their order
     names : of the releases in the record
+    words : what else it is made of, by name: a function that reads each, or refuses it
     """
     if not isinstance(record, dict) or record.get("format") != expected:
         raise InvalidDataError(f"not a record of format {expected!r}. Give a file written by save.")
     with reading("the record", "save"):
-        known = entries(record, "the record", ("format", "level", *names), ("answers",))
-        level = number(known["level"], "level")
+        known = entries(record, "the record", ("format", *words, *names), ("answers",))
+        said = [read(known[name]) for name, read in words.items()]
     releases = [Release.from_dict(known[name]) for name in names]
     with reading("the record", "save"):
-        result = make(*releases, level)
+        result = make(*releases, *said)
         refuse_wrong_answers(known, result)
     return result
