@@ -54,7 +54,7 @@ def html_report(result: Result) -> str:
 
     Parameters
     ----------
-    result : a Release, Region, Interval or TwoSampleTest
+    result : what a private call returned
 
     Examples
     --------

@@ -155,7 +155,7 @@ class Result(ABC):
 
 
 def load(path: str | os.PathLike[str]) -> Result:
-    """Read any result that was written by its `save`: a Release, Region, Interval or TwoSampleTest.
+    """Read any result that was written by its `save`: a Release, a Region, a Regression or what else it was.
 
     Examples
     --------

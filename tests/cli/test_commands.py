@@ -190,7 +190,7 @@ def test_classes_are_words_or_numbers_and_files_are_whole(run, tmp_path, monkeyp
     pathlib.Path("file").write_text("x")
     run(*common, "--classes", "01,02", "--out", "file", code=2)
     np.save("numbers.npy", np.arange(200) % 2)
-    run(*common[:-1], "numbers.npy", "--classes", "0,²", "--out", "other", code=2)
+    run(*common[:-1], "numbers.npy", "--classes", "0,²", "--out", "other", code=3)  # no label is called so
     assert not (tmp_path / "other").exists()
 
     def full(path, record):

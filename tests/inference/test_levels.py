@@ -31,7 +31,7 @@ from dpmanifold import (
     private_region,
     private_test,
 )
-from dpmanifold.inference import estimate, hotelling, interval
+from dpmanifold.inference import estimate, hotelling
 from dpmanifold_papers.coverage import in_ball as uniform
 from dpmanifold_papers.coverage import interval_about_a_mean, region_about_a_mean
 
@@ -286,5 +286,5 @@ def excess_interval_misses(levels, count, stretch=2.0, seed=0):
 def test_intervals_hold_every_level(monkeypatch):
     """Expectations below 1; without an allowance for the noise on the fourth moment three times as many misses."""
     assert (excess_interval_misses(LEVELS, 1200) < WITHIN).all()
-    monkeypatch.setattr(interval, "safe_variances", lambda values, noise, tail: values)
+    monkeypatch.setattr(hotelling, "safe_variances", lambda values, noise, tail: values)
     assert excess_interval_misses((0.999,), 1200) > 2

@@ -30,6 +30,7 @@ from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
+from dpmanifold.stats.classes import ClassPlan
 from dpmanifold.stats.outlook import groups_of
 from dpmanifold.stats.prospects import USUAL_FILL
 from dpmanifold.stats.refine import SMALL_FILL
@@ -156,7 +157,10 @@ def statistics(as_json: options.Json = False) -> None:
     for row in rows:
         table.add_row(row["name"].replace(" ", "-"), row["words"], row["kind"])
     say_table(table)
-    say("dpm plan --statistic also takes region, interval, test, groups and classes, which are made of some of them.")
+    say(
+        "dpm plan --statistic also takes region, interval, test, groups, classes and regression, which are made of "
+        "some of them."
+    )
 
 
 @guarded
@@ -175,7 +179,10 @@ def plan(
     mu: options.Mu = None,
     rho: options.Rho = None,
     statistic: Annotated[
-        str, typer.Option(help="What to plan: a name from dpm statistics, or region, interval, test, groups, classes.")
+        str,
+        typer.Option(
+            help="What to plan: a name from dpm statistics, or region, interval, test, groups, classes, regression."
+        ),
     ] = "mean",
     second: Annotated[
         int | None, typer.Option("--second-number", help="Units of the second group of a test; as many if left out.")
@@ -186,7 +193,13 @@ def plan(
     estimand: options.Estimand = None,
     error: Annotated[float | None, typer.Option(help="Also say what an expected error of this size needs.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also mechanisms that are taken by name only.")] = False,
-    refine: Annotated[bool, typer.Option("--refine", help="Also say what --refine would do, and if it helps.")] = False,
+    labels_public: Annotated[bool, typer.Option("--labels-public", help="For --statistic classes.")] = False,
+    count: Annotated[int | None, typer.Option(help="For --statistic components: how many.")] = None,
+    covariate_public: Annotated[bool, typer.Option("--covariate-public", help="For --statistic regression.")] = False,
+    refine: Annotated[
+        bool | None,
+        typer.Option("--refine/--no-refine", help="With a smaller ball first; of means also say if that helps."),
+    ] = None,
     shape: Annotated[
         str | None, typer.Option(help="Also say what --shape would do: a file as in dpm mean, or private.")
     ] = None,
@@ -211,14 +224,19 @@ def plan(
     if picture is not None:
         check_targets({"--picture": picture}, force, {"--center": center, "--ball": ball})
         require_plots()
-    given = {"estimand": estimand, "everything": everything or None, "refine": refine or None, "fill": fill,
-             "shape": shape_of(shape), "classes": _number_of_classes(classes)}  # fmt: skip
+    given = {"estimand": estimand, "everything": everything or None, "refine": refine, "fill": fill, "count": count,
+             "shape": shape_of(shape), "classes": _number_of_classes(classes),
+             "labels_public": labels_public or None, "covariate_public": covariate_public or None}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     groups = groups_of(statistic)
     if second is not None and groups != 2:
         raise InvalidArgumentError("--second-number is for tests, which have two groups: leave it out.")
     if len(units) > 1 and not math.isinf(groups):
         raise InvalidArgumentError(f"-n is given {len(units)} times, which is for groups alone. Give one number.")
+    if len(units) < 2 and math.isinf(groups):
+        raise InvalidArgumentError("-n is given once, and groups are two or more: give -n once for each of them.")
+    if statistic == ClassPlan.label and classes is None:
+        raise InvalidArgumentError("--statistic classes needs --classes: the public list of them, or how many.")
     number = units if math.isinf(groups) else (units[0], second or units[0]) if groups == 2 else units[0]
     found = planned(number, chosen, privacy, statistic=statistic, **asked)
     if isinstance(found, Outlook):

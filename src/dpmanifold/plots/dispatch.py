@@ -37,7 +37,7 @@ _BY_KIND: dict[Kind, Callable[[Release], Figure]] = {
 
 @serves("picture")
 def show(result: object, *, links: object = None) -> Figure:
-    """Draw any result: a release, what `private_means` returned, a region, an interval, a test, a plan or a history.
+    """Draw any result: what a private call returned, that of `private_means` included, a plan or a history.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def show(result: object, *, links: object = None) -> Figure:
     >>> show("mean.json")
     Traceback (most recent call last):
     ...
-    dpmanifold.errors.InvalidArgumentError: there is no picture of 'mean.json'. Give a Release, Region, Interval,
-    TwoSampleTest or Plan; a file is read with the load of its kind, such as Release.load.
+    dpmanifold.errors.InvalidArgumentError: there is no picture of 'mean.json'. Give what a private
+    call or a plan returned; a file is read with dpmanifold.load.
     """
     match result:
         case Release():
@@ -65,7 +65,9 @@ def show(result: object, *, links: object = None) -> Figure:
         case Components():
             return components(result, links=links)
     if links is not None:
-        raise InvalidArgumentError("links are drawn between the landmarks of a mean shape, alone or with its region.")
+        raise InvalidArgumentError(
+            "links are drawn between the landmarks of a mean shape: alone, with its region or with its components."
+        )
     match result:
         case Interval():
             return interval(result)
@@ -86,8 +88,8 @@ def show(result: object, *, links: object = None) -> Figure:
         case Mapping() if result and all(isinstance(value, Release) for value in result.values()):
             return tensors(result)
     raise InvalidArgumentError(
-        f"there is no picture of {shown(result)}. Give a Release, Region, Interval, TwoSampleTest or Plan; a file is "
-        "read with the load of its kind, such as Release.load."
+        f"there is no picture of {shown(result)}. Give what a private call or a plan returned; a file is read with "
+        "dpmanifold.load."
     )
 
 

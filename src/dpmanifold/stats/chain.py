@@ -129,8 +129,8 @@ def gaussian(privacy: Promise) -> Promise:
     """Return a promise that Gaussian noise can keep, or refuse a pure one."""
     if isinstance(privacy, PureDP):
         raise PromiseError(
-            f"privacy {privacy!r} cannot be kept: regions, intervals and tests need Gaussian noise, which keeps no "
-            "pure promise. Ask for GDP, ZCDP or ApproxDP."
+            f"privacy {privacy!r} cannot be kept by what was asked for: it needs Gaussian noise, which keeps no pure "
+            "promise. Ask for GDP, ZCDP or ApproxDP."
         )
     return privacy
 

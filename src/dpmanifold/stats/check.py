@@ -94,7 +94,7 @@ def verify(release: Result) -> Verification:
 
     Parameters
     ----------
-    release : a Release, Region, Interval, TwoSampleTest or GroupsTest
+    release : what a private call returned: a Release, or a conclusion such as a Region
 
     Examples
     --------
@@ -112,7 +112,7 @@ def verify(release: Result) -> Verification:
     """
     if not isinstance(release, Result):
         raise InvalidArgumentError(
-            f"release must be a result (a Release, Region, Interval, TwoSampleTest, GroupsTest), got {shown(release)}. "
+            f"release must be a result, as private calls return them, got {shown(release)}. "
             "Read one from a file with dpmanifold.load."
         )
     findings = Findings()

@@ -37,19 +37,21 @@ def is_each_record(units: object) -> bool:
     return isinstance(units, EachRecord) or (isinstance(units, str) and units == "each-record")
 
 
-def checked_question(ball: object, privacy: object) -> None:
-    """Refuse what is no ball or no promise."""
-    checked_ball(ball)
+def checked_question(ball: object, privacy: object, before: str = "X") -> None:
+    """Refuse what is no ball or no promise; `before` are the arguments that come before the ball."""
+    checked_ball(ball, before)
     if not isinstance(privacy, Promise):
         raise InvalidArgumentError(
             f"privacy must be a promise such as PureDP(1.0) or ApproxDP(0.5, 1e-6), got {shown(privacy)}."
         )
 
 
-def checked_ball(ball: object) -> Ball:
+def checked_ball(ball: object, before: str = "X") -> Ball:
     """Return a ball, or refuse what is none."""
     if not isinstance(ball, Ball):
-        raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (X, ball, privacy).")
+        raise InvalidArgumentError(
+            f"ball must be a Ball, got {shown(ball)}. The arguments are ({before}, ball, privacy)."
+        )
     return ball
 
 

@@ -348,7 +348,7 @@ def private_regression(
     level = open_fraction(level, "level")
     ends = checked_range(covariate_range)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    checked_question(ball, privacy)
+    checked_question(ball, privacy, "X, covariate")
     terms.check(ball)
     options = {"covariate_range": ends, "covariate_public": covariate_public, "refine": refine}
     question = Question("regression", RegressionPlan, options)

@@ -81,7 +81,7 @@ def private_test(
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    checked_question(ball, privacy)
+    checked_question(ball, privacy, "X, Y")
     terms.check(ball)
     both = _both_registered(X, Y)
     if isinstance(budget, Account) and budget.unit != _RECORD:
