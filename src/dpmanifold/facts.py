@@ -43,9 +43,9 @@ def json_safe(found: Any) -> Any:
     return float(found) if math.isfinite(found) else None
 
 
-def array_text(array: Any, digits: int = 5) -> str:
-    """Return an array for people: rounded, and shortened if it is long."""
-    return np.array2string(np.asarray(array), precision=digits, threshold=30)
+def array_text(array: Any, digits: int = 5, plain: bool = False) -> str:
+    """Return an array for people: rounded, and shortened if it is long; `plain` without powers of ten."""
+    return np.array2string(np.asarray(array), precision=digits, threshold=30, suppress_small=plain)
 
 
 def facts_text(title: str, private: bool, facts: list[tuple[str, str]]) -> str:

@@ -185,7 +185,8 @@ def _released(result: Result) -> str:
     for name, text in result.facts():
         if name in _ELSEWHERE or (name == "center" and isinstance(result, Release)):
             continue
-        shown = _prose(text).replace("\n", "<br/>")
+        # Columns of a matrix stay below each other.
+        shown = f"<pre>{_prose(text)}</pre>" if text.startswith("[") else _prose(text).replace("\n", "<br/>")
         if name in ("value", "center"):
             shown = _inner_ball(result) if isinstance(result, Release) and isinstance(value, Ball) else _numbers(value)
         rows.append(f"<tr><th>{html.escape(name)}</th><td>{shown}</td></tr>")

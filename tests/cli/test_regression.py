@@ -59,7 +59,23 @@ def test_what_is_wrong_is_said_in_the_words_of_options(invoke, table):
     assert "covariate_range must be two numbers" in wrong.stderr
     wrong = invoke("regression", table, *ASKED, "--covariate", "height", *RANGE, "--out", "no.json", code=2)
     assert "height" in wrong.stderr
+    assert "one number per record, or a column" in wrong.stderr
+    turned = ["--covariate-range", "80", "18"]
+    wrong = invoke("regression", table, *ASKED, "--covariate", "age", *turned, "--out", "no.json", code=2)
+    assert "got (80.0, 18.0)" in wrong.stderr
+    ages = np.load("ages.npy")
+    ages[5] = np.nan
+    np.save("ages.npy", ages)
+    asked = [table, *ASKED, "--covariate", "ages.npy"]
+    wrong = invoke("regression", *asked, *RANGE, "--out", "no.json", code=3)
+    assert "--invalid center" in wrong.stderr
+    wrong = invoke(
+        "regression", *asked, "--covariate-range", "0", "1", "--invalid", "center", "--out", "no.json", code=3
+    )
+    assert "More than half of the covariates" in wrong.stderr
     assert not pathlib.Path("no.json").exists()
+    told = invoke("regression", *asked, *RANGE, "--invalid", "center", "--notice", "--out", "r.json")
+    assert "1 of 300 covariates are no numbers" in told.stderr
 
 
 def test_plan(invoke):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold.inference.design import beta_moments
+from dpmanifold.inference.design import Design, beta_moments
 
 CAP = dpm.Ball(dpm.Sphere(2), [0.0, 0.6, 0.8], 0.6)
 RANGE = (0.0, 10.0)
@@ -69,7 +69,8 @@ def test_levels_nest(found):
         (lambda found: found.curve([11.0]), "nothing is known beyond the range"),
         (lambda found: found.contains(found.curve([1.0]), [1.0, 2.0]), "one point for each of the 2 values"),
         (lambda found: dpm.Regression(found.release.steps[0]), "release must be of a regression"),
-        (lambda found: dpm.Regression(found.release, (1.0, 0.0)), "covariate_range must go from low to high"),
+        (lambda found: dpm.Regression(found.release, (1.0, 0.0)), "covariate_range must be two numbers"),
+        (lambda found: dpm.Regression(found.release, (-1e308, 1e308)), "covariate_range must be two numbers"),
         (lambda found: dpm.Regression(found.release, level=1.0), "level"),
     ],
 )
@@ -170,3 +171,50 @@ def test_bands_cover_and_smaller_ones_do_not():
     lengths = lengths_of_errors(240)
     assert (lengths <= 1.0).mean() >= 0.91
     assert (lengths <= 0.5).mean() < 0.91
+
+
+# -------------------------------------------------------------------- covariates that do not fill their range
+
+LINE = dpm.Ball(dpm.Euclidean(1), [0.0], 3.0)
+
+
+def uneven(n, seed, middle=0.7, spread=0.1):
+    """A regression on a line where the mean stays at 1.5 and the private covariate in a part of its range."""
+    rng = np.random.default_rng(seed)
+    t = np.clip(middle + spread * rng.standard_normal(n), -1, 1)
+    asked = {"units": dpm.EACH_RECORD, "covariate_range": (-1, 1), "rng": rng}
+    return dpm.private_regression(1.5 + 0.3 * rng.standard_normal((n, 1)), t, LINE, dpm.GDP(1.0), **asked)
+
+
+def test_where_slopes_cannot_be_told_bands_hold_all_that_curves_reach():
+    found = uneven(300, 0)
+    assert not found.can_tell
+    ends = np.array([[-5.999], [5.999]])
+    assert found.contains(ends, [-1.0, 1.0]).all()
+    assert found.contains(ends, [1.0, -1.0], simultaneous=True).all()
+    assert any("how steep the curve is cannot be told" in note for note in found.notes())
+    assert found.verify().ok
+    assert uneven(20_000, 0).can_tell
+
+
+def false_alarms(repetitions):
+    """How often the test of slope and pointwise bands at the end are wrong."""
+    found = [uneven(300, seed, *((0.7, 0.1), (0.5, 0.25))[seed % 2]) for seed in range(repetitions)]
+    missed = [not one.contains([[1.5]], [-1.0])[0] for one in found]
+    return np.mean([one.p_value < 0.05 for one in found]), np.mean(missed)
+
+
+@pytest.mark.slow
+def test_uneven_covariates_keep_test_and_bands_and_not_if_their_noise_is_ignored(monkeypatch):
+    """At 5 % more than 0.09 of 200 have a probability of 0.005."""
+    assert max(false_alarms(200)) <= 0.09
+    plain = Design.of
+
+    def as_if_exact(release, steady=False):
+        found = plain(release, steady)
+        return Design(found.moments, (0.0, 0.0), found.drawn)
+
+    monkeypatch.setattr(Design, "of", staticmethod(as_if_exact))
+    size, missed = false_alarms(200)
+    assert size > 0.09
+    assert missed > 0.09

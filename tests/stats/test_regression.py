@@ -251,7 +251,8 @@ def test_nothing_fails_on_any_space_with_as_much_noise_as_there_can_be(ball, mon
     monkeypatch.setattr(sealed, "_swallow", failed.append)
     X = in_ball(ball, 40, np.random.default_rng(0))
     for mu in (0.01, 30.0):
-        found = dpm.private_regression(X, np.arange(40.0), ball, dpm.GDP(mu), **EACH, covariate_range=(0, 10))
+        asked = {**EACH, "covariate_range": (0, 10), "confirm": True}  # most covariates lie outside
+        found = dpm.private_regression(X, np.arange(40.0), ball, dpm.GDP(mu), **asked)
         assert found.verify().ok
         assert not failed
         assert repr(found)
@@ -284,6 +285,7 @@ def test_an_account_pays_once_and_tells_covariates_and_options_apart():
 
 REFUSED = {
     "range the wrong way round": ({"covariate_range": (1, 0)}, "covariate_range must be two numbers"),
+    "years as text": ({"covariate_range": (80, 18)}, r"got \(80, 18\)"),
     "no range": ({"covariate_range": None}, "covariate_range must be two numbers"),
     "too few": ({"covariate": [1.0, 2.0]}, "covariate must have shape"),
     "several": ({"covariate": np.zeros((50, 2))}, "regression is on one covariate"),
@@ -304,6 +306,37 @@ def test_what_cannot_be_is_refused_before_anything_is_spent(name):
     with pytest.raises((dpm.DPManifoldError, ValueError), match=words):
         dpm.private_regression(X, asked.pop("covariate"), PLANE, asked.pop("privacy"), **asked)
     assert not budget.history
+
+
+def test_covariates_outside_their_range_are_told_and_most_of_them_refused():
+    (X, x), told, budget = moving(PLANE, 60), [], dpm.Budget(dpm.GDP(2.0))
+    x[:4], x[4] = 178.0, np.nan
+    asked = {**EACH, **YEARS, "invalid": "center", "curator": told.append, "budget": budget}
+    dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **asked)
+    assert (told[0].beyond, told[0].unnumbered, told[0].replaced) == (4, 1, 0)
+    assert "4 of 60 covariates lie outside their range" in str(told[0])
+    assert "1 of 60 covariates are no numbers and count as the middle of their range" in str(told[0])
+    months = {**asked, "covariate_range": (1000.0, 2000.0)}
+    with pytest.raises(dpm.InvalidDataError, match=r"59 of 60 covariates lie outside .* the range and not the records"):
+        dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **months)
+    with pytest.raises(dpm.InvalidDataError, match="More than half of the covariates") as silent:
+        dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **{**months, "curator": None})
+    assert "59" not in str(silent.value)
+    assert len(budget.history) == 1
+    assert dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **months, confirm=True).verify().ok
+
+
+@pytest.mark.parametrize("end", [1j, "old", True, "7", 10**400], ids=repr)
+def test_what_one_cell_of_a_data_frame_states_is_read_alone(end):
+    pandas = pytest.importorskip("pandas")
+    X, x = moving(PLANE, 50)
+    told = Told(None, True)
+    for others in (x[:-1].tolist(), [True] * 49, [np.float32(0.1)] * 49):
+        column = pandas.Series([*others, end], dtype=object)
+        frame = pandas.DataFrame({"one": X[:, 0], "two": X[:, 1], "age": column})
+        marks = marked_points(frame, "age", PLANE, dpm.EACH_RECORD, "center", told, (0.0, 10.0)).points._marks
+        alone = marked_points(X, [*others, 0.0], PLANE, dpm.EACH_RECORD, "center", told, (0.0, 10.0)).points._marks
+        assert np.array_equal(marks[:-1], alone[:-1])
 
 
 def test_columns_of_a_data_frame_are_read():

@@ -147,6 +147,7 @@ def as_options(words: str) -> str:
     """Return a message of the library in the words of the command line."""
     words = _ARRAY.sub("--array", words).replace("columns=", "--columns").replace("data.as_records, order=", "--order")
     words = _PRODUCT.sub(r'take --space "\1"', words)
+    words = words.replace('give invalid="center"', "give --invalid center")
     return _OPTION.sub("--", _PATHS.sub("", words.replace("order=", "--order ")))
 
 
@@ -241,7 +242,9 @@ def column_elsewhere(text: str, names: Sequence[str], n: int | None, option: str
     if pathlib.Path(text).is_file():
         return _one_each(data.load_column(text, labels=labels), text, n, option)
     has = f"the data have the columns {listed(names)}" if names else "the data have no columns"
-    one, else_ = ("class", "or a column") if labels else ("id", f"or {EACH} for units of one record each")
+    one, else_ = {"--labels": ("class", "or a column"), "--covariate": ("number", "or a column")}.get(
+        option, ("id", f"or {EACH} for units of one record each")
+    )
     raise InvalidArgumentError(
         f"{option} {text}: there is no such file, and {has}. Give a file with one {one} per record, {else_}."
     )

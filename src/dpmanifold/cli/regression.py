@@ -27,7 +27,7 @@ def regression(
     ] = False,
     level: options.Level = 0.95,
     refine: Annotated[
-        bool, typer.Option("--refine/--no-refine", help="A coarse curve and a radius about it first, for .3 of it all.")
+        bool, typer.Option("--refine/--no-refine", help="First a coarse curve and a radius, at 30 % of the promise.")
     ] = True,
 ) -> Regression:
     """Release how the mean moves along a geodesic as a covariate changes, with bands and a test of slope."""

@@ -10,11 +10,12 @@ from dpmanifold.inference.groups import GroupsTest, Pair
 from dpmanifold.inference.interval import Interval
 from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.region import Region
-from dpmanifold.inference.regression import Regression
+from dpmanifold.inference.regression import Band, Regression
 from dpmanifold.inference.two_sample import TwoSampleTest
 from dpmanifold.result import load as load
 
 __all__ = [
+    "Band",
     "Components",
     "Conclusion",
     "Discriminant",

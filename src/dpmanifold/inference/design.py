@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import FloatArray, shown
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.release import Release
 
 MOMENTS = tuple(f"mean of the covariate to the power {power}" for power in range(1, 5))
@@ -18,8 +20,53 @@ _LEAST_VARIANCE = 1e-3
 _TOLD = 4.0
 # How many times its standard deviation noise on the variance is allowed for, of either sign: at 99 %.
 _FARTHEST = 2.58
-# How far means and variances of covariates usually are from those of a uniform one.
+# How far means and variances of covariates usually are from those of a uniform one: a choice, from a mean at a third of
+# the way to either end and variances between those of half the range and of two ends. It decides about curves from
+# which another step follows, and where slopes cannot be told; no stated error rests on it.
 _USUAL_MEAN, _USUAL_VARIANCE, _UNIFORM = 0.3, 0.15, 1 / 3
+
+Range = tuple[float, float]
+
+
+def checked_range(given: object) -> Range:
+    """Return the ends of the public range of a covariate, or refuse.
+
+    Examples
+    --------
+    >>> checked_range((7, 150))
+    (7.0, 150.0)
+    """
+    try:
+        low, high = (float(end) for end in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low)):
+        raise InvalidArgumentError(
+            "covariate_range must be two numbers, the lowest and the highest that the covariate can be: public "
+            f"knowledge, never read off the data; got {_ends_shown(given)}."
+        )
+    return low, high
+
+
+def _ends_shown(given: object) -> str:
+    """Describe a wrong range: two numbers as they are."""
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        return f"({shown(given[0])}, {shown(given[1])})"
+    return shown(given)
+
+
+def as_marks(x: Any, covariate_range: Range) -> FloatArray:
+    """Return values of a covariate brought to [-1, 1] and clipped there; what is no number becomes 0, the middle.
+
+    Examples
+    --------
+    >>> as_marks(np.array([0.0, 5.0, 12.0, np.nan]), (0.0, 10.0))
+    array([-1.,  0.,  1.,  0.])
+    """
+    low, high = covariate_range
+    with np.errstate(all="ignore"):
+        t = (np.asarray(x, dtype=np.float64) - (low / 2 + high / 2)) / (high / 2 - low / 2)
+        return np.asarray(np.clip(np.where(np.isnan(t), 0.0, t), -1.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +75,16 @@ class Design:
 
     Attributes
     ----------
-    moments : (5,), the averages of 1, t, ..., t^4
+    moments : (5,), the averages of 1, t, ..., t^4, as a covariate can have them
     noise : standard deviations of the noise on those of t and t^2
+    drawn : (5,), the same with those of t and t^2 as they were drawn: noise enters them in a straight line, and no
+        covariate may have such ones
     times_noise : the variance of t over the standard deviation of the noise on it, as drawn
     """
 
     moments: FloatArray
     noise: tuple[float, float]
+    drawn: FloatArray
     times_noise: float = math.inf
 
     @staticmethod
@@ -48,15 +98,17 @@ class Design:
             curves from which another step follows
         """
         if release.details.keys() >= set(MOMENTS):
-            return Design(np.array([1.0, *(release.details[name] for name in MOMENTS)]), (0.0, 0.0))
+            exact = np.array([1.0, *(release.details[name] for name in MOMENTS)])
+            return Design(exact, (0.0, 0.0), exact)
         first, second = (float(number) for number in np.asarray(release.value)[-2:])
         units = release.definition.noise_scales(release)
         noise = (float(np.asarray(units)[-2]), float(np.asarray(units)[-1]))
         variance, doubt = second - first**2, noise_of_variance(first, noise)
-        # As drawn, so that what noise does to the moments enters the equations of the fit in a straight line.
+        drawn = beta_moments(first, variance)
+        drawn[1:3] = first, second
         as_drawn = variance > _TOLD * doubt and not steady
         spread = (first, variance) if as_drawn else steadied(first, second, noise)
-        return Design(beta_moments(*spread), noise, variance / doubt)
+        return Design(beta_moments(*spread), noise, drawn, variance / doubt)
 
     @property
     def is_told(self) -> bool:

@@ -15,6 +15,7 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.inference.curve_fit import CurveFit, coarse_of
+from dpmanifold.inference.design import as_marks, checked_range
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.records import FromRelease, Parts
@@ -46,7 +47,7 @@ class Band(NamedTuple):
 
     @property
     def radius(self) -> FloatArray:
-        """(k,), the longest half axes: how far the population's curve may be at most."""
+        """(k,), the longest half axes: how far off the population's curve may be, at the band's confidence."""
         largest = np.linalg.eigvalsh(self.covariance)[:, -1]
         return np.asarray(np.sqrt(self.threshold * np.maximum(largest, 0.0)))
 
@@ -87,10 +88,7 @@ class Regression(FromRelease, format=FORMAT):
             )
         coarse_of(self.release)  # refuses steps that no regression has
         object.__setattr__(self, "level", open_fraction(self.level, "level"))
-        low, high = (number(end, "covariate_range") for end in self.covariate_range)
-        if not low < high:
-            raise InvalidArgumentError(f"covariate_range must go from low to high, got {shown(self.covariate_range)}.")
-        object.__setattr__(self, "covariate_range", (low, high))
+        object.__setattr__(self, "covariate_range", checked_range(self.covariate_range))
 
     @cached_property
     def _fit(self) -> CurveFit:
@@ -113,7 +111,7 @@ class Regression(FromRelease, format=FORMAT):
                 f"x must be values of the covariate, shape (k,), from {low:g} to {high:g}: nothing is known beyond the "
                 f"range; got {shown(x)}."
             )
-        return np.asarray(np.clip((given - (low / 2 + high / 2)) / (high / 2 - low / 2), -1.0, 1.0))
+        return as_marks(given, self.covariate_range)
 
     def curve(self, x: npt.ArrayLike) -> Array:
         """Return the points of the curve at values x (k,) of the covariate, (k, *space.shape)."""
@@ -214,7 +212,7 @@ class Regression(FromRelease, format=FORMAT):
 
     @cached_property
     def statistic(self) -> float:
-        """The squared length of what a curve that stays where it is leaves of the scores, in units of its covariance."""
+        """The squared length of what a curve that stays at one point leaves of the scores, over its covariance."""
         left, law = self._fit.stillness
         return law.statistic(left)
 
@@ -256,13 +254,17 @@ class Regression(FromRelease, format=FORMAT):
         low, high = self.covariate_range
         x = self._at_parts()[[0, 2, 4]]
         band, wide = self.band(x), self.band(x, simultaneous=True)
-        points = [(f"at {value:g}", array_text(point, digits=4)) for value, point in zip(x, band.points, strict=True)]
+        points = [
+            (f"at {value:g}", array_text(point, digits=4, plain=True))
+            for value, point in zip(x, band.points, strict=True)
+        ]
         return [
             *points,
             ("slope", f"{self.speed:.4g} per unit of the covariate; from end to end {self.speed * (high - low):.4g}"),
             ("no change", f"p = {self.p_value:.3g} (statistic {self.statistic:.4g}, {self._fit.dim} directions)"),
             ("bands", f"within {_three(band.radius)} at {low:g}, {x[1]:g} and {high:g}, each by itself; "
-                      f"{_three(wide.radius)} all at once; squared size in the middle: {self.parts}"),
+                      f"{_three(wide.radius)} all at once"),
+            ("limited by", f"{self.dominated_by}; squared width of the band in the middle: {self.parts}"),
             ("covariate", f"from {low:g} to {high:g}, {'public' if self.covariate_public else 'private'}"),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
             ("ball", repr(self.ball)),
@@ -298,8 +300,8 @@ class Regression(FromRelease, format=FORMAT):
         if not self.can_tell:
             return [
                 "the covariates vary too little against the noise on their moments: how steep the curve is cannot be "
-                "told, and bands hold everything that a curve can be. A narrower covariate_range, where public knowledge "
-                "allows it, or more units help; whether the mean moves at all is tested all the same"
+                "told, and bands hold everything that a curve can be. More units help, or a narrower covariate_range "
+                "if public knowledge allows one; whether the mean moves at all is tested all the same"
             ]
         if self.expected_error >= self.ball.radius / 2:
             return ["the error to expect is half the ball or more: the public centre may well be the better answer"]

@@ -33,6 +33,8 @@ class Notice:
     group : which records, where there are several groups
     problem : why a release was lost that an account had paid for; else empty
     elsewhere : other populations of the ledger with which the same records are registered, in text; else empty
+    beyond : of how many the covariate lies outside its range and counts as the nearer end (regressions)
+    unnumbered : of how many the covariate is no number and counts as the middle of the range (`invalid="center"`)
 
     Examples
     --------
@@ -46,11 +48,23 @@ class Notice:
     group: str = ""
     problem: str = ""
     elsewhere: str = ""
+    beyond: int = 0
+    unnumbered: int = 0
 
     @property
     def most(self) -> bool:
+        """Whether more than half of the records, or of their covariates, do not count as they are."""
+        return self.most_records or self.most_covariates
+
+    @property
+    def most_records(self) -> bool:
         """Whether more than half of the records do not count as they are."""
         return 2 * (self.clipped + self.replaced) > self.records
+
+    @property
+    def most_covariates(self) -> bool:
+        """Whether more than half of the covariates do not count as they are."""
+        return 2 * (self.beyond + self.unnumbered) > self.records
 
     def __str__(self) -> str:
         if self.problem:
@@ -67,6 +81,12 @@ class Notice:
         if self.replaced:
             parts.append(f"{self.replaced:,} of {self.records:,} records are no points of the space and count as the "
                          "ball's centre")  # fmt: skip
+        if self.beyond:
+            parts.append(f"{self.beyond:,} of {self.records:,} covariates lie outside their range and count as its "
+                         "nearer end")  # fmt: skip
+        if self.unnumbered:
+            parts.append(f"{self.unnumbered:,} of {self.records:,} covariates are no numbers and count as the middle "
+                         "of their range")  # fmt: skip
         return (f"{self.group}: " if self.group else "") + "; ".join(parts) + "."
 
 
@@ -81,20 +101,27 @@ class Tally:
     records: int
     clipped: int
     replaced: int
+    beyond: int = 0
+    unnumbered: int = 0
 
     def tell(self, curator: Curator | None, confirm: bool, group: str = "") -> None:
         """Tell the curator; refuse to go on where most records are concerned, unless that was confirmed."""
-        notice = Notice(self.records, self.clipped, self.replaced, group)
+        notice = Notice(
+            self.records, self.clipped, self.replaced, group, beyond=self.beyond, unnumbered=self.unnumbered
+        )
         if curator is not None:
             curator(notice)
         if notice.most and not confirm:
             # Numbers for whoever asked for them alone: an error may end in a log.
             whose = f"the {group}'s records" if group else "the records"
-            what = f"More than half of {whose} lie outside the ball or are no points of the space."
+            what, about = f"More than half of {whose} lie outside the ball or are no points of the space.", "ball"
+            check = "the order of the columns, the units of measurement, the centre and the radius"
+            if not notice.most_records:
+                what, about = "More than half of the covariates lie outside covariate_range or are no numbers.", "range"
+                check = "which column it is, its unit of measurement and the range"
             raise InvalidDataError(
-                f"{what if curator is None else notice} The release would describe the ball and not the records. Check "
-                "the order of the columns, the units of measurement, the centre and the radius; confirm=True "
-                "(--confirm) goes on all the same. Nothing was spent."
+                f"{what if curator is None else notice} The release would describe the {about} and not the records. "
+                f"Check {check}; confirm=True (--confirm) goes on all the same. Nothing was spent."
             )
 
 

@@ -10,7 +10,6 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.frechet import UnitPoints
+from dpmanifold.inference.design import Range, as_marks
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.manifolds import Euclidean, Manifold
 from dpmanifold.manifolds.vectors import shorten
@@ -38,42 +38,6 @@ _BLOCK = 16_384
 _STEPS = 2.0**20
 # No unit's scores are as far from 0 as this.
 _FAR = 4.0
-
-Range = tuple[float, float]
-
-
-def checked_range(given: object) -> Range:
-    """Return the ends of the public range of a covariate, or refuse.
-
-    Examples
-    --------
-    >>> checked_range((7, 150))
-    (7.0, 150.0)
-    """
-    try:
-        low, high = (float(end) for end in given)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not (low < high and math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low)):
-        raise InvalidArgumentError(
-            "covariate_range must be two numbers, the lowest and the highest that the covariate can be: public "
-            f"knowledge, never read off the data; got {shown(given)}."
-        )
-    return low, high
-
-
-def as_marks(x: Any, covariate_range: Range) -> FloatArray:
-    """Return values of a covariate brought to [-1, 1] and clipped there; what is no number becomes 0, the middle.
-
-    Examples
-    --------
-    >>> as_marks(np.array([0.0, 5.0, 12.0, np.nan]), (0.0, 10.0))
-    array([-1.,  0.,  1.,  0.])
-    """
-    low, high = covariate_range
-    with np.errstate(all="ignore"):
-        t = (np.asarray(x, dtype=np.float64) - (low / 2 + high / 2)) / (high / 2 - low / 2)
-        return np.asarray(np.clip(np.where(np.isnan(t), 0.0, t), -1.0, 1.0))
 
 
 class MarkedPoints:
@@ -228,7 +192,8 @@ def marked_points(
     ids = checked_units(units, n)
     checked_number(n if ids is None else len(ids))
     made = frechet.made_from(records, ball)
-    Tally(n, made.clipped, made.replaced + missing).tell(told.curator, told.confirm)
+    beyond = int(np.count_nonzero((values < covariate_range[0]) | (values > covariate_range[1])))
+    Tally(n, made.clipped, made.replaced, beyond, missing).tell(told.curator, told.confirm)
     points = MarkedPoints(ball, made.points.array(), as_marks(values, covariate_range), ids)
     return Read(points, _with_marks(content_of(X, ball, units), values))
 

@@ -16,7 +16,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.inference.curve_fit import curve_of, radius_of
-from dpmanifold.inference.design import MOMENTS
+from dpmanifold.inference.design import MOMENTS, Range, checked_range
 from dpmanifold.inference.regression import Regression
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.source import Rng
@@ -34,7 +34,7 @@ from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, checked_arithmetic, fresh_bits
 from dpmanifold.stats.featured import FeatureStatistic
 from dpmanifold.stats.inputs import checked_flag, checked_question, divide
-from dpmanifold.stats.marks import MarkedPoints, Range, Scored, checked_range, marked_points
+from dpmanifold.stats.marks import MarkedPoints, Scored, marked_points
 from dpmanifold.stats.radius import RadiusPlan, radius_recipe
 from dpmanifold.stats.ranges import same_number, tail_of, within
 from dpmanifold.stats.recipes import Recipe, together
@@ -321,9 +321,11 @@ def private_regression(
         nearer end
     ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
         ApproxDP, ZCDP or GDP. With ``invalid="center"`` a covariate that is no number counts as the middle of the
-        range. Registered data hold no covariate, and are refused
+        range; a column with empty cells is refused. Registered data hold no covariate, and are refused
     covariate_range : (low, high), the range of the covariate: public knowledge. A range twice as wide as the
-        covariates costs up to twice the noise on the slope
+        covariates costs twice the noise on the slope, and where they are private with some hundred units all that could
+        be said of it (`can_tell`). Where more than half of the covariates lie outside, the question is refused unless
+        it is confirmed
     covariate_public : the covariates are public, as are how many records a unit has: neighbours then have the same
         ones, and how they are spread is known exactly
     level : the confidence of the bands, in (0, 1)
