@@ -7,6 +7,8 @@ by how it is written; whoever turned 1 into "1" on the way has changed nothing t
 
 from __future__ import annotations
 
+import math
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -57,15 +59,49 @@ def numbers_of_labels(labels: object, names: list[Any]) -> Array:
     return np.array([found(label) for label in plain_labels(labels)], dtype=np.intp)
 
 
-def refuse_names(names: list[Any]) -> None:
-    """Refuse what is no list of distinct names, or has two that are written alike.
+def checked_names(classes: object, *, least: int = 2, kinds: Any = (str, int, float)) -> list[Any]:
+    """Return the public names of classes as plain values, or say what is wrong with them.
+
+    Parameters
+    ----------
+    classes : a list of them, an array, or a mapping by them
+    least : how many there must be
+    kinds : what they may be: text and numbers can be written to files
 
     Examples
     --------
-    >>> refuse_names([1, "1"])
+    >>> checked_names(np.array(["a", "b"]))
+    ['a', 'b']
+    >>> checked_names(["case", "control", "control"])
     Traceback (most recent call last):
     ...
-    dpmanifold.errors.InvalidArgumentError: classes must be a list of distinct names, ...
+    dpmanifold.errors.InvalidArgumentError: classes must be distinct names, and 'control' is there twice.
     """
-    if not names or len(set(names)) != len(names) or len(set(map(str, names))) != len(names):
-        raise InvalidArgumentError(f"classes must be a list of distinct names, got {shown(names)}.")
+    if isinstance(classes, (str, bytes)) or not hasattr(classes, "__iter__"):
+        raise InvalidArgumentError(f"classes must be a list of names, got {shown(classes)}.")
+    names = [name.item() if isinstance(name, np.generic) else name for name in classes]
+    if len(names) < least:
+        wanted, got = (
+            {1: "one", 2: "two"}.get(least, str(least)),
+            "1 name" if len(names) == 1 else f"{len(names)} names",
+        )
+        raise InvalidArgumentError(f"classes must be a list of {wanted} or more distinct names, got {got}.")
+    for name in names:
+        endless = isinstance(name, float) and not math.isfinite(name)
+        if endless or not isinstance(name, kinds) or not isinstance(name, Hashable):
+            raise InvalidArgumentError(f"classes must be text or numbers that are finite, and one is {shown(name)}.")
+    _refuse_alike(names)
+    return names
+
+
+def _refuse_alike(names: list[Any]) -> None:
+    """Refuse names of which two are equal, or are written alike."""
+    places: dict[Any, int] = {}
+    for place, name in enumerate(names):
+        for key in {name, str(name)}:
+            first = names[places.setdefault(key, place)]
+            if places[key] == place:
+                continue
+            same = type(first) is type(name) and first == name
+            wrong = f"{name!r} is there twice" if same else f"{first!r} and {name!r} are written alike or equal"
+            raise InvalidArgumentError(f"classes must be distinct names, and {wrong}.")

@@ -21,7 +21,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.facts import array_text
 from dpmanifold.inference.records import Conclusion
 from dpmanifold.privacy import in_plain_words
-from dpmanifold.release import NO_ERROR, Release
+from dpmanifold.release import NO_ERROR, RELEASED, Release
 from dpmanifold.result import Result, serves
 from dpmanifold.statistic import Kind, private_words
 from dpmanifold.stats import verify
@@ -228,7 +228,13 @@ def _outer(release: Release) -> Ball | None:
     step = release
     while step.steps:
         step = step.steps[0]
-    return step.ball if step.definition.kind is Kind.BALL and step.value == release.ball != step.ball else None
+    if release.ball == step.ball:
+        return None
+    if step.definition.kind is Kind.BALL and step.value == release.ball:
+        return step.ball
+    # About a released mean: of a median, and of what else takes a step from one.
+    about_a_mean = release.ball.source.startswith(RELEASED) and release.ball.space == step.ball.space
+    return step.ball if about_a_mean else None
 
 
 def _rests_on(base: Release) -> str:

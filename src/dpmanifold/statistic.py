@@ -104,6 +104,7 @@ class Step:
     exact : True if scale and error are those to come, False if they are proven upper bounds
     covers_timing : whether a draw takes as many steps whatever the data are
     arithmetic : "exact" or "float", how a release would draw its noise
+    group : where groups are drawn one by one, which of them it is, in words
     """
 
     statistic: str
@@ -116,6 +117,7 @@ class Step:
     exact: bool
     covers_timing: bool = True
     arithmetic: str = "exact"
+    group: str = ""
 
     @property
     def of_range(self) -> float | None:

@@ -33,7 +33,11 @@ def test_groups_are_compared_written_checked_and_shown(invoke, table):
 
 @pytest.mark.parametrize(
     ("classes", "code", "words"),
-    [("a", 2, "two or more"), ("a,b", 3, "outside the public classes"), ("a,b,c,d", 3, "has no records")],
+    [
+        ("a", 2, "--classes must be a list of two or more distinct names, got 1 name"),
+        ("a,b", 3, "outside the public classes"),
+        ("a,b,c,d", 3, "has no records"),
+    ],
 )
 def test_wrong_classes_are_refused(invoke, table, folder, classes, code, words):
     how = [*WORDS, "--units", "person", "--labels", "group", "--classes", classes, "--out", "g.json"]
@@ -45,7 +49,7 @@ def test_a_plan_takes_the_number_of_each_group(invoke):
     numbers = ["-n", "100", "-n", "80", "-n", "60"]
     found = json.loads(invoke(*PLAN, *numbers, "--statistic", "groups", "--json").stdout)
     assert (found["n"], len(found["steps"])) == (240, 3)
-    assert "n must be a list" in invoke(*PLAN, "-n", "100", "--statistic", "groups", code=2).output
+    assert "-n once for each" in invoke(*PLAN, "-n", "100", "--statistic", "groups", code=2).output
     assert "for groups alone" in invoke(*PLAN, *numbers, "--statistic", "test", code=2).output
     assert "--second-number is for tests" in invoke(
         *PLAN, *numbers, "--second-number", "7", "--statistic", "groups", code=2

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats as laws
 
 import dpmanifold as dpm
-from dpmanifold import features, linalg
+from dpmanifold import features, frechet, linalg
 from dpmanifold.features import ClassMoments
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS
 from dpmanifold.statistic import NEIGHBOURS_WITH_LABELS
@@ -241,6 +241,45 @@ def test_order_blocks_and_sources_show_in_no_bit():
         source = ListSource.at_random(X, owners, y, rng=rng)
         values.append(asked(source, "group", units=column, rng=1).release.value)
         assert all(np.array_equal(values[0], value) for value in values)
+
+
+class CountedSource(ListSource):
+    """Remembers how often each piece was read, however often it was opened."""
+
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.opened = []
+
+    def bound(self, space, units=None, labels=None):
+        self.opened += super().bound(space, units, labels)
+        return self.pieces
+
+    @property
+    def reads(self):
+        return sum(piece.read for piece in self.opened)
+
+
+@pytest.mark.parametrize("ball", [PLANE, CAP])
+@pytest.mark.parametrize("refine", [False, True])
+def test_how_often_records_are_read_says_nothing_of_labels(ball, refine, monkeypatch):
+    """Neighbours: each unit in one class, or one unit in two. Reading again for the latter alone would show it."""
+    X, owners = records(80, ball), np.arange(80) // 2
+    alone = np.array(["a", "b"])[owners % 2]
+    mixed = alone.copy()
+    mixed[79] = "c"
+    reads, made = [], []
+    for y in (alone, mixed):
+        source = CountedSource(X, owners, y, cuts=(30,))
+        asked(source, "group", ball, units="person", refine=refine)
+        reads.append(source.reads)
+        calls = []
+        once = frechet.made_from
+        monkeypatch.setattr(frechet, "made_from", lambda *a, calls=calls, once=once: calls.append(1) or once(*a))
+        asked(X, y, ball, units=owners, refine=refine)
+        monkeypatch.undo()
+        made.append(len(calls))
+    assert reads[0] == reads[1] > 2
+    assert made[0] == made[1] == 2
 
 
 def test_a_unit_in_several_classes_counts_for_its_part_in_each():

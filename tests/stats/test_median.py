@@ -306,7 +306,11 @@ def test_notes_say_what_a_step_leaves_and_what_outliers_can_do():
     notes = dpm.private_median(cloud(400), PLANE, GDP(1.0), **EACH).notes()
     assert "one step of" in notes[0]
     assert "not in the noise error" in notes[0]
-    assert "of the units, wherever they lie, do not decide" in notes[1]
+    assert "make neither the ball nor the scale larger than the others ask for" in notes[1]
+    # Not more than is proven: the start is a mean, and moves with outliers.
+    assert notes[1].endswith("a mean, which moves with them: their distance counts with the square of their share")
+    plain = dpm.private_median(cloud(400), PLANE, GDP(1.0), refine=False, **EACH).notes()
+    assert plain[1].endswith("which moves with them: their distance counts with their share")
 
 
 @pytest.mark.slow
@@ -332,7 +336,17 @@ def test_a_line_has_its_own_slope():
 @pytest.mark.slow
 def test_the_picture_and_the_report_say_median():
     release = dpm.private_median(cloud(300), PLANE, GDP(1.0), **EACH)
-    assert dpm.plots.show(release).texts[0].get_text() == "Median and its noise"
+    title, subtitle, *rest = (text.get_text() for text in dpm.plots.show(release).texts)
+    assert title == "Median and its noise"
+    # Whoever sees the picture alone sees the stated error, not the noise alone.
+    assert subtitle.startswith(f"error to expect {release.error():.3g}: noise (")
+    assert subtitle.endswith("and what one step leaves (measured, not proven)")
+    said = " ".join(rest)
+    assert "Estimand: the geometric median." in said
+    assert "tangent mean." not in said
+    assert "inside: 'a range'." in said  # one source, told whole
     page = dpm.report.html_report(release)
     assert "private median" in page
     assert "There is no picture" not in page
+    assert "Records were moved into a released ball" in page
+    assert "in a public one of radius 10 (a range)" in page

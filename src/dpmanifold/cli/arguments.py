@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from dpmanifold import data
 from dpmanifold._check import Array
+from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold, Product, space_from_text
@@ -244,6 +246,14 @@ def class_words(text: str) -> list[str]:
     if any(not word or not word.isprintable() or word in (".", "..") or set(word) & set("/\\") for word in words):
         raise InvalidArgumentError(f"--classes {text}: a class must be a word without slashes, as it names a file.")
     return words
+
+
+def refuse_classes(words: Mapping[str, Any]) -> None:
+    """Refuse --classes that are no two or more names, before anything is read."""
+    try:
+        checked_names(class_words(words["classes"]))
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(re.sub(r"^classes ", "--classes ", str(problem))) from None
 
 
 def classes_of(words: list[str]) -> list[Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import pathlib
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from dpmanifold._check import Array
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words
+from dpmanifold.cli.arguments import class_words, refuse_classes
 from dpmanifold.cli.command import Asked, private_command
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import check_targets
@@ -20,16 +20,11 @@ from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import whole_file
 from dpmanifold.inference import Discriminant
-from dpmanifold.inference.groups import checked_names
 from dpmanifold.sources import Source
 from dpmanifold.stats import private_classes, verify
 
 
-def _refuse_classes(words: dict[str, Any]) -> None:
-    checked_names(class_words(words["classes"]))
-
-
-@private_command("picture", refuse=_refuse_classes)
+@private_command("picture", refuse=refuse_classes)
 def classes(
     asked: Asked,
     labels: options.Labels,

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import class_words
+from dpmanifold.cli.arguments import class_words, refuse_classes
 from dpmanifold.cli.command import Asked, private_command
 from dpmanifold.inference import GroupsTest
-from dpmanifold.inference.groups import checked_names
 from dpmanifold.stats import private_groups
 
 
-def _refuse_classes(words: dict[str, Any]) -> None:
-    checked_names(class_words(words["classes"]))
-
-
-@private_command("picture", refuse=_refuse_classes)
+@private_command("picture", refuse=refuse_classes)
 def groups(
     asked: Asked,
     labels: options.Labels,

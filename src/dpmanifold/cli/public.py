@@ -30,6 +30,7 @@ from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
 from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
+from dpmanifold.stats.classes import ClassPlan
 from dpmanifold.stats.outlook import groups_of
 from dpmanifold.stats.prospects import USUAL_FILL
 from dpmanifold.stats.refine import SMALL_FILL
@@ -232,6 +233,10 @@ def plan(
         raise InvalidArgumentError("--second-number is for tests, which have two groups: leave it out.")
     if len(units) > 1 and not math.isinf(groups):
         raise InvalidArgumentError(f"-n is given {len(units)} times, which is for groups alone. Give one number.")
+    if len(units) < 2 and math.isinf(groups):
+        raise InvalidArgumentError("-n is given once, and groups are two or more: give -n once for each of them.")
+    if statistic == ClassPlan.label and classes is None:
+        raise InvalidArgumentError("--statistic classes needs --classes: the public list of them, or how many.")
     number = units if math.isinf(groups) else (units[0], second or units[0]) if groups == 2 else units[0]
     found = planned(number, chosen, privacy, statistic=statistic, **asked)
     if isinstance(found, Outlook):

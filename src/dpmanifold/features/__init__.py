@@ -29,7 +29,7 @@ from dpmanifold.features.shapes import Shape, Whitening, checked_shape
 from dpmanifold.features.signs import Signs, Squares
 
 FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), JointMoments(), Lengths(), Distances())}
-FEATURES[Directions.name] = Directions()
+FEATURES[Directions.name] = Directions(0.5)
 """The library's feature maps by name, with their usual weights: free ones, but for distances."""
 
 OWN_MAPS = (*(type(found) for found in FEATURES.values()), ClassMoments)

@@ -32,7 +32,7 @@ class Directions(FeatureMap):
 
     name, degree = "directions", 1
 
-    def __init__(self, cut: float = 0.25) -> None:
+    def __init__(self, cut: float) -> None:
         self.cut = fraction(cut, "cut")
 
     def size(self, dim: int) -> int:

@@ -57,9 +57,9 @@ def median(
 
     Weiszfeld's algorithm: every point pulls with its direction, and the average pull, over the average of the inverse
     distances, is the next step; steps that go on in the same direction grow, and one that does not help is halved. The
-    work is at most `max_iter` steps. Points
-    nearer than a millionth of the median distance pull in proportion to their distance, so that a median which is one
-    of the points is found as well, to that millionth. The order of the points leaves no trace.
+    work is at most `max_iter` steps. Points nearer than a millionth of the median distance pull in proportion to their
+    distance, so that a median which is one of the points is found as well, to that millionth. The order of the points
+    leaves no trace.
 
     Parameters
     ----------

@@ -70,6 +70,7 @@ class CurveFit:
     Parameters
     ----------
     release : statistic "regression"; its coarse fit is among its steps, or it is one itself
+    steady : whether another step follows, so that a steady curve is better than one whose error is known
 
     Attributes
     ----------
@@ -78,12 +79,12 @@ class CurveFit:
     design : how the covariate is spread
     """
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: Release, steady: bool = False) -> None:
         self.release, self.dim = release, release.ball.frame.dim
         coarse = coarse_of(release)
         self.start = Geodesic.resting(release.ball.frame) if coarse is None else curve_of(coarse)
         self.radius = radius_of(release)
-        self.design = Design.of(release)
+        self.design = Design.of(release, steady)
 
     # ---------------------------------------------------------------- what was released
 
@@ -155,11 +156,6 @@ class CurveFit:
         """The fitted curve in the ball's frame, with base point and velocity shortened to the ball's radius."""
         return self.start.moved(*self._moves).within(self.release.ball.radius)
 
-    @property
-    def velocity(self) -> FloatArray:
-        """The velocity of the fitted curve, carried to the base point of the curve before, (d,)."""
-        return self.start.velocity + self.step[self.dim :]
-
     # ---------------------------------------------------------------- its error
 
     @cached_property
@@ -188,34 +184,52 @@ class CurveFit:
         noise = math.sqrt(moment**2 + 4 * score**2 * drift / (2 * self.dim) + 2 * score**4)
         return noise / max(self.release.n - 2, 1)
 
+    def _design_error(self, step: FloatArray, uncertain: FloatArray) -> FloatArray:
+        """What noise on the moments of the covariate adds to the covariance of the score, (2d, 2d).
+
+        Parameters
+        ----------
+        step : (2d,), what the moments multiply
+        uncertain : (2d, 2d), the covariance of its error: noise times noise
+        """
+        d, (first, second) = self.dim, self.design.noise
+        products = np.outer(step, step) + uncertain
+        swapped = np.vstack([np.eye(2 * d)[d:], ROOT3 * np.eye(2 * d)[:d]])
+        lower = np.vstack([np.zeros((d, 2 * d)), ROOT3 * np.eye(2 * d)[d:]])
+        return first**2 * swapped @ products @ swapped.T + second**2 * lower @ products @ lower.T
+
     @cached_property
-    def _design_error(self) -> FloatArray:
-        """What noise on the moments of the covariate adds to the covariance of the score, (2d, 2d)."""
-        first, second = self.design.noise
-        a, b = self.step[: self.dim], self.step[self.dim :]
-        one = np.concatenate([b, ROOT3 * a])
-        two = np.concatenate([np.zeros(self.dim), ROOT3 * b])
-        return first**2 * np.outer(one, one) + second**2 * np.outer(two, two)
+    def _known(self) -> FloatArray:
+        """The covariance of the score but for what noise on the moments of the covariate adds, (2d, 2d)."""
+        values, vectors = np.linalg.eigh(self._sampling)
+        return np.asarray(self._variance * np.eye(2 * self.dim) + (vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+    @cached_property
+    def _step_design(self) -> FloatArray:
+        """What noise on the moments of the covariate adds to the covariance of the score about the step, (2d, 2d)."""
+        first_order = self._design_error(self.step, self._inverse @ self._known @ self._inverse.T)
+        return self.design.stretch**2 * first_order
 
     def error(self, lever: FloatArray) -> Ellipsoids:
         """Return the law of the error of some linear function of the step, given as rows, (k, 2d)."""
-        by_score = lever @ self._inverse
+        return self._law(lever @ self._inverse, self._step_design)
+
+    def _law(self, by_score: FloatArray, design: FloatArray) -> Ellipsoids:
+        """Return the law of the error of some linear function of the score, given as rows, (k, 2d)."""
         values, vectors = np.linalg.eigh(by_score @ by_score.T)
         lengths = np.sqrt(np.maximum(values, max(float(values[-1]), 1e-300) * 1e-14))
         root = (vectors * lengths) @ vectors.T
         across = (vectors / lengths) @ vectors.T @ by_score  # rows of length 1, across each other
         error = self._error(symmetrize(across @ self._sampling @ across.T))
         surely = error.sampling if isinstance(error, ShrunkCovariance) else np.zeros_like(root)
-        noise = self._variance * root @ root + by_score @ self._design_error @ by_score.T
-        covariance = root @ error.safe(1.0) @ root + by_score @ self._design_error @ by_score.T
+        noise = self._variance * root @ root + by_score @ design @ by_score.T
+        covariance = root @ error.safe(1.0) @ root + by_score @ design @ by_score.T
         return Ellipsoids(symmetrize(covariance), error, symmetrize(root @ surely @ root), symmetrize(noise))
 
     def expected(self, lever: FloatArray) -> float:
         """Return the squared length to expect of the error of a linear function of the step, (k, 2d): no bound."""
         by_score = lever @ self._inverse
-        known = self._variance * float((by_score**2).sum()) + float(
-            np.trace(by_score @ self._design_error @ by_score.T)
-        )
+        known = self._variance * float((by_score**2).sum()) + float(np.trace(by_score @ self._step_design @ by_score.T))
         return known + max(0.0, float(np.trace(by_score @ self._sampling @ by_score.T)))
 
     def _error(self, sampling: FloatArray) -> ShrunkCovariance | NoisyCovariance:
@@ -232,10 +246,23 @@ class CurveFit:
         """Return how the points of the curve at t (k,) move with the step, (k, d, 2d), carried to its base point."""
         return self.start.derivative(*self._moves, t)
 
-    @property
-    def velocity_error(self) -> Ellipsoids:
-        """The law of the error of `velocity`."""
-        return self.error(np.hstack([np.zeros((self.dim, self.dim)), np.eye(self.dim)]))
+    @cached_property
+    def stillness(self) -> tuple[FloatArray, Ellipsoids]:
+        """What is 0 on average if the mean does not move, (d,), with the law of its error.
+
+        The step would then undo the velocity, and the score less what that explains be explained by the base point:
+        its second half by its first. Nothing is divided by the variance of the covariate.
+        """
+        d, slope = self.dim, self._slope
+        still = -self.start.velocity
+        left = self._score - slope[:, d:] @ still
+        base = np.linalg.pinv(slope[:d, :d], rcond=1e-9)
+        by_score = np.hstack([-slope[d:, :d] @ base, np.eye(d)])
+        step = np.concatenate([base @ left[:d], still])
+        uncertain = np.zeros((2 * d, 2 * d))
+        # The mean of the covariate counts twice where it multiplies the velocity: its noise, squared.
+        uncertain[:d, :d] = base @ self._known[:d, :d] @ base.T + 3 * self.design.noise[0] ** 2 * np.outer(still, still)
+        return by_score @ left, self._law(by_score, self._design_error(step, uncertain))
 
     @property
     def all_error(self) -> Ellipsoids:
@@ -269,7 +296,7 @@ def curve_of(release: Release) -> Geodesic:
     rest = Geodesic.resting(release.ball.frame)
     with np.errstate(all="ignore"):
         try:
-            found = CurveFit(release).curve
+            found = CurveFit(release, steady=True).curve
         except (np.linalg.LinAlgError, DPManifoldError):
             return rest
     return found if np.isfinite(found.base).all() and np.isfinite(found.velocity).all() else rest

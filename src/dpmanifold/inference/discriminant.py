@@ -11,13 +11,12 @@ import numpy as np
 from scipy import special
 
 from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold._labels import numbers_of_labels
+from dpmanifold._labels import checked_names, numbers_of_labels
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import all_told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
 from dpmanifold.inference.denoised import denoised
 from dpmanifold.inference.estimate import features_of
-from dpmanifold.inference.groups import checked_names
 from dpmanifold.inference.overconfidence import slope
 from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.inference.shrunken_means import shrunken_means

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmanifold._check import Array, open_fraction, shown
+from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import all_told, told
@@ -288,34 +288,6 @@ class GroupsTest(Conclusion, format=FORMAT):
             result = GroupsTest(dict(zip(names, releases, strict=True)), level)
             refuse_wrong_answers(known, result)
         return result
-
-
-def checked_names(classes: object) -> list[Any]:
-    """Return the names of groups, text or numbers as they are written, or refuse.
-
-    Examples
-    --------
-    >>> checked_names(np.array(["a", "b"]))
-    ['a', 'b']
-    >>> checked_names(["a"])
-    Traceback (most recent call last):
-    ...
-    dpmanifold.errors.InvalidArgumentError: classes must be a list of two or more distinct names, text or numbers, ...
-    """
-    given = (
-        list(classes) if isinstance(classes, (Mapping, Sequence, np.ndarray)) and not isinstance(classes, str) else []
-    )
-    names = [name.item() if isinstance(name, np.generic) else name for name in given]
-    plain = all(isinstance(name, (str, int, float)) for name in names)
-    if not plain or len(names) < 2 or len(set(map(str, names))) != len(names) or not all(map(_finite, names)):
-        raise InvalidArgumentError(
-            f"classes must be a list of two or more distinct names, text or numbers, got {shown(classes)}."
-        )
-    return names
-
-
-def _finite(name: Any) -> bool:
-    return not isinstance(name, float) or math.isfinite(name)
 
 
 def holm(values: Sequence[float]) -> list[float]:

@@ -154,7 +154,13 @@ class Regression(FromRelease, format=FORMAT):
             confidence. True: all of them, over the whole range, hold it at once, with at least that (Scheffé)
         """
         t, fit, tail = self._t(x), self._fit, 1 - self.level
-        points = self.ball.from_frame(fit.curve.at(t))
+        on_curve = fit.curve.at(t)
+        points = self.ball.from_frame(on_curve)
+        if not self.can_tell:
+            # Base points and velocities are no longer than the radius, so that no curve leaves twice the ball.
+            frame = self.ball.frame
+            reach = frame.dist(on_curve, np.broadcast_to(frame.origin, on_curve.shape)) + 2 * self.ball.radius
+            return Band(points, np.tile(np.eye(fit.dim), (len(t), 1, 1)), np.asarray(reach**2))
         levers = fit.levers(t)
         if simultaneous:
             every = fit.all_error
@@ -208,19 +214,23 @@ class Regression(FromRelease, format=FORMAT):
 
     @cached_property
     def statistic(self) -> float:
-        """The squared length of the velocity, in units of the covariance of its error."""
-        return self._fit.velocity_error.statistic(self._fit.velocity)
+        """The squared length of what a curve that stays where it is leaves of the scores, in units of its covariance."""
+        left, law = self._fit.stillness
+        return law.statistic(left)
 
     @property
     def p_value(self) -> float:
         """Of the hypothesis that the mean does not change with the covariate."""
-        return self._fit.velocity_error.exceedance(self.statistic)
+        return self._fit.stillness[1].exceedance(self.statistic)
 
     @property
     def can_tell(self) -> bool:
-        """Whether the released covariates vary by more than their own noise: else no slope can be told."""
-        design = self._fit.design
-        return design.variance > 2 * max(design.noise[1], 2 * abs(float(design.moments[1])) * design.noise[0])
+        """Whether the released variance of the covariates is several times its own noise.
+
+        Otherwise how steep the curve is cannot be told, and bands hold everything that curves here can reach; the test
+        of slope holds all the same, as it divides by no variance.
+        """
+        return self._fit.design.is_told
 
     # ---------------------------------------------------------------- for people and machines
 
@@ -286,7 +296,11 @@ class Regression(FromRelease, format=FORMAT):
 
     def _worth(self) -> list[str]:
         if not self.can_tell:
-            return ["the covariates vary hardly more than the noise on their moments: the slope says nothing"]
+            return [
+                "the covariates vary too little against the noise on their moments: how steep the curve is cannot be "
+                "told, and bands hold everything that a curve can be. A narrower covariate_range, where public knowledge "
+                "allows it, or more units help; whether the mean moves at all is tested all the same"
+            ]
         if self.expected_error >= self.ball.radius / 2:
             return ["the error to expect is half the ball or more: the public centre may well be the better answer"]
         return []

@@ -21,12 +21,13 @@ from dpmanifold.stats.settling import outcome_of, releases_in
 
 EntryAt = Callable[[int], Entry | None]
 
-_CLASSES, _GROUPS = "means by class", "two-sample test"
+_CLASSES, _PAIR, _GROUPS = "means by class", "two-sample test", "groups"
 # What comes of requests that are not called like the releases that answer them.
 _MADE_OF = {
     "mean": ("mean", "shaped mean"),
     _CLASSES: ("mean", "shaped mean"),
     "region": ("joint moments", "second moment"),
+    _PAIR: ("joint moments", "second moment"),
     _GROUPS: ("joint moments", "second moment"),
     "interval": ("joint distances", "fourth moment"),
     "classes": ("class moments",),
@@ -224,8 +225,10 @@ def _number_faults(releases: Sequence[Release], spend: Entry, pages: Pages) -> l
     found, facts = [release.n for release in releases], [entry.facts["facts"] for entry in sets]
     if spend.facts["statistic"] == _CLASSES:
         right = all(n in fact["units by class"] for n in found for fact in facts)
-    elif spend.facts["statistic"] == _GROUPS:
+    elif spend.facts["statistic"] == _PAIR:
         right = found == [fact["n"] for fact in facts]
+    elif spend.facts["statistic"] == _GROUPS:
+        right = all(found == fact["units by class"] for fact in facts)
     else:
         right = all(n == fact["n"] for n in found for fact in facts)
     return (

@@ -10,6 +10,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.inference.joint import is_joint
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
+from dpmanifold.statistic import Kind
 
 _DIGITS = 4
 
@@ -82,7 +83,7 @@ def mark_of_ball(ball: Ball) -> Mark:
 def footer_of(releases: Sequence[Release]) -> list[str]:
     r"""Return two lines: the promise with the number of units, and the ball with its source.
 
-    The first says which mean it is, if it is not the Fréchet mean.
+    The first says what was estimated, if it is not the Fréchet mean.
 
     Examples
     --------
@@ -99,8 +100,8 @@ def footer_of(releases: Sequence[Release]) -> list[str]:
         counts = f"{sum(release.n for release in releases):,} of them in {len(releases)} groups"
     names = list(dict.fromkeys(name for release in releases for name in _mechanisms(release)))
     said = f"Mechanism{'s' if len(names) > 1 else ''}: {', '.join(names)}."
-    kinds = dict.fromkeys(kind for release in releases for kind in _estimands(release) if kind != "frechet")
-    said += "".join(f" Estimand: the {kind} mean." for kind in kinds)
+    kinds = dict.fromkeys(kind for release in releases for kind in _estimands(release) if kind != "frechet mean")
+    said += "".join(f" Estimand: the {kind}." for kind in kinds)
     return [f"{promise_text(first.privacy)} for each {first.unit}, {counts}. {said}", ball_line(first.ball)]
 
 
@@ -157,8 +158,10 @@ def _mechanisms(release: Release) -> list[str]:
 
 
 def _estimands(release: Release) -> list[str]:
-    """Which means were released, in the same order."""
+    """Which means were released, in the same order; of a point that is no mean, what it is and not what it rests on."""
+    if release.estimand is None and release.definition.kind is Kind.POINT:
+        return [release.definition.words.partition(" (")[0]]
     found = [kind for step in release.steps for kind in _estimands(step)]
     if is_joint(release) and not release.ball.space.is_flat:
-        return [*found, "tangent"]
-    return found if release.estimand is None else [*found, release.estimand]
+        return [*found, "tangent mean"]
+    return found if release.estimand is None else [*found, f"{release.estimand} mean"]

@@ -11,7 +11,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import Region
 from dpmanifold.plots import canvas
 from dpmanifold.plots.marks import footer_of, mark_of
-from dpmanifold.plots.spread import NOISE_LEVEL, parent_release, point_of, released_mean, word_for
+from dpmanifold.plots.spread import NOISE_LEVEL, parent_release, point_of, released_mean, spread_of, word_for
 from dpmanifold.release import Release
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def matrix(result: Release | Region) -> Figure:
     words = (
         f"the noise changes no eigenvalue by more than a factor {np.exp(min(away, _LARGEST_EXPONENT)):.3g} with 95 %"
     )
+    if release.definition.besides_noise(release) is not None:
+        words = spread_of(release, "matrix").sentence
     figure = canvas.new_figure(
         f"{word_for(release).capitalize()} matrix and its eigenvalues",
         words,

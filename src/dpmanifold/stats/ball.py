@@ -47,6 +47,7 @@ WORTH_IT = 0.8
 # The centre's expected noise, as a share of the outer radius, beyond which no ball about it is small.
 _FARTHEST_CENTER = 0.5
 _DETAILS = frozenset({"search share", "count noise", "coverage", "units inside"})
+TOO_FEW = "units inside: a search for so many units ends at no radius that seems to hold so few"
 
 
 def private_ball(
@@ -254,6 +255,8 @@ class BallStatistic(Statistic):
         least = LEAST_INSIDE if recipe.refined else 0.0
         if release.value != release.ball and numbers["units inside"] < least * release.n - 2 * search.count_noise:
             found.append("units inside: a ball that seems to hold so few is not used")
+        if release.value != release.ball and numbers["units inside"] < search.surely_counted:
+            found.append(TOO_FEW)
         if not within(numbers["units inside"], 0.0, release.n, tail_of(search.share) * search.count_noise):
             found.append("units inside: no count of the units and no noise of that scale come to it")
         return found
@@ -321,6 +324,17 @@ def grid_of_point(release: Release, calibration: Calibration) -> int | None:
 def center_of(outer: Ball, draw: Array) -> Array:
     """Move a draw into the outer ball, in its frame: on positive curvature the new ball must not reach around."""
     return sealed(lambda: outer.in_frame.pull_in(draw[None])[0], lambda: outer.frame.origin)
+
+
+def moved_into(ball: Ball, points: UnitPoints) -> UnitPoints:
+    """Return units' points in the frame of a released ball, all at its centre where that fails. Never raises."""
+    return sealed(lambda: points.in_ball(ball), lambda: at_center(ball, points))
+
+
+def at_center(ball: Ball, points: UnitPoints) -> UnitPoints:
+    """Return as many units at the centre of a ball: what stands in for what could not be computed."""
+    origin = np.broadcast_to(ball.frame.origin, (len(points), *ball.frame.shape))
+    return UnitPoints.of(origin, ball, points.unit)
 
 
 def center_in_space(outer: Ball, center: Array) -> Array:

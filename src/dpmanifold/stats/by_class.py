@@ -10,7 +10,7 @@ import numpy as np
 from dpmanifold import frechet
 from dpmanifold._check import Array
 from dpmanifold._ids import UnitIds, unit_ids
-from dpmanifold._labels import numbers_of_labels, plain_labels, refuse_names
+from dpmanifold._labels import numbers_of_labels, plain_labels
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import InClass, LabelledPoints, Records, UnitPoints
@@ -56,7 +56,6 @@ def _read_by_class(
     source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
 ) -> ByClass:
     """Return the points of each class of a source."""
-    refuse_names(names)
     given = column_or_ids(units)
     by_id = given is not None
 
@@ -118,15 +117,17 @@ def labelled_points(
         for number in range(len(names))
         for many in np.unique(several).tolist()
     ]
-    alone = bool((several == 1).all())
-    return LabelledPoints(made.points if alone else frechet.made_from(records, ball, ids).points, parts)
+    # Always, even if each unit is in one class and nothing new comes of it: whether it is may be private.
+    return LabelledPoints(frechet.made_from(records, ball, ids).points, parts)
 
 
 def _read_labelled(
     source: Source, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
 ) -> LabelledPoints:
-    """Return all units of a source with their classes."""
-    refuse_names(names)
+    """Return all units of a source with their classes.
+
+    With ids it is read twice, even if each unit is in one class: how often must not depend on labels that are private.
+    """
     given = column_or_ids(units)
 
     def enough(counts: Array) -> None:
@@ -144,8 +145,6 @@ def _read_labelled(
         for number in range(len(names))
         for many in np.unique(several).tolist()
     ]
-    if (several == 1).all():
-        return LabelledPoints(functools.reduce(UnitPoints.joined, made.groups), parts)
     return LabelledPoints(read_source(source, ball, given, invalid, enough).groups[0], parts)
 
 
@@ -180,5 +179,4 @@ def class_numbers(labels: object, names: list[Any], n: int) -> Array:
     given = plain_labels(labels)
     if len(given) != n:
         raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got ({len(given)},).")
-    refuse_names(names)
     return numbers_of_labels(given, names)

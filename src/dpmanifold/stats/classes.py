@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from dpmanifold._check import positive_int
+from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import LabelledPoints
 from dpmanifold.inference import Discriminant
-from dpmanifold.inference.groups import checked_names
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
@@ -168,12 +168,14 @@ class ClassPlan(FeaturePlan):
         self,
         header: Header,
         *,
-        classes: Sequence[Any] | int,
+        classes: Sequence[Any] | int | None = None,
         labels_public: bool = False,
         refine: bool = False,
         mechanism: Any = "auto",
     ) -> None:
         public = checked_flag(labels_public, "labels_public")
+        if classes is None:
+            raise InvalidArgumentError("classes must be given: the public list of them, or how many there are.")
         many = positive_int(classes, "classes", minimum=2) if isinstance(classes, int) else len(checked_names(classes))
         if many > MOST_CLASSES:
             raise InvalidArgumentError(f"classes must be at most {MOST_CLASSES:,}, got {many:,}.")

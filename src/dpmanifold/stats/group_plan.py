@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dpmanifold.ball import require_ball
 from dpmanifold.features import WEIGHT
@@ -57,9 +58,14 @@ class GroupsPlan:
 
     def steps(self) -> tuple[Step, ...]:
         """Return all draws, group by group."""
-        drawn = [step for chain in self._chains for step in chain.steps(self.header.about(chain.n))]
-        drawn += [step for draw in self.draws for step in draw.steps()]
-        return (*self._refinement.steps(self.header), *drawn)
+        chains = [(chain.n, chain.steps(self.header.about(chain.n))) for chain in self._chains]
+        drawn = chains + [(draw.header.n, draw.steps()) for draw in self.draws]
+        by_group = [
+            replace(step, group=f"group {number} ({n:,} units)")
+            for number, (n, steps) in enumerate(drawn, start=1)
+            for step in steps
+        ]
+        return (*self._refinement.steps(self.header), *by_group)
 
     def release(self, groups: Sequence[UnitPoints], bits: Bits) -> tuple[Release, ...]:
         """Release a second moment of each group. Never raises."""

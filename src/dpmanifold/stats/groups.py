@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpmanifold._check import open_fraction
+from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.inference import GroupsTest
-from dpmanifold.inference.groups import checked_names
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
@@ -88,9 +88,10 @@ def private_groups(
     X = X if isinstance(X, Registered) else as_batch(X, ball)
     known, found = counted_by_class(X, labels, ball, terms, names)
     if known.touched > 1:
-        raise InvalidArgumentError(
-            f"a unit has records in {known.touched} groups, and nobody may be in two: it would be counted once where "
-            "it is touched twice. Leave such units out of all groups but one. Nothing was spent."
+        raise InvalidDataError(
+            f"a unit has records in {known.touched} groups, and nobody may be in two: each group keeps the promise by "
+            "itself, and a unit in several would be touched several times. Give every unit one label for all of its "
+            "records, or leave such units out. Nothing was spent."
         )
     header = Header(ball, known.n, privacy, known.unit, NEIGHBOURS_BY_CLASS, arithmetic)
     asked: dict[str, Any] = {"counts": known.counts, "estimand": estimand, "refine": refine}

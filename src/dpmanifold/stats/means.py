@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
@@ -185,7 +186,7 @@ def private_means(
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     terms.check(ball)
     told = terms.told
-    names = list(classes)
+    names = checked_names(classes, least=1, kinds=object)
     refuse_own_records(shape, X)
     X = X if isinstance(X, Registered) else as_batch(X, ball)
     known, found = counted_by_class(X, labels, ball, terms, names)

@@ -71,10 +71,15 @@ def private_median(
 ) -> Release:
     """Release the geometric (Fréchet) median of the units: the point with the least average distance (theory: median).
 
-    A few outliers move a mean as far as they lie away; a median they move by no more than their number. A coarse
-    centre and the median distance R from it are released first. Then every unit pulls at the centre with a force of at
-    most 1, whatever its distance; the average pull, with noise for a change of 2/n, moves it by one step of a length
-    that suits normal data. The steps that the release holds are the ball, the mean in it and R.
+    Outliers move a mean in proportion to their distance; a median only by their number. A coarse centre and the median
+    distance R from it are released first. Then every unit pulls at the centre with a force of at most 1, whatever its
+    distance; the average pull, with noise for a change of 2/n, moves it by one step of a length that suits normal data.
+    The steps that the release holds are the ball, the mean in it and R.
+
+    The centre that it starts from is a mean, and moves with outliers. They cannot make ball and R larger than the other
+    units ask for, up to a share that the notes of the release state; but how far away they lie still counts, with the
+    square of their share (with the share itself if no smaller ball was looked for), and one step makes good only a part
+    of it. Proven on flat spaces, with constants that are not small; on curved ones not proven.
 
     Parameters
     ----------
@@ -195,7 +200,7 @@ class Median(Statistic):
         """Return how far the noise carries the end of the step; an upper bound, where that is cut to the scale."""
         scale = scale_of(release)
         found = self.error(release.ball, release.calibration, scale)
-        found.exact = found.exact and step_length(release) + float(found.quantile(0.999)) < scale
+        found.exact = found.exact and _step_length(release) + float(found.quantile(0.999)) < scale
         return found
 
     def error(self, ball: Ball, calibration: Calibration, scale: float) -> Forecast:
@@ -213,19 +218,19 @@ class Median(Statistic):
 
     def besides_noise(self, release: Release) -> tuple[float, str]:
         """Return what one step is expected to leave of the way to the median: a part of the step, as measured."""
-        return LEFT * step_length(release), "what one step leaves (measured, not proven)"
+        return LEFT * _step_length(release), "what one step leaves (measured, not proven)"
 
     def range(self, ball: Ball) -> float | None:
         """Return the radius."""
         return ball.radius
 
     def notes(self, release: Release) -> list[str]:
-        """Say how long the step was, what it may leave, and how many outliers centre and scale withstand."""
+        """Say how long the step was, what it may leave, and what outliers can do."""
         scale = scale_of(release)
         notes = [REFINE_SKIPPED] if release.details.keys() >= SKIPPED else []
         if release.is_swamped:
             return [*notes, "the noise is as large as the ball: this says nothing. Use more units or a weaker promise"]
-        length = step_length(release)
+        length = _step_length(release)
         notes.append(
             f"one step of {length:.3g} from a released centre, half of the units lie within {scale:.3g} of that: what "
             f"the step leaves of the way to the median is not in the noise error; the error allows {LEFT:g} of the step"
@@ -237,11 +242,13 @@ class Median(Statistic):
             )
         withstood = outliers_withstood(release)
         notes.append(
-            f"outliers: up to {withstood:.0%} of the units, wherever they lie, do not decide about ball and scale "
-            "(with 99.6 %), and none of them pulls with more than the weight of one unit"
+            f"outliers: up to {withstood:.0%} of the units, wherever they lie, make neither the ball nor the scale larger "
+            "than the others ask for (with 99.6 %), and none pulls at the centre with more than the weight of one unit"
             if withstood > 0
-            else "outliers: the counts are too noisy to say that any share of them does not decide about ball and scale"
+            else "outliers: the counts are too noisy to say that any share of them leaves ball and scale as they are"
         )
+        share = "the square of their share" if release.steps[0].steps[0].steps else "their share"
+        notes[-1] += f". The step starts from a mean, which moves with them: their distance counts with {share}"
         if release.noise_error() >= scale:
             notes.append("the noise is as large as the median distance: the centre alone may well be as good")
         return notes
@@ -251,29 +258,54 @@ MEDIAN = Median()
 STATISTICS.register(MEDIAN.name, MEDIAN)
 
 
-def step_length(release: Release) -> float:
+def _step_length(release: Release) -> float:
     """Return how long the step was, as released."""
     return float(release.ball.space.dist(release.ball.center, release.value))
 
 
 def scale_of(release: Release) -> float:
-    """Return the scale of a median's step."""
+    """Return the median distance from the centre that a median's step was made for.
+
+    Examples
+    --------
+    >>> import dpmanifold as dpm
+    >>> ball = dpm.Ball(dpm.Euclidean(1), [0.0], 10.0)
+    >>> release = dpm.private_median([[-1.0], [1.0]] * 200, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+    >>> 0.1 < scale_of(release) < 10
+    True
+    """
     return scale_in(release.steps[0])
 
 
 def scale_in(step: Release) -> float:
-    """Return the median distance that a released radius stands for: by the noisy count of the units within it.
+    """Return the median distance that a released radius stands for: by the noisy count of the units within it."""
+    return step.value.radius * to_median_distance(step.ball.frame.dim, step.details["units inside"] / step.n)
 
-    The search ends at a radius of its grid that holds about half of the units. How many, the count says; normal data of
-    which so many lie within that radius have this median distance. Post-processing.
+
+def to_median_distance(dim: int, held: float) -> float:
+    """Return what a radius that holds this share of the units is multiplied by, to have normal data's median distance.
+
+    The search ends at a radius of its grid that holds about half of the units. How many, the count says; shares are
+    believed between FEWEST_INSIDE and MOST_INSIDE. Post-processing.
+
+    Examples
+    --------
+    >>> [round(to_median_distance(2, held), 3) for held in (0.4, 0.5, 0.7)]
+    [1.165, 1.0, 0.759]
     """
-    held = min(max(step.details["units inside"] / step.n, FEWEST_INSIDE), MOST_INSIDE)
-    half, found = special.gammaincinv(step.ball.frame.dim / 2, [0.5, held])
-    return float(step.value.radius * np.sqrt(half / found))
+    held = min(max(held, FEWEST_INSIDE), MOST_INSIDE)
+    half, found = special.gammaincinv(dim / 2, [0.5, held])
+    return float(np.sqrt(half / found))
 
 
 def stride(ball: Ball, scale: float) -> float:
-    """Return how far a step goes for an average direction of length 1: the median distance over the slope."""
+    """Return how far a step goes for an average direction of length 1: the median distance over the slope.
+
+    Examples
+    --------
+    >>> round(stride(Ball(Euclidean(6), [0.0] * 6, 1.0), 0.1), 4)
+    0.1164
+    """
     return scale / ((1 - FAR_AWAY) * slope_of_directions(ball.frame.dim, CUT))
 
 

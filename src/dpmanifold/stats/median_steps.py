@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.frechet import UnitPoints
@@ -15,7 +13,7 @@ from dpmanifold.mechanisms import choose
 from dpmanifold.privacy import Promise, PromiseError, PureDP
 from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Step
-from dpmanifold.stats.ball import BallPlan, ball_recipe, search_of, source_of
+from dpmanifold.stats.ball import BallPlan, ball_recipe, moved_into, search_of, source_of
 from dpmanifold.stats.draws import Bits, refuse_inexact
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, release_mean
@@ -38,8 +36,15 @@ MEANS = ("tangent-mean-gaussian", "tangent-mean-laplace")
 
 
 def mean_for(privacy: Promise) -> str:
-    """Return the mechanism of the means on the way: every space has a tangent mean, and it is drawn exactly."""
-    return MEANS[isinstance(privacy, PureDP)]
+    """Return the mechanism of the means on the way: every space has a tangent mean, and it is drawn exactly.
+
+    Examples
+    --------
+    >>> mean_for(PureDP(1.0))
+    'tangent-mean-laplace'
+    """
+    gaussian, laplace = MEANS
+    return laplace if isinstance(privacy, PureDP) else gaussian
 
 
 @dataclass(frozen=True)
@@ -120,26 +125,21 @@ class Approach:
             suited = sealed(lambda: self.mean_in(found.value), lambda: None)
             if suited is not None:
                 chosen, ball = suited, found.value
-                moved = in_ball(points, ball)
+                moved = moved_into(ball, points)
         paid = self.shares[: self.before - 1]
         mean = release_mean(moved, header.inside(ball).promising(together(list(paid))), chosen, True, bits, steps)
         near = about(mean)
-        moved = in_ball(points, near)
+        moved = moved_into(near, points)
         total = together(list(self.shares[: self.before]))
         scale = self.scale_in(near).release(moved, header.promising(total), bits, (mean,))
         return scale, moved
 
 
-def in_ball(points: UnitPoints, ball: Ball) -> UnitPoints:
-    """Return the points in the frame of a released ball, at its centre where that fails. Never raises."""
-    origin = np.broadcast_to(ball.frame.origin, (len(points), *ball.frame.shape))
-    return sealed(lambda: points.in_ball(ball), lambda: UnitPoints.of(origin, ball, points.unit))
-
-
 def about(mean: Release) -> Ball:
     """Return the ball about a released mean, as large as the one it was drawn in; that one, where there is none."""
     ball: Ball = mean.ball
-    said = source_of(mean.privacy, ball)
+    # What the mean's promise has paid for includes a ball before it: seen from outside there is the public one alone.
+    said = source_of(mean.privacy, mean.steps[0].ball if mean.steps else ball)
     return sealed(lambda: Ball(ball.space, mean.value, ball.radius, said, simulated=not mean.private), lambda: ball)
 
 
@@ -160,10 +160,11 @@ def faults_before(release: Release) -> list[str]:
 
 
 def outliers_withstood(release: Release) -> float:
-    """Return the largest share of the units that cannot decide about the ball and the scale of a median, at least 0.
+    """Return the largest share of the units that cannot make ball and scale larger than the others ask for, at least 0.
 
     With probability 0.996 the searches err by no more than they say, on either side. Then a radius cannot be carried
-    outwards by fewer units than it leaves out, nor inwards by fewer than it holds (theory: median).
+    outwards by fewer units than it leaves out, nor inwards by fewer than it holds. The centres about which they are
+    looked for are means, and move with every unit (theory: median).
     """
     scale = release.steps[0]
     n, mean = scale.n, scale.steps[0]

@@ -59,7 +59,7 @@ CONCLUSIONS: dict[str, Conclusion] = {
     "interval": Conclusion(interval_plan),
     "test": Conclusion(TestPlan, groups=2, draws=joint_draws),
     "classes": Conclusion(ClassPlan),
-    "groups": Conclusion(GroupsPlan, groups=math.inf),
+    "groups": Conclusion(GroupsPlan, groups=math.inf, draws=joint_draws),
     "regression": Conclusion(RegressionPlan),
 }
 """What can be planned besides statistics, by name."""
@@ -97,7 +97,7 @@ class Outlook:
     @property
     def verdict(self) -> str:
         """Say what the last draw, which gives the answer, is to be expected to be worth."""
-        last = self.steps[-1]
+        last, whose = self._last
         if last.error is None:
             return f"No error can be stated: noise of scale {last.scale:.3g} ({last.mechanism}) is added."
         word = "" if last.exact else "at most "
@@ -105,7 +105,7 @@ class Outlook:
         about = "" if known is None else known.error_of
         of = "" if part is None else f" ({part:.1%} of the {'radius' if about else 'largest value'})"
         where = f"{about} in the {last.statistic}" if about else last.statistic
-        said = f"Expect noise of {word}{last.error:.3g}{of} on the {where} with {last.mechanism}"
+        said = f"Expect noise of {word}{last.error:.3g}{of} on the {where}{whose} with {last.mechanism}"
         if part is None or part < 0.5:
             return said + ". Clipping and sampling error come on top."
         compares = groups_of(self.statistic) > 1
@@ -115,6 +115,16 @@ class Outlook:
         if compares:
             return said + ": distances would be largely noise. Whether the means differ may still be found."
         return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
+
+    @property
+    def _last(self) -> tuple[Step, str]:
+        """The draw that gives the answer, and of which group it is: of several the one with most noise."""
+        last = self.steps[-1]
+        alike = [step for step in self.steps if step.group and step.statistic == last.statistic]
+        if len({step.error for step in alike}) < 2:
+            return last, " of each group" if alike else ""
+        most = max(alike, key=lambda step: step.error or 0.0)
+        return most, f" of {most.group}, the most of all groups,"
 
     @property
     def _allows_for_the_last(self) -> bool:
@@ -133,6 +143,7 @@ class Outlook:
     def to_dict(self) -> dict[str, Any]:
         """Return names and numbers, ready for JSON."""
         steps = [{**vars(step), "share": step.share.to_dict(), "of_range": step.of_range} for step in self.steps]
+        steps = [{name: value for name, value in step.items() if value or name != "group"} for step in steps]
         worth = self.prospect
         return {
             "statistic": self.statistic,
@@ -158,7 +169,8 @@ class Outlook:
             error = "-" if step.error is None else f"{mark}{step.error:.3g}"
             part = "-" if step.of_range is None else f"{step.of_range:.1%}"
             notes = ([] if step.arithmetic == EXACT else [FLOAT]) + ([] if step.covers_timing else ["leaks"])
-            table.add_row(step.statistic, step.mechanism, f"{mark}{step.scale:.3g}", error, part, ", ".join(notes))
+            drawn = f"{step.statistic}, {step.group}" if step.group else step.statistic
+            table.add_row(drawn, step.mechanism, f"{mark}{step.scale:.3g}", error, part, ", ".join(notes))
         return table
 
     def __repr__(self) -> str:
@@ -257,9 +269,11 @@ def groups_of(statistic: object) -> float:
 
 def _counts(n: object, groups: float) -> tuple[int, ...]:
     """Return how many units each group has, or refuse."""
+    several = n if isinstance(n, Sequence) and not isinstance(n, str) else None
     if math.isinf(groups):
-        if not isinstance(n, Sequence) or isinstance(n, str) or len(n) < 2:
-            raise InvalidArgumentError(f"n must be a list for groups, the units of each, two or more, got {shown(n)}.")
-    elif not isinstance(n, Sequence) or len(n) != groups:
+        if several is None or len(several) < 2:
+            got = shown(n) if several is None else f"{len(several)} of them"
+            raise InvalidArgumentError(f"n must be the units of each group, a list of two or more numbers, got {got}.")
+    elif several is None or len(several) != groups:
         raise InvalidArgumentError(f"n must be a pair for a test, the units of each group, got {shown(n)}.")
-    return tuple(positive_int(one, "n", minimum=2) for one in n)
+    return tuple(positive_int(one, "n", minimum=2) for one in several)

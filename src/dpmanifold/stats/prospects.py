@@ -43,8 +43,10 @@ class Prospect:
     fill : the data are assumed to be normal, spread alike in all directions, with 95 % of them within this share of the
         radius of their mean
     size : of a region, the effective radius to expect at a level of 0.95; of a test, how far apart means are whose
-        difference it finds at 5 % in 80 of 100 studies; infinite where it finds none in the ball
+        difference it finds at 5 % in 80 of 100 studies; infinite where it finds none in the ball. Of several groups it
+        is the two smallest whose difference is found, among all pairs
     plain : the same without noise: what sampling alone leaves
+    pairs : of how many pairs of groups each is one; 1 where there are two groups
     unknown : why neither can be told, in words; both are nan then. Empty where they can
     """
 
@@ -53,6 +55,7 @@ class Prospect:
     size: float
     plain: float
     unknown: str = ""
+    pairs: int = 1
 
     @property
     def verdict(self) -> str:
@@ -69,7 +72,15 @@ class Prospect:
                 f"{self.plain:.3g}."
             )
         if math.isinf(self.size):
+            if self.pairs > 1:
+                return said + "the two smallest groups are hardly found to differ, however far apart their means are."
             return said + "the test will hardly find a difference, however far apart the means are."
+        if self.pairs > 1:
+            return said + (
+                f"any two groups whose means are {self.size:.3g} apart are found to differ in at least "
+                f"{100 * POWER:.0f} of 100 studies, among all {self.pairs} pairs; without noise {self.plain:.3g} would "
+                "do."
+            )
         return said + (
             f"the test finds means that are {self.size:.3g} apart in {100 * POWER:.0f} of 100 studies; without noise "
             f"{self.plain:.3g} would do."
@@ -86,7 +97,10 @@ def joint_draws(plan: Prepared) -> list[AveragePlan]:
 
 
 def prospect(draws: Sequence[AveragePlan], fill: float, of_test: bool, dim: int) -> Prospect:
-    """Return what one draw of joint moments is worth as a region, or two as a test; or why it is not known.
+    """Return what one draw of joint moments is worth as a region, or several as a test; or why it is not known.
+
+    Of several groups it is told for the two smallest, at a size that all pairs share equally: the pairs' p-values are
+    adjusted by less than that, and for larger groups means nearer to each other will do.
 
     Parameters
     ----------
@@ -112,6 +126,8 @@ def prospect(draws: Sequence[AveragePlan], fill: float, of_test: bool, dim: int)
             f"the space has {dim} dimensions, more than {max(_MADE_UP)}" if draws else "it takes draws of several kinds"
         )
         return Prospect(of_test, fill, math.nan, math.nan, why)
+    pairs = math.comb(len(draws), 2)
+    draws = sorted(draws, key=lambda draw: draw.header.n)[:2] if pairs > 1 else draws
     radius = draws[0].header.ball.radius
     rng = np.random.default_rng(0)
     variance = (fill * radius) ** 2 / float(special.chdtri(dim, 1 - _INSIDE))
@@ -119,18 +135,19 @@ def prospect(draws: Sequence[AveragePlan], fill: float, of_test: bool, dim: int)
     if not of_test:
         size = float(np.mean([Region(one, LEVEL).effective_radius for (one,) in made]))
         return Prospect(of_test, fill, size, math.sqrt(dim * variance / draws[0].header.n))
-    numbers = [draw.header.n for draw in draws]
-    return Prospect(of_test, fill, _found_apart(made, variance, rng), _found_without_noise(dim, numbers, variance))
+    size, numbers = (1 - LEVEL) / pairs, [draw.header.n for draw in draws]
+    found, plain = _found_apart(made, variance, rng, size), _found_without_noise(dim, numbers, variance, size)
+    return Prospect(of_test, fill, found, plain, pairs=pairs)
 
 
-def _found_apart(made: list[list[Release]], variance: float, rng: np.random.Generator) -> float:
-    """Return how far apart means are that tests of such releases find with the wanted probability."""
+def _found_apart(made: list[list[Release]], variance: float, rng: np.random.Generator, size: float) -> float:
+    """Return how far apart means are that tests of this size of such releases find with the wanted probability."""
     inverses, limits, spreads = [], [], []
     for releases in made:
         groups = [JointEstimate(release) for release in releases]
         error = combined(groups)
-        inverses.append(np.linalg.inv(error.safe(1 - LEVEL)))
-        limits.append(error.threshold(1 - LEVEL))
+        inverses.append(np.linalg.inv(error.safe(size)))
+        limits.append(error.threshold(size))
         spreads.append(math.sqrt(sum(group.mean.scale**2 + variance / group.release.n for group in groups)))
     measures, dim = np.array(inverses), len(inverses[0])
     # How far off a difference is hardly depends on how far off its covariance is.
@@ -145,12 +162,12 @@ def _found_apart(made: list[list[Release]], variance: float, rng: np.random.Gene
     return math.inf if missing(farthest) > 0 else _first_root(missing, farthest)
 
 
-def _found_without_noise(dim: int, numbers: list[int], variance: float) -> float:
+def _found_without_noise(dim: int, numbers: list[int], variance: float, size: float) -> float:
     """Return the same of Hotelling's test of the data themselves; infinite where there are too few units for one."""
     free = sum(numbers) - dim - 1
     if free < 1:
         return math.inf
-    limit = float(special.fdtri(dim, free, LEVEL))
+    limit = float(special.fdtri(dim, free, 1 - size))
     central = optimize.brentq(lambda square: POWER - 1 + special.ncfdtr(dim, free, square, limit), 1e-9, 1e4)
     return math.sqrt(float(central) * variance * sum(1 / n for n in numbers))
 

@@ -23,7 +23,7 @@ from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.additive import ADDITIVE, additive
-from dpmanifold.stats.ball import found_faults, source_of
+from dpmanifold.stats.ball import TOO_FEW, found_faults, source_of
 from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
 from dpmanifold.stats.ranges import tail_of, within
 from dpmanifold.stats.recipes import EITHER, Recipe
@@ -149,6 +149,9 @@ class Radius(Statistic):
         found = [] if numbers["count noise"] == release.scale else ["count noise: it is the scale"]
         if not within(numbers["units inside"], 0.0, release.n, tail_of(release.share) * release.scale):
             found.append("units inside: no count of the units and no noise of that scale come to it")
+        smaller = isinstance(release.value, Ball) and release.value.radius < release.ball.radius
+        if smaller and numbers["units inside"] < self._plan(release).search.surely_counted:
+            found.append(TOO_FEW)
         return found
 
     def value_faults(self, release: Release, noise: float) -> list[str]:

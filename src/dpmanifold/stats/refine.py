@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError
 from dpmanifold.frechet import UnitPoints
@@ -23,11 +21,11 @@ from dpmanifold.stats.ball import (
     REFINE_SHARES,
     BallPlan,
     ball_recipe,
+    moved_into,
 )
 from dpmanifold.stats.draws import Bits
 from dpmanifold.stats.inputs import checked_flag, divide
 from dpmanifold.stats.recipes import Recipe
-from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.stand_in import expected_gap, stand_in
 
 # Data that fill less of the ball than this are rare: where not even they would gain this much, nobody does.
@@ -178,8 +176,7 @@ class Refinement:
     def move(self, steps: tuple[Release, ...], points: UnitPoints) -> UnitPoints:
         """Return the points in the frame of the ball that was released. Never raises."""
         inner: Ball = steps[0].value if steps else self.ball
-        origin = np.broadcast_to(inner.frame.origin, (len(points), *inner.frame.shape))
-        return sealed(lambda: points.in_ball(inner), lambda: UnitPoints.of(origin, inner, points.unit))
+        return moved_into(inner, points)
 
 
 def in_smaller_ball(recipe: Recipe, way: str = "other") -> Recipe:

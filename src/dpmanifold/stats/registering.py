@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold._check import shown
+from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol
@@ -83,7 +84,7 @@ def survey(
     if classes is None:
         points = prepare_records(X, ball, units, invalid, told)[0]
         return Survey(len(points), points.unit, facts_of(ball, points), content_of(X, ball, units))
-    names = list(classes)
+    names = checked_names(classes, least=1)
     if not checked_flag(labels_public, "labels_public"):
         points = labelled_points(X, labels, ball, units, invalid, names, told)
         facts = {**facts_of(ball, points), "classes": written(names, "classes"), "labels": PRIVATE}

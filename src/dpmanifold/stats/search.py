@@ -21,6 +21,7 @@ from dpmanifold.mechanisms.base import pure_epsilon
 from dpmanifold.noise.exact import likeliest
 from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale, split
 from dpmanifold.stats.draws import Bits, noisy
+from dpmanifold.stats.ranges import tail_of
 from dpmanifold.stats.sealed import sealed
 
 # A search ends with fewer units than wanted, by more than its `error`, with at most this probability.
@@ -128,6 +129,20 @@ class RadiusSearch:
         if self.pure:
             return laplace_scale(1.0, PureDP(pure_epsilon(self.last_share)))
         return gaussian_scale(1.0, self.last_share)
+
+    @property
+    def surely_counted(self) -> float:
+        """What the last count surely reaches where the radius found is not the outer one.
+
+        Such a radius is found because it holds as many units as are wanted, up to noise that exceeds what is allowed
+        for here with a probability below 1e-10; stretched, it holds no fewer.
+        """
+        tail = tail_of(self.share)
+        if self.pure:
+            choice = pure_epsilon(split(self.share, _PURE_SHARES)[0])
+            return self.wanted - 2 / choice * (self.halvings * math.log(2) + tail) - tail * self.count_noise
+        # The noise on the count that decided and that on the last one are independent.
+        return self.wanted - math.sqrt(2) * tail * self.count_noise
 
     # ---------------------------------------------------------------- the search
 

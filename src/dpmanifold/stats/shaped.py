@@ -23,6 +23,7 @@ from dpmanifold.release import REVEALED, Clipping, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.additive import additive
 from dpmanifold.stats.averaged import AveragePlan
+from dpmanifold.stats.ball import at_center, moved_into
 from dpmanifold.stats.draws import Bits, draw_mean, stated, timing_of
 from dpmanifold.stats.grids import follows
 from dpmanifold.stats.inputs import checked_flag
@@ -332,17 +333,11 @@ class ShapedPlan(Prepared):
         near: Ball = first.value
         inside = header.inside(near).promising(together(shaping.shares[:2]))
         plan = AveragePlan(JOINT_MOMENTS, inside, self._joint(near))
-        cut = sealed(lambda: points.in_ball(near), lambda: _nowhere(near, points))
+        cut = moved_into(near, points)
         joint = plan.drawn(cut, JOINT_MOMENTS, bits, (first,), JOINT_MOMENTS.stating())
         return learned_shape(joint), (joint,)
 
 
 def _mapped(points: UnitPoints, ball: Ball, shape: Shape, white: Ball) -> UnitPoints:
     """Return the units as vectors in the norm of a shape, cut to a ball of them. Never raises."""
-    return sealed(lambda: points.through(shape.whitening(ball, white), white), lambda: _nowhere(white, points))
-
-
-def _nowhere(ball: Ball, points: UnitPoints) -> UnitPoints:
-    """Return as many units at the centre of a ball: what stands in for what could not be computed."""
-    origin = ball.frame.origin
-    return UnitPoints.of(np.broadcast_to(origin, (len(points), *origin.shape)), ball, points.unit)
+    return sealed(lambda: points.through(shape.whitening(ball, white), white), lambda: at_center(white, points))
