@@ -284,7 +284,7 @@ class Components(FromRelease, format=FORMAT):
         least, most = self.explained_interval
         return [
             *facts,
-            ("together", f"{_percent(self.explained)} of the variance ({least:.1%} to {most:.1%})"),
+            ("together", f"share of the total {_percent(self.explained)} ({least:.1%} to {most:.1%})"),
             ("total", f"{self.total:.4g} ({self.total_interval[0]:.4g} to {self.total_interval[1]:.4g})"),
             ("mean", array_text(self.center)),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
