@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.facts import all_told, told
@@ -100,6 +101,10 @@ class Conclusion(Result):
     @abstractmethod
     def _facts(self) -> list[tuple[str, str]]:
         """Names and texts to show."""
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the points among its facts as arrays, by the name of the fact: reports show them as tables."""
+        return {}
 
     @abstractmethod
     def _numbers_told(self) -> dict[str, Any]:
