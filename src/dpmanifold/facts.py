@@ -43,11 +43,6 @@ def json_safe(found: Any) -> Any:
     return float(found) if math.isfinite(found) else None
 
 
-def array_text(array: Any, digits: int = 5, plain: bool = False) -> str:
-    """Return an array for people: rounded, and shortened if it is long; `plain` without powers of ten."""
-    return np.array2string(np.asarray(array), precision=digits, threshold=30, suppress_small=plain)
-
-
 def array_text(array: Any, digits: int = 5) -> str:
     """Return an array for people: rounded, and shortened if it is long; without powers of ten where it can do without.
 

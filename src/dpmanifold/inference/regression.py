@@ -255,7 +255,7 @@ class Regression(FromRelease, format=FORMAT):
         x = self._at_parts()[[0, 2, 4]]
         band, wide = self.band(x), self.band(x, simultaneous=True)
         points = [
-            (f"at {value:g}", array_text(point, digits=4, plain=True))
+            (f"at {value:g}", array_text(point, digits=4))
             for value, point in zip(x, band.points, strict=True)
         ]
         return [
