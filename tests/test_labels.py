@@ -50,7 +50,7 @@ def test_labels_are_found_by_how_they_are_written():
 def test_names_that_are_written_alike_are_refused(names):
     labels, X = [names[0]] * 30, np.zeros((30, 2))
     for ask in (dpm.private_classes, dpm.private_groups, dpm.private_means):
-        with pytest.raises(InvalidArgumentError, match="classes must be a list of"):
+        with pytest.raises(InvalidArgumentError, match="are written alike"):
             ask(X, labels, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=names)
 
 

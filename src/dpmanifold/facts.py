@@ -43,9 +43,15 @@ def json_safe(found: Any) -> Any:
     return float(found) if math.isfinite(found) else None
 
 
-def array_text(array: Any, digits: int = 5, plain: bool = False) -> str:
-    """Return an array for people: rounded, and shortened if it is long; `plain` without powers of ten."""
-    return np.array2string(np.asarray(array), precision=digits, threshold=30, suppress_small=plain)
+def array_text(array: Any, digits: int = 5) -> str:
+    """Return an array for people: rounded, and shortened if it is long; without powers of ten where it can do without.
+
+    >>> array_text([1.0, 2e-7]), array_text([1e-6, 2e-7])
+    ('[1. 0.]', '[1.e-06 2.e-07]')
+    """
+    array = np.asarray(array)
+    plain = array.size > 0 and bool(10.0 ** (2 - digits) <= np.abs(array).max() < 1e6)
+    return np.array2string(array, precision=digits, threshold=30, suppress_small=plain)
 
 
 def facts_text(title: str, private: bool, facts: list[tuple[str, str]]) -> str:

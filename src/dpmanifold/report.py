@@ -19,6 +19,7 @@ import numpy as np
 
 from dpmanifold.ball import Ball
 from dpmanifold.facts import array_text
+from dpmanifold.inference.records import Conclusion
 from dpmanifold.privacy import in_plain_words
 from dpmanifold.release import NO_ERROR, RELEASED, Release
 from dpmanifold.result import Result, serves
@@ -181,7 +182,7 @@ def _others(result: Result) -> str:
 def _released(result: Result) -> str:
     """Return what was released as a table of names and numbers."""
     value = result.value if isinstance(result, Release) else result.number_or_array
-    rows = []
+    arrays, rows = result.arrays() if isinstance(result, Conclusion) else {}, []
     for name, text in result.facts():
         if name in _ELSEWHERE or (name == "center" and isinstance(result, Release)):
             continue
@@ -189,6 +190,8 @@ def _released(result: Result) -> str:
         shown = f"<pre>{_prose(text)}</pre>" if text.startswith("[") else _prose(text).replace("\n", "<br/>")
         if name in ("value", "center"):
             shown = _inner_ball(result) if isinstance(result, Release) and isinstance(value, Ball) else _numbers(value)
+        elif name in arrays:
+            shown = _numbers(arrays[name])
         rows.append(f"<tr><th>{html.escape(name)}</th><td>{shown}</td></tr>")
     return f'<table class="facts">{"".join(rows)}</table>'
 

@@ -42,7 +42,9 @@ def test_a_discriminant_is_released_checked_shown_and_used(people, invoke):
     assert "Linear discriminant" in page
     assert "data:image/png" in page or "<svg" in page
     said = invoke("predict", "found.json", "others.csv", "--columns", "x,y", "--labels", "mood", "--out", "told.csv")
-    score = float(re.search(r"400 records told, ([0-9.]+) % of them", said.stdout.replace("%", " %")).group(1))
+    score = float(
+        re.search(r"400 records classified, ([0-9.]+) % of them correctly", said.stdout.replace("%", " %")).group(1)
+    )
     found = dpm.load("found.json")
     rows = list(csv.reader(pathlib.Path("told.csv").read_text().splitlines()))
     assert rows[0] == ["class", "p(calm)", "p(loud)"]
@@ -53,6 +55,11 @@ def test_a_discriminant_is_released_checked_shown_and_used(people, invoke):
     assert score > 85
     bare = invoke("predict", "found.json", "others.csv", "--columns", "x,y", "--out", "again.csv", "--json").stdout
     assert json.loads(bare) == {"records": 400, "score": None, "written": "again.csv"}
+    invoke("predict", "found.json", "others.csv", "--columns", "x,y", "--units", "person", "--out", "named.csv")
+    named = list(csv.reader(pathlib.Path("named.csv").read_text().splitlines()))
+    assert named[0] == ["unit", *rows[0]]
+    assert [row[0] for row in named[1:]] == [f"p{number:04d}" for number in range(400)]
+    assert [row[1:] for row in named] == rows
 
 
 def test_an_empty_class_shows_nowhere(people, invoke):
@@ -72,14 +79,24 @@ def test_public_labels_and_plans(people, invoke):
         assert "class moments" in invoke(*plan, "--statistic", "classes", "--classes", classes).stdout
     assert "classes" in invoke(*plan, "--statistic", "classes", "--classes", "1", code=2).stderr
     assert "classes" in invoke(*plan, "--classes", "2", code=2).stderr
+    assert "needs --classes" in invoke(*plan, "--statistic", "classes", code=2).stderr
 
 
 def test_what_cannot_be_is_refused(people, invoke):
     invoke(*WORDS, "--out", "found.json")
-    assert "two or more" in invoke(*WORDS[:-1], "calm", "--out", "one.json", code=2).stderr
+    assert "--classes must be a list of two or more" in invoke(*WORDS[:-1], "calm", "--out", "a.json", code=2).stderr
+    assert "'loud' is there twice" in invoke(*WORDS[:-1], "calm,loud,loud", "--out", "a.json", code=2).stderr
     predict = ["predict", "found.json", "others.csv", "--columns", "x,y"]
     assert "must end in .csv" in invoke(*predict, "--out", "told.npy", code=2).stderr
     assert "is the file read as" in invoke(*predict, "--out", "others.csv", "--force", code=2).stderr
+    other = invoke(*predict, "--labels", "person", "--out", "told.csv", code=3).stderr
+    assert "--labels person: 400 of 400 are none of the classes (calm, loud), such as 'p0000'" in " ".join(
+        other.split()
+    )
+    invoke("mean", *WORDS[1:-4], "--out", "mean.json")
+    wrong = invoke("predict", "mean.json", *predict[2:], "--out", "told.csv", code=3).stderr
+    assert "mean.json holds another result" in wrong
+    assert "Give what dpm classes wrote" in " ".join(wrong.split())
     record = json.loads(pathlib.Path("found.json").read_text())
     record["release"]["scale"] /= 2
     del record["answers"]

@@ -45,6 +45,13 @@ def test_wrong_classes_are_refused(invoke, table, folder, classes, code, words):
     assert not (folder / "g.json").exists()
 
 
+def test_somebody_in_two_groups_is_a_fault_of_the_data(invoke, table, folder):
+    (folder / "ids.csv").write_text("\n".join(["person", *(f"p{i // 4}" for i in range(240))]))
+    how = [*WORDS, "--units", "ids.csv:person", "--labels", "group", "--classes", "a,b,c", "--out", "g.json"]
+    assert "a unit has records in 2 groups" in " ".join(invoke(*how, code=3).output.split())
+    assert not (folder / "g.json").exists()
+
+
 def test_a_plan_takes_the_number_of_each_group(invoke):
     numbers = ["-n", "100", "-n", "80", "-n", "60"]
     found = json.loads(invoke(*PLAN, *numbers, "--statistic", "groups", "--json").stdout)

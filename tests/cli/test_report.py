@@ -55,10 +55,24 @@ RESULTS = {
     "groups": lambda **more: dpm.private_groups(
         tensors(), np.arange(200) % 3, BALL, PROMISE, units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
     ),
+    "classes": lambda **more: dpm.private_classes(
+        tensors(), np.arange(200) % 3, BALL, PROMISE, units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
+    ),
+    "components": lambda **more: dpm.private_components(tensors(), BALL, PROMISE, units=dpm.EACH_RECORD, **more),
+    "median": lambda **more: dpm.private_median(
+        tensors(), BALL, dpm.GDP(2 / 3), units=dpm.EACH_RECORD, refine=False, **more
+    ),
+    "regression": lambda **more: dpm.private_regression(
+        tensors(), np.linspace(18.0, 80.0, 200), BALL, PROMISE, units=dpm.EACH_RECORD, covariate_range=(18, 80),
+        refine=False, **more
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", RESULTS)
+SLOW = ("classes", "components", "regression")
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in RESULTS])
 def test_a_report_is_written_for_people(kind):
     page = html_report(RESULTS[kind]())
     words = Page(page).words

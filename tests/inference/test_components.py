@@ -4,6 +4,7 @@ Simulations are seeded: they pass or fail alike every time. With other seeds rig
 test in one of two hundred at most: intervals of 25 simulations, of which 0.85 must hold, were they all one interval.
 """
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -150,12 +151,53 @@ def test_numbers_hang_together():
     assert (wider.share_intervals[:, 1] >= found.share_intervals[:, 1]).all()
 
 
+@pytest.mark.parametrize(("n", "mu", "count"), [(8, 1.0, 3), (60, 0.3, 3), (300, 0.3, 3), (300, 0.3, 4), (300, 1.0, 2)])
+def test_numbers_fit_each_other_whatever_the_noise(n, mu, count):
+    """Variances add up to no more than the total, shares to what all have together; unknown shares say so."""
+    for seed in range(6):
+        found = released(spread_out(n), mu=mu, count=count, rng=seed)
+        assert (found.variances >= 0).all()
+        assert found.variances.sum() <= found.total * (1 + 1e-12)
+        intervals = [(found.total, found.total_interval), *zip(found.variances, found.variance_intervals, strict=True)]
+        if found.can_tell:
+            assert found.shares == pytest.approx(found.variances / found.total)
+            assert found.explained == pytest.approx(found.shares.sum())
+            intervals += [(found.explained, found.explained_interval)]
+            intervals += zip(found.shares, found.share_intervals, strict=True)
+        else:
+            assert np.isnan(found.shares).all()
+            assert found.answers()["shares"] == [None] * count
+            assert "share not known" in str(found)
+        assert all(0 <= low <= value <= high for value, (low, high) in intervals)
+        assert count < 4 or found.explained == 1.0
+        again = dpm.Components.from_dict(json.loads(json.dumps(found.to_dict())))
+        assert np.array_equal(again.shares, found.shares, equal_nan=True)
+
+
+def test_as_many_as_dimensions_are_told_and_a_picture_says_what_it_leaves_out():
+    X = np.random.default_rng(0).normal(0.0, 0.5, (500, 6))
+    found = released(X, count=9, rng=0)
+    assert any("6 dimensions" in note for note in found.notes())
+    assert any("the first 4 are drawn" in text.get_text() for text in dpm.plots.show(found).texts)
+    assert not any("are drawn" in text.get_text() for text in dpm.plots.show(released(X, count=2, rng=0)).texts)
+    hidden = dpm.plots.show(released(X[:8], count=2, rng=0))
+    assert any("not known" in text.get_text() for text in hidden.texts)
+
+
+def test_a_matrix_is_a_table_in_a_report_and_plain_in_print():
+    ball = dpm.Ball(dpm.SPD(2), np.eye(2), 2.0)
+    found = dpm.private_components(np.tile(np.eye(2), (2000, 1, 1)), ball, dpm.GDP(1.0), count=1, rng=0, **EACH)
+    page = dpm.report.html_report(found)
+    assert '<th>mean</th><td><table class="matrix">' in page
+    assert "e-0" not in dict(found.facts())["mean"]
+
+
 def test_notes_tell_of_signs_always_and_of_noise_where_it_hides_the_answer():
     clear, blurred = released(spread_out(), count=2, rng=0), released(spread_out(60), mu=0.1, rng=0)
     assert "elliptical" in clear.notes()[0]
     assert not any("turned" in note for note in clear.notes())
     assert any("noise may have turned" in note for note in blurred.notes())
-    assert any("not known to within a half" in note for note in blurred.notes())
+    assert any("not told from 0" in note and "refine=True or a smaller ball" in note for note in blurred.notes())
     assert blurred.explained_interval == (0.0, 1.0)
     assert (clear.gaps > 1).all()
 

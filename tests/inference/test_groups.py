@@ -300,6 +300,15 @@ def test_what_cannot_be_compared_is_refused():
         dpm.GroupsTest(dict(flat.groups), 95)
 
 
+def test_what_a_refined_ball_cuts_off_is_told_once():
+    """For the smallest group, which it may move most."""
+    found = groups((60, 400, 400), FLAT, refine=True)
+    told = [note for note in found.notes() if "clipped to the refined ball" in note]
+    assert len(told) == 1
+    assert f"at most by {max(mean.clipping.bound for mean in found.means):.4g} with" in told[0]
+    assert found.means[0].clipping.bound == max(mean.clipping.bound for mean in found.means)
+
+
 def test_it_says_what_its_reader_should_know():
     nothing = groups((8, 9, 10), FLAT, privacy=dpm.GDP(0.1))
     assert any("says little" in note for note in nothing.notes())

@@ -42,7 +42,7 @@ WITHIN = 1.3
 def allow_as_for_95(monkeypatch):
     """Wrong variant: the allowance of 95 % at every level."""
     right = hotelling._second_order
-    monkeypatch.setattr(hotelling, "_second_order", lambda dim, tail: right(dim, 0.05))
+    monkeypatch.setattr(hotelling, "_second_order", lambda dim, tail, *more: right(dim, 0.05, *more))
 
 
 # -------------------------------------------------------------------- regions

@@ -327,6 +327,16 @@ def test_what_cannot_be_drawn_is_refused_with_a_remedy(draw, remedy):
         draw()
 
 
+def test_a_pair_that_differs_is_the_title_where_all_groups_at_once_do_not():
+    labels, rng = np.repeat(np.arange(8), 100), np.random.default_rng(43)
+    X = 0.2 * rng.standard_normal((800, 2)) + np.outer(np.array([-0.055, 0.055, 0, 0, 0, 0, 0, 0])[labels], [1.0, 0.0])
+    ball = dpm.Ball(dpm.Euclidean(2), np.zeros(2), 1.0)
+    found = dpm.private_groups(X, labels, ball, GAUSSIAN, units=EACH, classes=range(8), rng=43)
+    differing = sum(pair.p_value < 0.05 for pair in found.pairs)
+    assert (found.rejects, differing) == (False, 1)
+    assert "One pair of groups differs" in texts(plots.groups(found))
+
+
 def test_a_baseline_is_refused_as_its_value_need_not_be_a_point():
     baseline = dpm.private_mean(
         records("sphere"), BALLS["sphere"], dpm.PureDP(1.0), units=EACH, mechanism="extrinsic-laplace"

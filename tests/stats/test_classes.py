@@ -419,6 +419,11 @@ def test_what_an_account_knows_of_the_data_says_nothing_of_classes():
     assert facts == [{"space": repr(CAP.space), "n": 60, "unit": "record"}]
 
 
+def test_plans_want_to_know_how_many_classes_there_are():
+    with pytest.raises(dpm.InvalidArgumentError, match="classes must be given"):
+        dpm.plan(300, CAP, dpm.GDP(1.0), statistic="classes")
+
+
 def test_plans_foresee_the_draws():
     ball = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 50.0)
     X = np.random.default_rng(0).normal(3.0, 0.5, (3000, 3))

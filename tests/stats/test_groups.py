@@ -82,7 +82,7 @@ def test_registered_groups_are_opened_once_they_are_paid_for(tmp_path, unit):
         ({"estimand": "median"}, "estimand must be"),
         ({"level": 95}, "level must be"),
         ({"refine": "yes"}, "refine"),
-        ({"privacy": dpm.PureDP(1.0)}, "need Gaussian noise"),
+        ({"privacy": dpm.PureDP(1.0)}, "needs Gaussian noise"),
         ({"units": None}, "units"),
     ],
 )

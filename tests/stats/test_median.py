@@ -339,8 +339,8 @@ def test_the_picture_and_the_report_say_median():
     title, subtitle, *rest = (text.get_text() for text in dpm.plots.show(release).texts)
     assert title == "Median and its noise"
     # Whoever sees the picture alone sees the stated error, not the noise alone.
-    assert subtitle.startswith(f"error to expect {release.error():.3g}: noise (")
-    assert subtitle.endswith("and what one step leaves (measured, not proven)")
+    stated = f"error to expect {release.error():.3g}: noise, what one step leaves (measured, not proven)"
+    assert subtitle == f"{stated}; sampling on top"
     said = " ".join(rest)
     assert "Estimand: the geometric median." in said
     assert "tangent mean." not in said

@@ -31,6 +31,14 @@ CALLS = {
     "interval": lambda X, Y, ball: dpm.private_interval(X, ball, P, units=EACH, rng=1),
     "test": lambda X, Y, ball: dpm.private_test(X, Y, ball, P, units=EACH, rng=1),
     "groups": lambda X, Y, ball: dpm.private_groups(X, np.arange(N) % 3, ball, P, units=EACH, classes=range(3), rng=1),
+    "classes": lambda X, Y, ball: dpm.private_classes(
+        X, np.arange(N) % 3, ball, P, units=EACH, classes=range(3), rng=1
+    ),
+    "components": lambda X, Y, ball: dpm.private_components(X, ball, P, units=EACH, rng=1),
+    "median": lambda X, Y, ball: dpm.private_median(X, ball, P, units=EACH, rng=1),
+    "regression": lambda X, Y, ball: dpm.private_regression(
+        X, np.linspace(0.0, 1.0, N), ball, P, units=EACH, covariate_range=(0, 1), rng=1
+    ),
 }
 
 

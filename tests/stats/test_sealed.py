@@ -59,7 +59,14 @@ QUESTIONS = {
     "groups": lambda X, ball, privacy, **o: dpm.private_groups(
         X, np.arange(len(X)) % 3, ball, privacy, classes=[0, 1, 2], refine=True, **o
     ),
+    "classes": lambda X, ball, privacy, **o: dpm.private_classes(
+        X, np.arange(len(X)) % 3, ball, privacy, classes=[0, 1, 2], refine=True, **o
+    ),
+    "components": lambda X, ball, privacy, **o: dpm.private_components(X, ball, privacy, refine=True, **o),
     "median": lambda X, ball, privacy, **o: dpm.private_median(X, ball, privacy, **o),
+    "regression": lambda X, ball, privacy, **o: dpm.private_regression(
+        X, np.linspace(0.0, 1.0, len(X)), ball, privacy, covariate_range=(0, 1), **o
+    ),
 }
 STEPS = {
     "solving the mean": ("dpmanifold.frechet.UnitPoints.mean", None),
@@ -89,9 +96,23 @@ def shape_of(result):
     return outline(result.to_dict())
 
 
-@pytest.mark.parametrize("failure", ["raises", "gives nothing"])
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("question", QUESTIONS)
+# Of the longest ones some steps by default, the rest in the slow tier.
+SOME, LONGEST = (
+    ("moments", "moving points to another ball", "moving the draw back"),
+    ("classes", "components", "regression"),
+)
+FORCED = [
+    pytest.param(
+        question, step, failure, id=f"{question}-{step}-{failure}",
+        marks=[pytest.mark.slow] if question in LONGEST and step not in SOME else [],
+    )
+    for question in QUESTIONS
+    for step in STEPS
+    for failure in ("raises", "gives nothing")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "step", "failure"), FORCED)
 def test_a_failure_at_any_step_leaves_the_same_kind_of_result(monkeypatch, question, step, failure):
     """With one of two neighbours a step fails, with the other it does not: what comes back has the same outline."""
     ball = Ball(Euclidean(3), np.zeros(3), 5.0, source="a range")

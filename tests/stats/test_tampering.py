@@ -23,10 +23,14 @@ from dpmanifold import (
     Release,
     Sphere,
     private_ball,
+    private_classes,
+    private_components,
     private_interval,
     private_mean,
     private_means,
+    private_median,
     private_region,
+    private_regression,
     private_test,
     private_variance,
     verify,
@@ -48,6 +52,7 @@ SPHERE = Ball(Sphere(2), [0.0, 0.6, 0.8], 0.6)
 TENSORS = Ball(SPD(2), np.eye(2), 2.0)
 LINE = Ball(Euclidean(1), [0.0], 1.0, source="a scale from -1 to 1")
 FAR = Ball(Euclidean(1), [0.0], 50.0)
+PLANE = Ball(Euclidean(2), [0.0, 0.0], 2.0)
 
 
 def records(ball, n=60):
@@ -111,6 +116,17 @@ def honest(kind):
             return private_test(narrow, narrow[:2000], FAR, GDP(0.5), refine=True, **EACH)
         case "test":
             return private_test(X, records(SPHERE, 50), SPHERE, GDP(1.0), **EACH)
+        case "median":
+            return private_median(records(PLANE, 400), PLANE, GDP(1.0), **EACH)
+        case "components":
+            return private_components(records(PLANE), PLANE, GDP(1.0), count=2, **EACH)
+        case "classes":
+            return private_classes(records(PLANE), ["a", "b"] * 30, PLANE, GDP(1.0), classes=["a", "b"], **EACH)
+        case "regression":
+            age = np.linspace(20.0, 80.0, 60)
+            return private_regression(
+                records(PLANE), age, PLANE, GDP(1.0), covariate_range=(18, 90), refine=False, **EACH
+            )
     raise AssertionError(kind)
 
 
@@ -282,6 +298,7 @@ def steps_left_out(record):
     record["release"]["steps"][0]["steps"] = []
 
 
+BALL_OF_A_MEDIAN = "steps/0/steps/0/steps/0"
 ALTERATIONS = [
     # the file itself
     Alteration("mean", "a key given twice", ('"private": true', '"private": false, "private": true'), "twice", True),
@@ -394,7 +411,9 @@ ALTERATIONS = [
     Alteration("ball", "a count beside its grid", put("details/units inside", lambda x: x + 2.0**-40), "grid of the"),
     Alteration("mean", "the mechanism", put("mechanism", "wrapped-laplace"), "cannot"),
     Alteration("tensor", "a mechanism that does not exist", put("mechanism", "tangent-gaussian"), "mechanism"),
-    Alteration("mean", "the statistic", put("statistic", "median"), "no statistic", True),
+    Alteration("mean", "the statistic", put("statistic", "mode"), "no statistic", True),
+    Alteration("mean", "a mean that calls itself a median", put("statistic", "median"), "median"),
+    Alteration("median", "a median that calls itself a mean", put("statistic", "mean"), "mean"),
     Alteration("kng mean", "timing made safe", put("timing", DRAW_COVERED), "timing"),
     Alteration("mean", "timing made unsafe", put("timing", NOT_COVERED), "timing"),
     Alteration("interval", "timing of a step", put("release/steps/0/timing", NOT_COVERED), "timing"),
@@ -469,6 +488,9 @@ ALTERATIONS = [
     Alteration("ball", "another coverage", put("details/coverage", 0.5), "radius"),
     Alteration("ball", "another count of the units inside", put("details/units inside", 2900.0), listed="value"),
     Alteration("refined", "too few units inside", put("steps/0/details/units inside", 5.0), "units inside"),
+    Alteration("ball", "hardly any units inside", put("details/units inside", 0.0), "seems to hold so few"),
+    Alteration("pure ball", "hardly any units inside", put("details/units inside", 0.0), "seems to hold so few"),
+    Alteration("median", "hardly any in its ball", put(f"{BALL_OF_A_MEDIAN}/details/units inside", 0.0), "so few"),
     Alteration("refined", "another coverage", put("steps/0/details/coverage", 0.9), "coverage"),
     Alteration("mean", "refinement said to be skipped", put("details", {"refine skipped": 1.0}), listed="refinement"),
     Alteration("mean", "refinement skipped by halves", put("details", {"refine skipped": 0.5}), "refine skipped"),
@@ -551,6 +573,19 @@ ALTERATIONS = [
         several(put("first/neighbours", NEIGHBOURS), put("first/steps/0/neighbours", NEIGHBOURS)),
         "membership",
     ),
+    # steps and words of the statistics that rest on several
+    Alteration("median", "less noise on the step", put("scale", by(0.99)), "scale"),
+    Alteration("median", "less noise on the mean", put("steps/0/steps/0/scale", by(0.99)), "step 'mean': scale"),
+    Alteration("median", "a smaller median distance", put("steps/0/value/ball/radius", by(0.9)), "radius"),
+    Alteration("median", "a value beside its draw", put("value/point", lambda x: [x[0] + 0.01, x[1]]), "value"),
+    Alteration("median", "without its steps", put("steps", []), "step"),
+    Alteration("components", "less noise on the variances", put("release/scale", by(0.99)), "scale"),
+    Alteration("components", "less noise on the directions", put("release/steps/0/scale", by(0.99)), "scale"),
+    Alteration("components", "without its steps", put("release/steps", []), "about a released mean", True),
+    Alteration("classes", "less noise", put("release/scale", by(0.99)), "scale"),
+    Alteration("classes", "a class more", put("classes", ["a", "b", "c"]), "classes", True),
+    Alteration("regression", "less noise", put("release/scale", by(0.99)), "scale"),
+    Alteration("regression", "a range upside down", put("covariate_range", [90.0, 18.0]), "range", True),
     Alteration("test", "a group of another ball", put("first/ball/source", "elsewhere"), "same ball", True),
 ]
 
@@ -606,11 +641,11 @@ def test_what_cannot_be_known_is_what_goes_unnoticed():
 
 # Where a single entry can be changed and nobody notices: the ends of its path in the record, and what lists it.
 UNSEEN = {
-    r"value/(point|number|matrix)[/\d]*": "value",
+    r"value/(point|number|matrix|vector)[/\d]*": "value",
     r"value/ball/center[/\d]*|details/units inside|drawn/\d+": "value",
     r"private|ball/simulated": "source",
     r"ball/center[/\d]*": "numbers",
-    r"ball/source|details/classes": "people",
+    r"ball/source|details/classes|classes/\d+|covariate_range/\d+": "people",
     r"level|projected|details/coverage": "choices",
 }
 
@@ -621,6 +656,8 @@ def entries_of(part, path=()):
         for name, inner in part.items() if isinstance(part, dict) else enumerate(part):
             yield (*path, name), None
             yield from entries_of(inner, (*path, name))
+    elif part is None:
+        yield from ((path, other) for other in (1.0, [1.0, 1.0]))
     elif isinstance(part, bool):
         yield path, not part
     elif isinstance(part, str):

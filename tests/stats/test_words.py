@@ -106,6 +106,14 @@ CONCLUSIONS = {
     "groups": lambda **more: dpm.private_groups(
         X, np.arange(len(X)) % 3, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
     ),
+    "classes": lambda **more: dpm.private_classes(
+        X, np.arange(len(X)) % 3, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, classes=[0, 1, 2], **more
+    ),
+    "components": lambda **more: dpm.private_components(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
+    "median": lambda **more: dpm.private_median(X, BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, **more),
+    "regression": lambda **more: dpm.private_regression(
+        X, np.linspace(0.0, 1.0, len(X)), BALL, dpm.GDP(1.0), units=dpm.EACH_RECORD, covariate_range=(0, 1), **more
+    ),
 }
 
 

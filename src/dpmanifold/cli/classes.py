@@ -9,7 +9,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from dpmanifold._check import Array
+from dpmanifold._check import Array, shown
+from dpmanifold._labels import plain_labels
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import class_words, refuse_classes
 from dpmanifold.cli.command import Asked, private_command
@@ -17,11 +18,15 @@ from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import check_targets
 from dpmanifold.cli.records import Given, How, gathered, in_words_of_options, read
 from dpmanifold.cli.speech import complain, say, say_json
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.files import whole_file
 from dpmanifold.inference import Discriminant
+from dpmanifold.result import load
 from dpmanifold.sources import Source
-from dpmanifold.stats import private_classes, verify
+from dpmanifold.stats import EACH_RECORD, private_classes, verify
+
+# Classes that a message names at most.
+_MOST_NAMED = 12
 
 
 @private_command("picture", refuse=refuse_classes)
@@ -49,7 +54,10 @@ def predict(
     path: options.Data,
     out: Annotated[pathlib.Path, typer.Option(help="A .csv: the class of each record, and probabilities.")],
     labels: Annotated[
-        str | None, typer.Option(help="True classes, as in dpm classes: also say how many are told rightly.")
+        str | None, typer.Option(help="True classes, as in dpm classes: also say how many are classified correctly.")
+    ] = None,
+    units: Annotated[
+        str | None, typer.Option(help="Who each record is of, as in dpm classes: a column of --out, too.")
     ] = None,
     array: options.Array = None,
     columns: options.Columns = None,
@@ -61,32 +69,51 @@ def predict(
     as_json: options.Json = False,
 ) -> None:
     """Tell the class of records by a saved discriminant. NOT PRIVATE: about records that may be shown."""
-    check_targets({"--out": out}, force, {"the data": path, "--labels": labels, "the discriminant": result})
+    check_targets(
+        {"--out": out}, force, {"the data": path, "--labels": labels, "--units": units, "the discriminant": result}
+    )
     if out.suffix.lower() != ".csv":
         raise InvalidArgumentError(f"--out {out}: the name must end in .csv.")
-    found = Discriminant.load(result)
+    found = load(result)
+    if not isinstance(found, Discriminant):
+        raise InvalidDataError(f"{result} holds another result ({found.title}). Give what dpm classes wrote.")
     checked = verify(found)
     if not checked.ok:
         complain(f"{result} IS NOT CONSISTENT, do not rely on it: {'; '.join(checked.wrong)}")
         raise typer.Exit(PROMISE_IMPOSSIBLE)
     how = How(columns, array, order, coordinates, mask, normalize)
     with in_words_of_options():
-        given = read(path, repr(found.ball.space), None, how, (None, labels))
-        records = gathered(given)[0]
+        given = read(path, repr(found.ball.space), None, how, (units, labels))
+        records, owners = gathered(given, EACH_RECORD if units is None else given.column(units, "--units"))
         true = None if labels is None else _true_classes(given, labels)
         told, probabilities = found.predict(records), found.predict_proba(records)
-        score = None if true is None else found.score(records, true)
+        score = None if true is None else found.score(records, _refuse_others(true, found, labels))
     with whole_file(out) as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(["class", *(f"p({name})" for name in found.classes)])
+        beside = [[]] * len(told) if units is None else [[owner] for owner in np.asarray(owners).tolist()]
+        table.writerow([*([] if units is None else ["unit"]), "class", *(f"p({name})" for name in found.classes)])
         table.writerows(
-            [name, *map(repr, row)] for name, row in zip(told.tolist(), probabilities.tolist(), strict=True)
+            [*who, name, *map(repr, row)]
+            for who, name, row in zip(beside, told.tolist(), probabilities.tolist(), strict=True)
         )
     if as_json:
         say_json({"records": len(told), "score": score, "written": str(out)})
         return
-    right = "" if score is None else f", {score:.1%} of them rightly"
-    say(f"{len(told):,} records told{right} (not private: about these records)\n  written      {out}")
+    right = "" if score is None else f", {score:.1%} of them correctly"
+    say(f"{len(told):,} records classified{right} (not private: about these records)\n  written      {out}")
+
+
+def _refuse_others(true: Array, found: Discriminant, labels: str | None) -> Array:
+    """Return labels if all of them are classes of a discriminant, or say how many are not."""
+    written = set(map(str, found.classes))
+    others = [label for label in plain_labels(true) if label not in found.classes and str(label) not in written]
+    if others:
+        names = ", ".join(map(str, found.classes[:_MOST_NAMED])) + (", ..." if len(found.classes) > _MOST_NAMED else "")
+        raise InvalidDataError(
+            f"--labels {labels}: {len(others):,} of {len(true):,} are none of the classes ({names}), such as "
+            f"{shown(others[0])}. Give the column of the true classes, spelled as in --classes."
+        )
+    return true
 
 
 def _true_classes(given: Given, labels: str) -> Array:

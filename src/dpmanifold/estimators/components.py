@@ -13,6 +13,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.estimators.base import PrivateEstimator, marked_public
 from dpmanifold.inference import Components
 from dpmanifold.privacy import Account, Budget, Promise
+from dpmanifold.release import Release
 from dpmanifold.stats.components import private_components
 
 
@@ -27,13 +28,16 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
     ----------
     ball, privacy, refine, units, invalid, budget, key, public_data, confirm, random_state : as in
         :class:`PrivateFrechetMean`; ApproxDP, ZCDP or GDP
-    n_components : how many; no more than the space has dimensions
+    n_components : how many; on a space of fewer dimensions, as many as it has
+    level : the confidence of each interval, in (0, 1)
 
     Attributes
     ----------
-    release_ : the components of the last fit, with the variances along them and all intervals
+    decomposition_ : the :class:`~dpmanifold.Components`, with all intervals, which can be saved, verified and drawn
+    release_ : the release that they are computed from
     components_ : directions in an orthonormal frame at the released mean, (n_components, dim)
-    explained_variance_, explained_variance_ratio_ : variances along them, and shares of the total
+    explained_variance_, explained_variance_ratio_ : variances along them, and shares of the total (nan where noise
+        hides it)
     n_features_in_ : size of the first axis of a record; `feature_names_in_` as usual where X had column names
 
     Examples
@@ -49,7 +53,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
     ((2, 3), (500, 2), True)
     """
 
-    release_: Components
+    decomposition_: Components
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
         privacy: Promise,
         *,
         n_components: int = 3,
+        level: float = 0.95,
         refine: bool = False,
         units: object = None,
         invalid: str = "raise",
@@ -69,6 +74,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
         self.ball = ball
         self.privacy = privacy
         self.n_components = n_components
+        self.level = level
         self.refine = refine
         self.units = units
         self.invalid = invalid
@@ -90,34 +96,44 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
         terms = self._terms(units)
         records = self._records(X, self._space(), fitting=True)
         found = private_components(
-            records, self.ball, self.privacy, count=self.n_components, refine=self.refine, invalid=self.invalid, **terms
-        )
-        self.release_ = replace(found, release=marked_public(found.release)) if self.public_data else found
+            records, self.ball, self.privacy, count=self.n_components, level=self.level, refine=self.refine,
+            invalid=self.invalid, **terms,
+        )  # fmt: skip
+        self.decomposition_ = replace(found, release=marked_public(found.release)) if self.public_data else found
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "decomposition_" in vars(self)
+
+    @property
+    def _fitted(self) -> Components:
+        check_is_fitted(self)
+        return self.decomposition_
+
+    @property
+    def release_(self) -> Release:
+        """The release of the last fit."""
+        return self._fitted.release
 
     @property
     def components_(self) -> FloatArray:
         """The released directions."""
-        check_is_fitted(self)
-        return self.release_.directions
+        return self._fitted.directions
 
     @property
     def explained_variance_(self) -> FloatArray:
         """Variances along the directions."""
-        check_is_fitted(self)
-        return self.release_.variances
+        return self._fitted.variances
 
     @property
     def explained_variance_ratio_(self) -> FloatArray:
         """Shares of the total variance along the directions."""
-        check_is_fitted(self)
-        return self.release_.shares
+        return self._fitted.shares
 
     @property
     def _n_features_out(self) -> int:
-        return self.release_.count
+        return self.decomposition_.count
 
     def transform(self, X: object) -> FloatArray:
         """Return coordinates along the directions, (n, n_components). Of private records: not private."""
-        check_is_fitted(self)
-        return self.release_.scores(self._points(X, self.release_.space))
+        return self._fitted.scores(self._points(X, self._fitted.space))

@@ -17,7 +17,7 @@ from dpmanifold.features import WEIGHT
 from dpmanifold.inference.estimate import ReleasedMean
 from dpmanifold.inference.hotelling import spectral_noise, stretched, threshold
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
-from dpmanifold.inference.squares import COUNT, Squares, optimism, principal_directions
+from dpmanifold.inference.squares import COUNT, Squares, fitting, optimism, principal_directions
 from dpmanifold.manifolds import Manifold
 from dpmanifold.records import array_to_json
 from dpmanifold.release import Release
@@ -134,6 +134,24 @@ class Components(FromRelease, format=FORMAT):
         return np.append(np.ones(self.count), float(self.count < self.ball.frame.dim))
 
     @cached_property
+    def _fitting(self) -> FloatArray:
+        """Variances along each direction and of the rest that are not below 0 and add up to the total, (count + 1,).
+
+        They are the nearest such numbers to the estimates, each of which alone may be below 0.
+        """
+        everything = self._everything > 0
+        total = min(max(self._squares.value(self._everything), 0.0), self._squares.mean.reach**2)
+        found = np.zeros(self.count + 1)
+        found[everything] = fitting(self._squares.variances[everything], total)
+        return found
+
+    @cached_property
+    def can_tell(self) -> bool:
+        """Whether the total is told from 0 with the confidence asked for. Where not, no share of it is known."""
+        squares, weights = self._squares, self._everything
+        return squares.value(weights) > 0 and squares.off(weights, 1 - self.level) > 0
+
+    @cached_property
     def _variances(self) -> list[tuple[float, float, float]]:
         """Value and ends of each variance, and last of the total."""
         rows = [*np.eye(self.count + 1)[:-1], self._everything]
@@ -144,7 +162,7 @@ class Components(FromRelease, format=FORMAT):
         half, value = math.sqrt(threshold(1 - self.level, 1, free) * total), self._squares.value(weights)
         most = self._squares.mean.reach**2
         low, high = value - half - self._squares.turned(weights), value + stretched(value, half)
-        return min(max(value, 0.0), most), min(max(low, 0.0), most), min(max(high, 0.0), most)
+        return _held(float(weights @ self._fitting), min(max(low, 0.0), most), min(max(high, 0.0), most))
 
     @cached_property
     def _shares(self) -> list[tuple[float, float, float]]:
@@ -157,10 +175,9 @@ class Components(FromRelease, format=FORMAT):
         squares, tail, all_of_it = self._squares, 1 - self.level, self._everything
         if np.array_equal(part, all_of_it):
             return 1.0, 1.0, 1.0
-        total = squares.value(all_of_it)
-        if total <= 0 or squares.off(all_of_it, tail) <= 0:  # no total was seen: nothing is known of shares of it
-            return min(max(squares.value(part) / total, 0.0), 1.0) if total > 0 else 0.5, 0.0, 1.0
-        value = min(max(squares.value(part) / total, 0.0), 1.0)
+        if not self.can_tell:
+            return math.nan, 0.0, 1.0
+        value = min(max(squares.value(part) / squares.value(all_of_it), 0.0), 1.0)
 
         def outside(share: float) -> float:
             return squares.off(part - share * all_of_it, tail)
@@ -169,11 +186,11 @@ class Components(FromRelease, format=FORMAT):
             inside = outside(value) > 0 or outside(limit) <= 0
             return limit if inside else float(optimize.brentq(outside, value, limit, xtol=1e-12))
 
-        return value, end(0.0), end(1.0)
+        return _held(min(float(part @ self._fitting) / self.total, 1.0), end(0.0), end(1.0))
 
     @property
     def variances(self) -> FloatArray:
-        """The population's variance along each direction as estimated, (count,); never below 0."""
+        """The population's variance along each direction as estimated, (count,); never below 0, nor above the total."""
         return np.array([found[0] for found in self._variances[:-1]])
 
     @property
@@ -193,7 +210,7 @@ class Components(FromRelease, format=FORMAT):
 
     @property
     def shares(self) -> FloatArray:
-        """The share of the total along each direction, (count,)."""
+        """The share of the total along each direction, (count,); nan where the total is not told from 0."""
         return np.array([found[0] for found in self._shares[:-1]])
 
     @property
@@ -203,7 +220,7 @@ class Components(FromRelease, format=FORMAT):
 
     @property
     def explained(self) -> float:
-        """The share of the total along all directions together."""
+        """The share of the total along all directions together; nan where the total is not told from 0."""
         return self._shares[-1][0]
 
     @property
@@ -259,18 +276,19 @@ class Components(FromRelease, format=FORMAT):
         facts = [
             (
                 f"component {number}",
-                f"variance {variance:.4g} ({low:.4g} to {high:.4g}), share {share:.1%} ({least:.1%} to {most:.1%})",
+                f"variance {variance:.4g} ({low:.4g} to {high:.4g}), "
+                f"share {_percent(share)} ({least:.1%} to {most:.1%})",
             )
             for number, (variance, (low, high), share, (least, most)) in enumerate(rows, start=1)
         ]
         least, most = self.explained_interval
         return [
             *facts,
-            ("together", f"{self.explained:.1%} of the variance ({least:.1%} to {most:.1%})"),
+            ("together", f"share of the total {_percent(self.explained)} ({least:.1%} to {most:.1%})"),
             ("total", f"{self.total:.4g} ({self.total_interval[0]:.4g} to {self.total_interval[1]:.4g})"),
             ("mean", array_text(self.center)),
             ("promise", f"{self.privacy} for each {self.release.unit}, {self.n:,} of them"),
-            ("width", f"of the first variance, squared: {self.parts}"),
+            ("limited by", f"{self.dominated_by}; squared width of the first variance: {self.parts}"),
             ("ball", repr(self.ball)),
         ]
 
@@ -282,9 +300,20 @@ class Components(FromRelease, format=FORMAT):
                 f"component {', '.join(blurred)}: the eigenvalue is no farther above the next than noise alone may "
                 "bring it, so that noise may have turned the direction, or made it up"
             )
-        if self.explained_interval[1] - self.explained_interval[0] > 0.5:
-            found.append("the explained share is not known to within a half. Use more units or a weaker promise")
+        if self.count == self.ball.frame.dim:
+            found.append(f"the space has {self.count} dimensions, and so there are no more components")
+        remedy = (
+            "Use " + ("" if self.mean.steps else "refine=True or a smaller ball, ") + "more units or a weaker promise"
+        )
+        if not self.can_tell:
+            found.append(f"the total variance is not told from 0, so that shares of it are not known. {remedy}")
+        elif self.explained_interval[1] - self.explained_interval[0] > 0.5:
+            found.append(f"the explained share is not known to within a half. {remedy}")
         return found
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the released mean, which facts tell."""
+        return {"mean": self.center}
 
     @property
     def title(self) -> str:
@@ -298,7 +327,7 @@ class Components(FromRelease, format=FORMAT):
             "center": array_to_json(self.center),
             **all_told(
                 self, "variances", "variance_intervals", "shares", "share_intervals", "total", "total_interval",
-                "explained", "explained_interval", "gaps",
+                "explained", "explained_interval", "gaps", "can_tell",
             ),
         }  # fmt: skip
 
@@ -311,3 +340,12 @@ class Components(FromRelease, format=FORMAT):
     def from_dict(record: dict[str, Any]) -> Components:
         """Rebuild components from :meth:`to_dict`."""
         return read_conclusion(record, FORMAT, Components, "release")
+
+
+def _held(value: float, low: float, high: float) -> tuple[float, float, float]:
+    """Return an estimate and its interval, widened where the estimate was moved out of it to fit the others."""
+    return value, min(low, value), max(high, value)
+
+
+def _percent(share: float) -> str:
+    return "not known" if math.isnan(share) else f"{share:.1%}"

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from dpmanifold._check import FloatArray
+from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import ROOT3, MarkedMoments
@@ -275,7 +276,7 @@ def coarse_of(release: Release) -> Release | None:
     if not release.steps:
         return None
     found = release.steps[0]
-    if found.statistic != "radius" or [step.statistic for step in found.steps] != [release.statistic]:
+    if not isinstance(found.value, Ball) or [step.statistic for step in found.steps] != [release.statistic]:
         raise InvalidArgumentError(
             "release must be a regression by itself, or one with a radius about a coarse curve as its step, got other "
             "steps. private_regression makes one."

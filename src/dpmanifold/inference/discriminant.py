@@ -18,11 +18,11 @@ from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
 from dpmanifold.inference.denoised import denoised
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.overconfidence import slope
-from dpmanifold.inference.records import FromRelease, Parts
+from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
 from dpmanifold.inference.shrunken_means import shrunken_means
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
-from dpmanifold.records import entries, number, reading, refuse_wrong_answers
+from dpmanifold.records import number
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold classes 1"
@@ -186,7 +186,7 @@ class Discriminant(FromRelease, format=FORMAT):
 
     @cached_property
     def slope(self) -> float:
-        """By what the covariance is divided, so that scores are worth what they say in spite of noise: at most 1."""
+        """By what the covariance is divided, so that noise makes scores less sure of themselves: at most 1."""
         return slope(self.shrunken_means, self._denoised, self.priors, self.mean_noise, self.spread_noise)
 
     @cached_property
@@ -203,7 +203,8 @@ class Discriminant(FromRelease, format=FORMAT):
     def separation(self) -> FloatArray:
         """Distances between classes in standard deviations of one, (classes, classes): an estimate.
 
-        Mahalanobis distances between `shrunken_means` by `covariance`; 0 between classes that noise hides.
+        Mahalanobis distances between `shrunken_means` by `covariance`; small, but not 0, between classes that noise
+        hides.
         """
         placed = np.linalg.solve(np.linalg.cholesky(self.covariance), self.shrunken_means.T)
         return np.asarray(np.sqrt(np.sum([(axis[:, None] - axis[None]) ** 2 for axis in placed], axis=0)))
@@ -290,7 +291,7 @@ class Discriminant(FromRelease, format=FORMAT):
 
     def _facts(self) -> list[tuple[str, str]]:
         names = [
-            f"{name}: {count:,.0f}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
+            f"{name}: {round(count):,}" for name, count in zip(self.classes, self.units_by_class.tolist(), strict=True)
         ]
         more = [] if len(names) <= _MOST_TOLD else [f"and {len(names) - _MOST_TOLD} more"]
         off = "public" if self.labels_public else f"with noise of {self.count_noise:.3g} each"
@@ -336,19 +337,18 @@ class Discriminant(FromRelease, format=FORMAT):
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Discriminant:
         """Rebuild a discriminant from :meth:`to_dict`."""
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise InvalidDataError(f"not a record of format {FORMAT!r}. Give a file written by save.")
-        with reading("the record", "save"):
-            known = entries(record, "the record", ("format", "classes", "counts", "release"), ("answers",))
-            counts = known["counts"]
-            if not (counts is None or isinstance(counts, list)) or not isinstance(known["classes"], list):
-                raise InvalidDataError("classes must be a list, and counts a list or null")
-            numbers = None if counts is None else tuple(number(count, "counts") for count in counts)
-        release = Release.from_dict(known["release"])
-        with reading("the record", "save"):
-            result = Discriminant(release, tuple(known["classes"]), numbers)
-            refuse_wrong_answers(known, result)
-        return result
+        words = {"classes": lambda names: _listed(names, "classes"), "counts": _counts_read}
+        return read_conclusion(record, FORMAT, Discriminant, "release", words=words)
+
+
+def _listed(value: Any, name: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise InvalidDataError(f"{name} must be a list")
+    return tuple(value)
+
+
+def _counts_read(value: Any) -> tuple[float, ...] | None:
+    return None if value is None else tuple(number(count, "counts") for count in _listed(value, "counts"))
 
 
 def _checked_priors(priors: Any, classes: int) -> FloatArray:

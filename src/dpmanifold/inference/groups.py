@@ -260,6 +260,10 @@ class GroupsTest(Conclusion, format=FORMAT):
             return ["that no difference is shown says little: means half the ball's diameter apart are not excluded"]
         return []
 
+    def _tells_clipping(self, mean: Release) -> bool:
+        moved = [0.0 if one.clipping is None else one.clipping.bound for one in self.means]
+        return mean is self.means[int(np.argmax(moved))]  # one note for all of them: about the mean that may move most
+
     def _numbers_told(self) -> dict[str, Any]:
         numbers = all_told(self, "p_value", "statistic", "freedom", "rejects")
         pairs = [pair.told() for pair in self.pairs]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.facts import all_told, told
@@ -101,6 +102,10 @@ class Conclusion(Result):
     def _facts(self) -> list[tuple[str, str]]:
         """Names and texts to show."""
 
+    def arrays(self) -> dict[str, Array]:
+        """Return the points among its facts as arrays, by the name of the fact: reports show them as tables."""
+        return {}
+
     @abstractmethod
     def _numbers_told(self) -> dict[str, Any]:
         """Answers of this kind, by name."""
@@ -131,13 +136,17 @@ class Conclusion(Result):
         """Say where the answer tells hardly more than the ball did; from public and released numbers alone."""
         return []
 
+    def _tells_clipping(self, mean: Release) -> bool:
+        """Whether it is told how far clipping to a refined ball may move this mean."""
+        return True
+
     def notes(self) -> list[str]:
         """Say what a reader should know: how little it tells, the promise, and a ball that was found first."""
         found = self._worth()
         for mean in self._means:
             found += cautions(self.privacy, mean.n)
             found += mean.notes_on_the_ball()
-            if mean.clipping is not None:
+            if mean.clipping is not None and self._tells_clipping(mean):
                 found.append(
                     f"it is about the population clipped to the refined ball; the counts say that about "
                     f"{mean.clipping.outside:.1%} of the units lie outside, which moves a mean by about "
@@ -193,23 +202,34 @@ class FromRelease(Conclusion):
         return self.release.n
 
 
-def read_conclusion(record: Any, expected: str, make: Callable[..., C], *names: str) -> C:
-    """Rebuild a conclusion from the level and the named releases of its record, and from nothing else in it.
+LEVEL: Mapping[str, Callable[[Any], Any]] = {"level": lambda value: number(value, "level")}
+"""What conclusions with a level have in their records besides releases, and how it is read."""
+
+
+def read_conclusion(
+    record: Any,
+    expected: str,
+    make: Callable[..., C],
+    *names: str,
+    words: Mapping[str, Callable[[Any], Any]] = LEVEL,
+) -> C:
+    """Rebuild a conclusion from the named releases and words of its record, and from nothing else in it.
 
     Parameters
     ----------
     record : what `to_dict` wrote
     expected : the format it must have
-    make : takes the releases and the level
+    make : takes the releases and the words, in their order
     names : of the releases in the record
+    words : what else it is made of, by name: a function that reads each, or refuses it
     """
     if not isinstance(record, dict) or record.get("format") != expected:
         raise InvalidDataError(f"not a record of format {expected!r}. Give a file written by save.")
     with reading("the record", "save"):
-        known = entries(record, "the record", ("format", "level", *names), ("answers",))
-        level = number(known["level"], "level")
+        known = entries(record, "the record", ("format", *words, *names), ("answers",))
+        said = [read(known[name]) for name, read in words.items()]
     releases = [Release.from_dict(known[name]) for name in names]
     with reading("the record", "save"):
-        result = make(*releases, level)
+        result = make(*releases, *said)
         refuse_wrong_answers(known, result)
     return result

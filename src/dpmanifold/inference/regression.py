@@ -254,10 +254,7 @@ class Regression(FromRelease, format=FORMAT):
         low, high = self.covariate_range
         x = self._at_parts()[[0, 2, 4]]
         band, wide = self.band(x), self.band(x, simultaneous=True)
-        points = [
-            (f"at {value:g}", array_text(point, digits=4, plain=True))
-            for value, point in zip(x, band.points, strict=True)
-        ]
+        points = [(f"at {value:g}", array_text(point, digits=4)) for value, point in zip(x, band.points, strict=True)]
         return [
             *points,
             ("slope", f"{self.speed:.4g} per unit of the covariate; from end to end {self.speed * (high - low):.4g}"),

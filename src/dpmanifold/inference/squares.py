@@ -79,6 +79,26 @@ def optimism(values: FloatArray, count: int, n: int) -> FloatArray:
     return np.asarray(1 - 1 / (1 + np.maximum(chance, -0.5)) ** 2)
 
 
+def fitting(values: FloatArray, total: float) -> FloatArray:
+    """Return the nearest numbers that are not below 0 and add up to `total`, which is not below 0 either.
+
+    Parameters
+    ----------
+    values : numbers
+    total : their sum, or 0 where that is below 0
+
+    Examples
+    --------
+    >>> fitting(np.array([3.0, 1.0, -1.0]), 3.0)
+    array([2.5, 0.5, 0. ])
+    """
+    ordered = np.sort(values)[::-1]
+    # What all of the m largest must lose to add up to the total; the others become 0.
+    loss = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
+    found = np.maximum(values - loss[np.flatnonzero(ordered >= loss)[-1]], 0.0) if total > 0 else np.zeros(len(values))
+    return np.asarray(found)
+
+
 @dataclass(frozen=True, eq=False)
 class Squares:
     """Means and second moments of squares along released directions and of the rest, in the data's own units.

@@ -60,11 +60,8 @@ def components(result: Components, *, links: object = None) -> Figure:
     if links is not None and picture != "shape":
         raise InvalidArgumentError(f"links means nothing in a picture on {result.space!r}. Leave it out.")
     count = min(result.count, _MOST)
-    least, most = result.explained_interval
     title = "One principal component" if result.count == 1 else f"{result.count} principal components"
-    words = f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
-    if result.count == result.space.dim:
-        words = "as many as the space has dimensions: all of the variance"
+    words = _words(result) + (f"; the first {count} are drawn" if count < result.count else "")
     bars = 0.75 + _BAR * count
     below = {"tensors": 0.35 + 1.0 * count, "shape": 2.6, "sphere": 3.6}.get(picture, 2.2)
     figure = canvas.new_figure(title, words, mark_of([result.release]), footer_of([result.release]), 1.6 + bars + below)
@@ -76,12 +73,23 @@ def components(result: Components, *, links: object = None) -> Figure:
     return figure
 
 
+def _words(result: Components) -> str:
+    """Say how much they hold together."""
+    if result.count == result.space.dim:
+        return "as many as the space has dimensions: all of the variance"
+    if not result.can_tell:
+        return "noise hides the total variance: their shares of it are not known"
+    least, most = result.explained_interval
+    return f"{result.explained:.0%} of the variance, between {least:.0%} and {most:.0%} with {100 * result.level:g} %"
+
+
 def _shares(axes: Axes, result: Components, count: int) -> None:
     """Draw the share of every component with its interval."""
     for number in range(count):
         low, high = result.share_intervals[number]
         axes.plot([low, high], [number, number], color=canvas.ESTIMATE, linewidth=6, alpha=0.45, solid_capstyle="butt")
-        axes.plot(result.shares[number], number, "o", color=canvas.BLACK, markersize=4)
+        if result.can_tell:  # a point at 0 or 1 is drawn in full
+            axes.plot(result.shares[number], number, "o", color=canvas.BLACK, markersize=4, clip_on=False, zorder=5)
     axes.set_yticks(range(count), [f"{number + 1}" for number in range(count)])
     axes.set_ylim(count - 0.4, -0.6)
     axes.set_xlim(0.0, min(1.0, 1.15 * float(result.share_intervals[:count].max())))

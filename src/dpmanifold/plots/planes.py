@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MARGIN, _DOT = 1.25, 0.05
 _HALVINGS = 50
+# Steps between ticks, at most: labels such as -0.002 must not touch.
+_TICKS = 6
 
 
 def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
@@ -75,6 +77,7 @@ def tangent(result: Region | Release, axes: tuple[int, int] = (0, 1)) -> Figure:
     panel.set_xlim(-limit, limit)
     panel.set_ylim(-limit, limit)
     panel.set_aspect("equal")
+    panel.locator_params(nbins=_TICKS)
     canvas.tidy(panel, x, y, grid="both")
     canvas.key(figure, panel)
     return figure

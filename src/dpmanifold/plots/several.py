@@ -44,9 +44,11 @@ def groups(result: GroupsTest) -> Figure:
     """
     if not isinstance(result, GroupsTest):
         raise InvalidArgumentError(f"groups draws a GroupsTest, got {shown(result)}. Make one with private_groups.")
-    title = "The means of the groups differ" if result.rejects else "No difference of the means is shown"
     said = "p < 0.0001" if result.p_value < 1e-4 else f"p = {result.p_value:.2g}"
     differing = sum(pair.p_value < 1 - result.level for pair in result.pairs)
+    title = "The means of the groups differ" if result.rejects else "No difference of the means is shown"
+    if differing and not result.rejects:
+        title = "One pair of groups differs" if differing == 1 else f"{differing} pairs of groups differ"
     words = f"{said} for all groups at once; {differing} of {len(result.pairs)} pairs differ at {1 - result.level:.2g}"
     releases = list(result.released)
     drawn = min(len(result.pairs), _MOST_PAIRS)

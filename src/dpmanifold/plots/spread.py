@@ -176,7 +176,7 @@ def spread_of(result: Release | Region, picture: str) -> Spread:
         said = f"the noise added for privacy stays below {radius:.3g} with {chance}; sampling comes on top"
         besides = release.definition.besides_noise(release)
         if besides is not None:
-            said = f"error to expect {release.error():.3g}: noise ({chance}: {radius:.3g}) and {besides[1]}"
+            said = f"error to expect {release.error():.3g}: noise, {besides[1]}; sampling on top"
     return Spread(
         release,
         center,

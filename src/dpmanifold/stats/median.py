@@ -242,8 +242,9 @@ class Median(Statistic):
             )
         withstood = outliers_withstood(release)
         notes.append(
-            f"outliers: up to {withstood:.0%} of the units, wherever they lie, make neither the ball nor the scale larger "
-            "than the others ask for (with 99.6 %), and none pulls at the centre with more than the weight of one unit"
+            f"outliers: up to {withstood:.0%} of the units, wherever they lie, make neither the ball nor the scale "
+            "larger than the others ask for (with 99.6 %), and none pulls at the centre with more than the weight of "
+            "one unit"
             if withstood > 0
             else "outliers: the counts are too noisy to say that any share of them leaves ball and scale as they are"
         )
@@ -279,7 +280,8 @@ def scale_of(release: Release) -> float:
 
 def scale_in(step: Release) -> float:
     """Return the median distance that a released radius stands for: by the noisy count of the units within it."""
-    return step.value.radius * to_median_distance(step.ball.frame.dim, step.details["units inside"] / step.n)
+    radius: float = step.value.radius
+    return radius * to_median_distance(step.ball.frame.dim, step.details["units inside"] / step.n)
 
 
 def to_median_distance(dim: int, held: float) -> float:

@@ -77,9 +77,8 @@ class Prospect:
             return said + "the test will hardly find a difference, however far apart the means are."
         if self.pairs > 1:
             return said + (
-                f"any two groups whose means are {self.size:.3g} apart are found to differ in at least "
-                f"{100 * POWER:.0f} of 100 studies, among all {self.pairs} pairs; without noise {self.plain:.3g} would "
-                "do."
+                f"any two groups whose means are {self.size:.3g} apart are found to differ in {100 * POWER:.0f} of 100 "
+                f"studies or more, among all {self.pairs} pairs; without noise {self.plain:.3g} would do."
             )
         return said + (
             f"the test finds means that are {self.size:.3g} apart in {100 * POWER:.0f} of 100 studies; without noise "
