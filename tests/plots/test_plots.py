@@ -294,7 +294,7 @@ def test_a_picture_depends_on_the_record_alone(tmp_path):
 @pytest.mark.parametrize(
     ("draw", "remedy"),
     [
-        (lambda: plots.show(3), "Give a Release, Region, Interval"),
+        (lambda: plots.show(3), "Give what a private call or a plan returned"),
         (lambda: plots.show({"a": mean("sphere")}), r"show\(releases\[name\]\)"),
         (lambda: plots.tensors(mean("spd6")), r"show\(result\)"),
         (lambda: plots.tensors({}), "private_means"),
