@@ -144,12 +144,11 @@ def run_once(folder, X, space, command, bits, monkeypatch, caplog):
 
 
 # Every command on one pair of either space, and means on all of them; the rest in the slow tier.
-LONGEST = ("components", "median", "regression")
 CASES = [
     pytest.param(
         *pair, command, id=f"{pair[0]}, {pair[1]}-{command}",
         marks=[]
-        if command == "mean" or (pair[1] == "outlier" and (pair[0] == "sphere" or command not in LONGEST))
+        if command == "mean" or pair[:2] == ("sphere", "outlier")
         else [pytest.mark.slow],
     )
     for pair in PAIRS

@@ -515,7 +515,7 @@ def grants_without_a_limit(monkeypatch):
     "defect",
     [
         begun_before_the_witness_knows,
-        opened_whatever_the_witness_has,
+        pytest.param(opened_whatever_the_witness_has, marks=pytest.mark.slow),
         pytest.param(drawn_again_after_a_crash, marks=pytest.mark.slow),
         pytest.param(a_tolerance_in_the_last_digits, marks=pytest.mark.slow),
         pytest.param(recovered_for_free, marks=pytest.mark.slow),

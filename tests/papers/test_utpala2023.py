@@ -120,6 +120,7 @@ def test_quick_runs_write_results(quick, folder, experiment):
     assert experiment.discussion.strip()
 
 
+@pytest.mark.slow
 def test_headlines_are_three_texts(quick):
     for claim, found in HEADLINES:
         assert all(isinstance(text, str) and text for text in (claim, *found(quick[1])))
@@ -209,6 +210,7 @@ def test_delta_enters_by_its_logarithm():
     assert ratio == pytest.approx(math.sqrt(math.log(1.25e9) / math.log(1.25e6)))
 
 
+@pytest.mark.slow
 def test_growth_over_the_deltas_of_the_claim(quick):
     """1e-7 to 1e-9, not 1e-6 to 1e-9, where it would be 1.22 and up to 1.38."""
     assert CLAIMED_DELTAS == (1e-7, 1e-8, 1e-9)
@@ -245,6 +247,7 @@ def test_published_extrinsic_sensitivity_is_exceeded(k):
     assert kept_epsilon(k, 0.1) > 0.115
 
 
+@pytest.mark.slow
 def test_simulated_matrices_are_protected_from_k_5_on(quick):
     """Their eigenvalues are bounded, so the published value is enough for them, though not for their ball."""
     for k in (2, 5, 30):
@@ -328,6 +331,7 @@ def test_sets_that_are_not_there_are_named(folder, tmp_path):
                 experiment.run(experiment.tasks(True)[0], data)
 
 
+@pytest.mark.slow
 def test_our_balls_are_smaller_at_the_same_promise(quick):
     rows = [r for r in quick[1]["utpala2023/images"] if r["dataset"] == "PathMNIST" and r["epsilon"] == 0.9]
     error = {label: np.mean([r["error"] for r in rows if r["mechanism"] == label])
@@ -336,6 +340,7 @@ def test_our_balls_are_smaller_at_the_same_promise(quick):
     assert all(r["radius"] <= descriptor_ball("rgb").radius for r in rows if r["mechanism"] == REFINED)
 
 
+@pytest.mark.slow
 def test_too_few_images_are_not_searched(quick):
     """Where public numbers rule a search out, a refined release has the public ball and the whole promise."""
     rows = [r for r in quick[1]["utpala2023/images"] if r["dataset"] == "MNIST" and r["mechanism"] == REFINED]

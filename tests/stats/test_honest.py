@@ -78,7 +78,7 @@ def test_means_by_every_mechanism_verify(ball, mechanism):
 # Two kinds of promise by default; the others, which take the same way, in the slow tier.
 @pytest.mark.parametrize(
     "privacy",
-    [p if isinstance(p, (PureDP, GDP)) else pytest.param(p, marks=pytest.mark.slow) for p in PROMISES],
+    [p if isinstance(p, GDP) else pytest.param(p, marks=pytest.mark.slow) for p in PROMISES],
     ids=repr,
 )
 @pytest.mark.parametrize("ball", USUAL, ids=repr)

@@ -117,7 +117,7 @@ def test_the_boundary_and_the_axes_end_where_the_region_does(ball):
 
 
 @pytest.mark.parametrize("kind", ["two edges", "one outlier", "all at one point", "edge"])
-@pytest.mark.parametrize("n", [2, 3, 40])
+@pytest.mark.parametrize("n", [2, pytest.param(3, marks=pytest.mark.slow), 40])
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_singular_moments_and_few_units_never_raise_and_never_shrink(ball, n, kind):
     X = hostile(ball, n)[kind]

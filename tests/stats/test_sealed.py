@@ -225,9 +225,9 @@ def ask_everything(space, radius, runs, seed):
     return asked
 
 
-@pytest.mark.parametrize(("space", "radius"), SPACES, ids=str)
+@pytest.mark.parametrize(("space", "radius"), SPACES[1::2], ids=str)
 def test_nothing_fails_at_the_edge(watched, space, radius):
-    """1,000 configurations over all spaces and mechanisms: no exception, and not even one that was swallowed."""
+    """468 configurations over six spaces and all mechanisms: no exception, and not even one that was swallowed."""
     assert len(ask_everything(space, radius, 78, seed=0)) >= 4
     assert watched == []
 

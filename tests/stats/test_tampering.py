@@ -672,7 +672,7 @@ def entries_of(part, path=()):
 @pytest.mark.parametrize(
     "kind",
     [
-        kind if kind in ("mean", "class", "variance", "ball", "region", "shrunken")
+        kind if kind in ("mean", "ball", "region", "shrunken")
         else pytest.param(kind, marks=pytest.mark.slow)
         for kind in KINDS
     ],
