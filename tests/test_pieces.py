@@ -12,6 +12,7 @@ from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.stats.inputs import Told, prepare
 from laws.pieces import ListSource
 from laws.spaces import BALLS, SMALL_BALLS
+from laws.tiers import every
 from test_same_bits import data, squares
 
 ROOMS = (0, 2**30)  # points are read again in every pass, or held
@@ -51,7 +52,7 @@ EVERY_BALL = [*BALLS, *(pytest.param(ball, marks=slow) for ball in SMALL_BALLS)]
 SOME_BALLS = [BALLS[i] if i in (4, 5) else pytest.param(BALLS[i], marks=slow) for i in (0, 1, 4, 5)]
 
 
-@pytest.mark.parametrize("how", ["records", "numbers", "text", pytest.param("sparse numbers", marks=slow)])
+@pytest.mark.parametrize("how", every(2, ["records", "numbers", "text", "sparse numbers"]))
 @pytest.mark.parametrize("ball", EVERY_BALL, ids=repr)
 def test_partitions_orders_threads_and_held_points_do_not_show(ball, how):
     X, ids = data(ball, 1100)

@@ -514,7 +514,7 @@ def grants_without_a_limit(monkeypatch):
 @pytest.mark.parametrize(
     "defect",
     [
-        begun_before_the_witness_knows,
+        pytest.param(begun_before_the_witness_knows, marks=pytest.mark.slow),
         pytest.param(opened_whatever_the_witness_has, marks=pytest.mark.slow),
         pytest.param(drawn_again_after_a_crash, marks=pytest.mark.slow),
         pytest.param(a_tolerance_in_the_last_digits, marks=pytest.mark.slow),

@@ -7,6 +7,7 @@ from dpmanifold import SPD, linalg
 from dpmanifold.linalg import ExactSum, backend, backends, clipped_log_sums, gradient_sums, whitened_triangles
 from dpmanifold.linalg.native import library, passes
 from dpmanifold.manifolds.base import POINT_TOLERANCE
+from laws.tiers import every
 
 NATIVE = backends()[1:]
 SIZES = [1, 2, 3, 4, 5, 9, 13, 16, 30, 65]
@@ -81,7 +82,7 @@ def test_clipped_sums_are_those_of_the_records_one_by_one(level, k, groups):
 
 
 @pytest.mark.parametrize("level", backends())
-@pytest.mark.parametrize("k", [1, 2, 3, 5, 9, 16])
+@pytest.mark.parametrize("k", every(2, [1, 2, 3, 5, 9, 16]))
 def test_bits_do_not_depend_on_order_blocks_partitions_threads_or_layout(level, k):
     n = 500 if k < 10 else 150
     x, radius, rng = spoiled(records(n, k)), 1.2, np.random.default_rng(1)

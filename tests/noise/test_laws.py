@@ -416,7 +416,7 @@ def test_wrapped_density_integrates_to_one_and_draws_follow_it(space, kind):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(
     "space",
-    [Sphere(2), Euclidean(2), Hyperbolic(2), KendallShapes(4), SPD(2, metric="riemann")],
+    every(2, [Sphere(2), Euclidean(2), Hyperbolic(2), KendallShapes(4), SPD(2, metric="riemann")]),
     ids=repr,
 )
 def test_truncated_law_is_the_law_given_the_ball(space, law):

@@ -56,7 +56,7 @@ def test_a_naive_search_is_rejected():
     ("n", "share"),
     [
         (2000, PureDP(0.06)),
-        (500, GDP(0.2)),
+        pytest.param(500, GDP(0.2), marks=pytest.mark.slow),
         pytest.param(2000, GDP(0.2), marks=pytest.mark.slow),
         pytest.param(3000, ZCDP(0.01), marks=pytest.mark.slow),
     ],
