@@ -87,13 +87,13 @@ def _spectrum(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
 class NoisyCovariance:
     """The covariance of an error, estimated with noise, as a family of ellipsoids: one for every level, nested.
 
+    A subclass that adds up the squared lengths of several errors says how many there are (`count`).
+
     Parameters
     ----------
     covariance : (d, d), as estimated
     noise : standard deviation of the noise in it, on vecd; 0 if there is none
     free : degrees of freedom of the estimate, more than d - 1
-
-    A subclass that adds up the squared lengths of several errors says how many there are (`count`).
 
     Examples
     --------
