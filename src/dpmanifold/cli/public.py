@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable
@@ -21,14 +20,13 @@ from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.facts import json_safe
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.registry import examples
 from dpmanifold.mechanisms import MECHANISMS
-from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP, cautions
+from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS
-from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
+from dpmanifold.stats import Outlook, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
 from dpmanifold.stats.classes import ClassPlan
 from dpmanifold.stats.outlook import groups_of
@@ -255,7 +253,7 @@ def plan(
     if picture is not None:
         save_picture(found, picture)
     if as_json:
-        say_json({**_plan_record(found, units[0], privacy), **needs})
+        say_json({**found.to_dict(), **needs})
         return
     say_table(found.table())
     factor = [] if where.factor_of is None else [_FACTOR.format(where.factor_of)]
@@ -268,21 +266,6 @@ def _number_of_classes(text: str | None) -> int | None:
     if text is None:
         return None
     return int(text) if text.isdecimal() else len(class_words(text))
-
-
-def _plan_record(found: Plan, units: int, privacy: Promise) -> dict[str, Any]:
-    """Return a plan of a mean for machines, with everything that people see."""
-    record: dict[str, Any] = {
-        "n": units,
-        "privacy": privacy.to_dict(),
-        "estimand": found.estimand,
-        "rows": json_safe([dataclasses.asdict(row) for row in found.rows]),
-        "refused": found.refused,
-    }
-    for name, forecast in (("refined", found.refined), ("shaped", found.shaped)):
-        if forecast is not None:
-            record[name] = {**json_safe(dataclasses.asdict(forecast)), "verdict": forecast.verdict}
-    return {**record, "verdict": found.verdict, "cautions": cautions(privacy, units)}
 
 
 def _needs(

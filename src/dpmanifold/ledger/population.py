@@ -97,7 +97,7 @@ class Population(Account):
     @property
     def cap(self) -> Promise:
         """The cap, as it is now."""
-        return self._standing().cap
+        return self.standing().cap
 
     @property
     def privacy(self) -> Promise:
@@ -107,13 +107,13 @@ class Population(Account):
     @property
     def spent(self) -> Promise | None:
         """What all principals have spent together, rounded up; None at the start."""
-        standing = self._standing()
+        standing = self.standing()
         return as_promise_up(standing.cap, standing.total)
 
     @property
     def unspent(self) -> Promise | None:
         """What the cap leaves, whoever may spend it, rounded down; None once that is nothing."""
-        standing = self._standing()
+        standing = self.standing()
         return as_promise_down(standing.cap, left_of(cost_of(standing.cap, standing.cap), standing.total))
 
     @property
@@ -122,12 +122,26 @@ class Population(Account):
 
         The smaller of what the cap leaves and what the principal's grant does, where there are grants.
         """
-        standing = self._standing()
+        standing = self.standing()
         return as_promise_down(standing.cap, standing.left)
 
     def settle(self, order: Order, work: Callable[[Receipt], bytes]) -> bytes:
         """Pay for an order and do the work, once; or return what was stored for the same key and request."""
         return self._settling.settle(order, work)
+
+    def pay(self, order: Order) -> str:
+        """Pay for an order now, and leave the work to whoever settles the same order later, in another process maybe.
+
+        Returns
+        -------
+        what the order is after that, as :meth:`status` says it: "spent", unless it was paid for before
+
+        Raises
+        ------
+        BudgetError : it is more than what is left; nothing was spent, and the key is as free as before
+        InvalidArgumentError : the key stands for another request
+        """
+        return self._settling.pay(order)
 
     def known(self, order: Order) -> bytes | None:
         """Return what was stored for this key and request, or None. Spends nothing."""
@@ -321,7 +335,8 @@ class Population(Account):
         """Return a page of this population's entries; see :meth:`Ledger.history`."""
         return self._ledger.history(self._name, after=after, limit=limit)
 
-    def _standing(self) -> Standing:
+    def standing(self) -> Standing:
+        """Return how the population stands at this moment, for this principal: exact amounts, from one look."""
         return self._ledger.store.read(lambda reader: standing_of(reader, self._ledger.id, self._name, self._principal))
 
     def __copy__(self) -> Population:

@@ -86,6 +86,19 @@ class Settling:
                     return known
                 self._await(spend)
 
+    def pay(self, order: Order) -> str:
+        """Pay for an order and leave its work to whoever settles it; return what it is after that.
+
+        Paid for twice, it costs once. The states are those of :meth:`state`.
+        """
+        self._books.witnessed()
+        self._books.write(lambda writer: self._paid(writer, order))
+        with _naming(order.key):
+            self._books.witnessed()
+        found = self.state(order.key)
+        assert found is not None  # it is paid for
+        return found
+
     def known(self, order: Order) -> bytes | None:
         """Return what is stored for an order, None where nothing is yet."""
         spend = self._books.store.read(lambda reader: self._same(reader, order))

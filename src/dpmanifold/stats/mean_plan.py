@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich import box
@@ -16,6 +16,7 @@ from dpmanifold import frechet
 from dpmanifold._check import fraction, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.facts import json_safe
 from dpmanifold.mechanisms import attempt, candidates, checked_estimand, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.release import EXACT, FLOAT, NO_ERROR
@@ -178,6 +179,20 @@ class Plan:
         """Return the plan in words: verdict, what `refine=True` and `shape=` would do, cautions about the promise."""
         more = [found.verdict for found in (self.refined, self.shaped) if found is not None]
         return [self.verdict, *more, *(f"Caution: {text}" for text in cautions(self.privacy, self.n))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON, with everything that people see."""
+        record: dict[str, Any] = {
+            "n": self.n,
+            "privacy": self.privacy.to_dict(),
+            "estimand": self.estimand,
+            "rows": json_safe([asdict(row) for row in self.rows]),
+            "refused": self.refused,
+        }
+        for name, forecast in (("refined", self.refined), ("shaped", self.shaped)):
+            if forecast is not None:
+                record[name] = {**json_safe(asdict(forecast)), "verdict": forecast.verdict}
+        return {**record, "verdict": self.verdict, "cautions": cautions(self.privacy, self.n)}
 
     def table(self) -> Table:
         """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""

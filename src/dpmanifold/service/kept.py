@@ -1,0 +1,63 @@
+"""Registered data in the service: what is public about them is known here, and who may open them is another process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from dpmanifold.errors import LedgerError
+from dpmanifold.records import ball_from_dict
+from dpmanifold.stats.registered import Opened, Registered
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger import Population
+    from dpmanifold.ledger.datasets import DataSet
+
+
+class Columns(NamedTuple):
+    """Records as they lie in the vault, with who owns each, its class and its covariate. NOT PRIVATE."""
+
+    records: object
+    units: object = None
+    labels: object = None
+    covariate: object = None
+
+
+Opener = Callable[[], Columns]
+"""Opens the canonical files of a data set; called after the spend."""
+
+
+@final
+class Kept(Registered):
+    """A registered data set of a population.
+
+    Parameters
+    ----------
+    population : where it is registered
+    known : what the ledger has about it
+    opener : opens its canonical files; None for a process that cannot, which plans and pays alone
+    """
+
+    def __init__(self, population: Population, known: DataSet, opener: Opener | None = None) -> None:
+        self.id, self.name, self.facts = known.id, known.name, known.facts
+        self.ledger, self.population = population.ledger, population.name
+        self.n, self.unit, self.invalid = known.n, known.unit, str(known.about["invalid"])
+        self.ball = ball_from_dict(json.loads(known.about["ball"]))
+        self.fingerprint, self.records_mark = known.fingerprint, known.records
+        self._whose, self._known, self._opener = population, known, opener
+
+    def check(self) -> None:
+        """Refuse single records of people of whom there are several; and, where it can be opened, a key that is not there."""
+        self._whose.refuse_shared(self.unit, self.records_mark)
+        if self._opener is not None:
+            self._whose.fingerprint(lambda: [b""])
+
+    def open(self) -> Opened:
+        """Open the canonical files, and compare them with what was registered."""
+        if self._opener is None:
+            raise LedgerError("the records are another process's to open.")
+        columns = self._opener()
+        given = {name: value for name, value in columns._asdict().items() if name != "records" and value is not None}
+        found = self._whose.dataset(self.name, columns.records, version=self._known.version, **given)
+        return found.open()
