@@ -154,6 +154,15 @@ class Result(ABC):
         return facts_table(self.title, self.private, self.facts())
 
 
+def result_from_dict(record: Any) -> Result:
+    """Rebuild any result from its `to_dict`, by the format that it names."""
+    kind = record.get("format") if isinstance(record, dict) else None
+    found = _FORMATS.get(kind) if isinstance(kind, str) else None
+    if found is None:
+        raise InvalidDataError("the record holds no result of dpmanifold: it names no format that is known.")
+    return found.from_dict(record)
+
+
 def load(path: str | os.PathLike[str]) -> Result:
     """Read any result that was written by its `save`: a Release, a Region, a Regression or what else it was.
 

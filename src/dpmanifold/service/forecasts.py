@@ -1,0 +1,152 @@
+"""What to expect of a question, from public numbers alone: plans, and curves over a grid of promises, kept once made."""
+
+from __future__ import annotations
+
+import collections
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, final
+
+from dpmanifold._check import shown
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError, PromiseError
+from dpmanifold.privacy import ApproxDP, Promise
+from dpmanifold.privacy.compose import divide
+from dpmanifold.privacy.promises import KINDS
+from dpmanifold.records import ball_to_dict
+from dpmanifold.service.kept import Kept
+from dpmanifold.service.questions import Asked, promise_to_json
+from dpmanifold.service.views import Curve
+from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
+from dpmanifold.stats import plan as planned
+
+T = TypeVar("T")
+
+# Preferred numbers, twenty to a decade: short decimals at about equal ratios.
+_STEPS = (
+    "1", "1.12", "1.25", "1.4", "1.6", "1.8", "2", "2.24", "2.5", "2.8",
+    "3.15", "3.55", "4", "4.5", "5", "5.6", "6.3", "7.1", "8", "9",
+)  # fmt: skip
+_MOST_KEPT = 512
+USUAL_DELTA = "1e-6"
+
+
+def _grid() -> list[str]:
+    """Return the amounts of a curve, from 0.01 to 10, as they are typed."""
+    found = []
+    for zeros in (2, 1, 0):
+        for step in _STEPS:
+            whole, _, part = step.partition(".")
+            digits = whole + part
+            found.append(step if zeros == 0 else f"0.{'0' * (zeros - 1)}{digits}")
+    return [*found, "10"]
+
+
+GRID = _grid()
+"""Amounts of epsilon, rho or mu for which curves are made."""
+
+
+@final
+class Forecasts:
+    """Plans and curves; each is computed once, and the latest are kept. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._kept: collections.OrderedDict[str, Any] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    def _once(self, key: str, make: Callable[[], T]) -> T:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                found: T = self._kept[key]
+                return found
+        made = make()
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+    def plan(self, asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the record that `dpm plan --json` prints for the same numbers; refuse as that does.
+
+        Parameters
+        ----------
+        asked : the statistic
+        data : the registered data set, whose public numbers are taken
+        ball, privacy, options : of the question
+        """
+        key = json.dumps([asked.name, _number(asked, data), ball_to_dict(ball), promise_to_json(privacy), _said(options)])
+        return self._once(key, lambda: _plan(asked, data, ball, privacy, options).to_dict())
+
+    def curve(
+        self, asked: Asked, data: Kept, ball: Ball, kind: str, delta: str | None, options: Mapping[str, Any]
+    ) -> Curve:
+        """Return what to expect at each amount of the grid.
+
+        Parameters
+        ----------
+        asked, data, ball, options : as for a plan
+        kind : of the promises: "PureDP", "ApproxDP", "ZCDP" or "GDP"
+        delta : of ApproxDP; None for the usual one
+        """
+        if kind not in KINDS:
+            raise InvalidArgumentError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}.")
+        fixed = (delta or USUAL_DELTA) if kind == ApproxDP.__name__ else None
+        key = json.dumps(["curve", asked.name, _number(asked, data), ball_to_dict(ball), kind, fixed, _said(options)])
+
+        def make() -> Curve:
+            points = [_point(asked, data, ball, amount, _promise(kind, amount, fixed), options) for amount in GRID]
+            return Curve(asked.name, kind, fixed, points)
+
+        return self._once(key, make)
+
+    def needed(self, data: Kept, ball: Ball, privacy: Promise, error: float, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return how many units, and which promise of the same kind, an expected error of a mean takes."""
+        estimand = options.get("estimand")
+        delta = privacy.stated["delta"] if isinstance(privacy, ApproxDP) else None
+        promise = needed_promise(error, data.n, ball, type(privacy), delta=delta, estimand=estimand)
+        people = needed_units(error, ball, privacy, estimand=estimand)
+        return {"needed_units": people, "needed_promise": promise.to_dict()}
+
+
+def _said(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return options as text, to know a plan by."""
+    return {name: repr(value) for name, value in sorted(options.items())}
+
+
+def _number(asked: Asked, data: Kept) -> Any:
+    return asked.planned({}, data.facts)
+
+
+def _plan(asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> Plan | Outlook:
+    number, taken = asked.planned(options, data.facts)
+    if asked.name == "means":  # each is a mean, of the smallest class, at the promise that a class gets
+        touched = int(data.facts["touched"])
+        share = privacy if touched == 1 else divide(privacy, touched)[0]
+        return planned(number, ball, share, statistic="mean", **taken)
+    return planned(number, ball, privacy, statistic=asked.statistic or asked.name, **taken)
+
+
+def _promise(kind: str, amount: str, delta: str | None) -> Promise:
+    return KINDS[kind](amount) if delta is None else KINDS[kind](amount, delta)
+
+
+def _point(
+    asked: Asked, data: Kept, ball: Ball, amount: str, privacy: Promise, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return one point of a curve."""
+    point = {"amount": amount, "privacy": promise_to_json(privacy), "error": None, "of_radius": None, "mechanism": "",
+             "verdict": "", "refused": None}  # fmt: skip
+    try:
+        found = _plan(asked, data, ball, privacy, options)
+        if isinstance(found, Plan):
+            best = found.best
+            point |= {"error": best.error, "of_radius": best.of_radius, "mechanism": best.mechanism}
+        else:
+            last = found.steps[-1]
+            point |= {"error": last.error, "of_radius": last.of_range, "mechanism": last.mechanism}
+    except (InvalidArgumentError, PromiseError) as problem:
+        return {**point, "refused": str(problem)}
+    return {**point, "verdict": found.verdict}

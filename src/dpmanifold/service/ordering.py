@@ -1,0 +1,209 @@
+"""From a question to an order that is paid for: the one way by which anything is spent here.
+
+A row in the service's table comes first, then the payment in the ledger, then the slot. Whoever dies in between leaves
+a row that the next one finishes: payments are known by their keys, and one that is there costs nothing again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import Row, select
+
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.ledger.population import Population
+from dpmanifold.manifolds import Manifold
+from dpmanifold.privacy.accounts import Account, Order
+from dpmanifold.release import Release
+from dpmanifold.service import tables
+from dpmanifold.service.answers import answer_from_bytes
+from dpmanifold.service.counter import Call, order_of
+from dpmanifold.service.errors import NotFound
+from dpmanifold.service.kept import Kept, Opener
+from dpmanifold.service.questions import Answer, Question
+from dpmanifold.service.schedule import duration, scheduled
+
+if TYPE_CHECKING:
+    from dpmanifold.ledger.datasets import DataSet
+    from dpmanifold.service.service import Service
+
+
+class Ref(NamedTuple):
+    """Which data set is meant: population, name, and the version, None for the latest."""
+
+    population: str
+    name: str
+    version: int | None = None
+
+    @staticmethod
+    def read(text: str) -> Ref:
+        """Read "population/name" or "population/name@version"; anything else is not found.
+
+        Examples
+        --------
+        >>> Ref.read("cohort/dti@2")
+        Ref(population='cohort', name='dti', version=2)
+        """
+        population, slash, rest = text.partition("/")
+        name, at, version = rest.partition("@")
+        if not (population and slash and name) or (at and not (version.isascii() and version.isdigit())):
+            raise NotFound
+        return Ref(population, name, int(version) if at else None)
+
+
+def population_named(service: Service, name: str) -> Population:
+    """Return a population of the ledger, or nothing that anybody may see."""
+    found = next((one for one in service.ledger.populations() if one.name == name), None)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def data_set(population: Population, name: str, version: int | None = None) -> DataSet:
+    """Return a version of a data set that was registered by name, the latest where none is given."""
+    found = [one for one in population.datasets() if one.about and one.name == name and version in (None, one.version)]
+    if not found:
+        raise NotFound
+    return found[-1]
+
+
+class Asking(NamedTuple):
+    """A question about a data set, with everything that it names looked up.
+
+    Attributes
+    ----------
+    question, data : what is asked of what
+    account : the population, in the name of whoever asks
+    ball, options : as the private call takes them
+    """
+
+    question: Question
+    data: Kept
+    account: Population
+    ball: Ball
+    options: Mapping[str, Any]
+
+    def call(self, account: Account, key: str, **more: Any) -> Answer:
+        """Make the private call, which the account given here pays for."""
+        terms = {"budget": account, "key": key, **more}
+        return self.question.asked.call(self.data, self.ball, self.question.privacy, options=self.options, terms=terms)
+
+    def order(self, key: str) -> Order:
+        """Return the order for the ledger, or refuse as the private call does. Spends nothing."""
+        call: Call = lambda account: self.call(account, key)  # noqa: E731  # named for what it is
+        return order_of(call, self.account)
+
+    def seconds(self, service: Service) -> float:
+        """Return how long the slot of an answer is."""
+        own = terms_of(service, self.data.population, self.data.name)["slot"]
+        return duration(self.question.statistic, self.data.n, self.ball.space.dim, service.settings.slot, own)
+
+
+def asking(service: Service, who: str, ref: Ref, question: Question, opener: Opener | None = None) -> Asking:
+    """Look up what a question names: data set, ball and released mean.
+
+    Parameters
+    ----------
+    service : where
+    who : the analyst, whose own releases it may name
+    ref : the data set
+    question : the question
+    opener : opens the records, in the process that can
+    """
+    account = population_named(service, ref.population).as_principal(who)
+    data = Kept(account, data_set(account, ref.name, ref.version), opener)
+    if not question.asked.fits(data.facts):
+        raise InvalidArgumentError(
+            f"{question.statistic} cannot be asked of {data.id}: it is not registered with the "
+            f"{question.asked.needs or 'facts'} that this takes."
+        )
+    options = dict(question.options)
+    if "about" in options:
+        options["about"] = _released(service, who, options["about"])
+    return Asking(question, data, account, _ball(service, who, question, data), options)
+
+
+def _released(service: Service, who: str, release: str) -> Release:
+    """Return an analyst's own release that a question names."""
+    with service.database.reading() as connection:
+        found = connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one_or_none()
+    if found is None or found.account != who or found.state != "released" or found.publishes > tables.now():
+        raise NotFound
+    answer = answer_from_bytes(found.result)
+    if not isinstance(answer, Release):
+        raise InvalidArgumentError(f"release {release} is no single release: name a mean or a ball.")
+    return answer
+
+
+def _ball(service: Service, who: str, question: Question, data: Kept) -> Ball:
+    """Return the ball of a question: the registered one, a released one, or one that is said to be public."""
+    if question.ball is None:
+        return data.ball
+    if "release" in question.ball:
+        found = _released(service, who, str(question.ball["release"])).value
+        if not isinstance(found, Ball):
+            raise InvalidArgumentError(f"ball: release {question.ball['release']} holds no ball.")
+        return found
+    radius, center = question.ball["radius"], question.ball["center"]
+    if isinstance(radius, bool) or not isinstance(radius, (int, float)):
+        raise InvalidArgumentError("ball radius must be a number.")
+    return Ball(data.ball.space, _point(data.ball.space, center), float(radius), str(question.ball.get("source", "")))
+
+
+def _point(space: Manifold, center: object) -> Any:
+    try:
+        numbers = np.asarray(center, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"ball center must be numbers in the shape {space.shape}.") from None
+    if np.iscomplexobj(space.origin) and numbers.shape == (*space.shape, 2):
+        numbers = numbers[..., 0] + 1j * numbers[..., 1]
+    return space.as_points(numbers, "ball center", batch=False)
+
+
+def terms_of(service: Service, population: str, name: str) -> dict[str, Any]:
+    """Return what a steward has set for a data set: approval, slot and note."""
+    wanted = (tables.terms.c.population == population) & (tables.terms.c.name == name)
+    with service.database.reading() as connection:
+        found = connection.execute(select(tables.terms).where(wanted)).one_or_none()
+    if found is None:
+        return {"approval": service.settings.approval, "slot": None, "note": ""}
+    return {"approval": bool(found.approval), "slot": found.slot, "note": found.note}
+
+
+def asked_before(service: Service, row: Row[Any], opener: Opener | None = None) -> Asking:
+    """Return the question of a row, as it was asked."""
+    name, _, version = row.dataset.partition("@")
+    question = Question.from_dict(json.loads(row.question))
+    return asking(service, row.account, Ref(row.population, name, int(version)), question, opener)
+
+
+def pay(service: Service, row: Row[Any], asked: Asking, order: Order) -> None:
+    """Pay for a row's order, and give it its slot.
+
+    Raises
+    ------
+    BudgetError : it is more than what is left. Nothing was spent
+    """
+    asked.account.pay(order)
+    finish(service, row.id, asked.seconds(service))
+
+
+def finish(service: Service, release: str, seconds: float) -> None:
+    """Give a row that is paid for its slot, if it has none."""
+    with service.database.writing() as connection:
+        scheduled(connection, release, seconds)
+
+
+def catch_up(service: Service) -> None:
+    """Finish rows whose payment is in the ledger, and whose payer died before saying so."""
+    wanted = select(tables.releases).where(tables.releases.c.state == "asked")
+    with service.database.reading() as connection:
+        rows = connection.execute(wanted).all()
+    for row in rows:
+        account = population_named(service, row.population).as_principal(row.account)
+        if account.status(row.key) is not None:
+            finish(service, row.id, asked_before(service, row).seconds(service))

@@ -1,0 +1,79 @@
+"""The service: its database, its ledger, and a desk for whoever has signed in."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import TYPE_CHECKING, final
+
+from dpmanifold.ledger import Ledger
+from dpmanifold.service.accounts import Accounts, Actor
+from dpmanifold.service.database import Database
+from dpmanifold.service.forecasts import Forecasts
+from dpmanifold.service.logins import Logins
+from dpmanifold.service.settings import Settings
+from dpmanifold.service.tokens import Tokens
+
+if TYPE_CHECKING:
+    from dpmanifold.service.desk import Desk
+
+PRINCIPAL = "service"
+"""In whose name the service opens the ledger; it spends in the names of analysts."""
+
+
+@final
+class Service:
+    """What the web process and the worker share; neither holds anything that the other does not read from disk.
+
+    Parameters
+    ----------
+    settings : where everything is
+
+    Attributes
+    ----------
+    database, ledger : the two places that remember
+    accounts, logins, tokens : who may sign in, who has, and with what
+    forecasts : plans and curves, which are public and kept for a while
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.database = Database(settings.database)
+        self.database.prepare()
+        self.ledger = Ledger.open(
+            settings.ledger, witness=settings.witness, secret=settings.secret, principal=PRINCIPAL
+        )
+        self.accounts = Accounts(self.database)
+        self.logins = Logins(self.database, settings.login_hours)
+        self.tokens = Tokens(self.database)
+        self.forecasts = Forecasts()
+
+    @staticmethod
+    def create(settings: Settings) -> Service:
+        """Make folders, database and ledger where there are none, and return the service."""
+        settings.root.mkdir(parents=True, exist_ok=True)
+        settings.vault.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for where in (settings.database, settings.ledger, settings.witness, settings.secret):
+            if where is not None and "://" not in str(where):
+                pathlib.Path(where).parent.mkdir(parents=True, exist_ok=True)
+        if not ("://" not in settings.ledger and pathlib.Path(settings.ledger).exists()):
+            Ledger.create(
+                settings.ledger, witness=settings.witness, secret=settings.secret, principal=PRINCIPAL
+            ).close()
+        return Service(settings)
+
+    def desk(self, actor: Actor) -> Desk:
+        """Return what one person may do."""
+        from dpmanifold.service.desk import Desk
+
+        return Desk(self, actor)
+
+    def close(self) -> None:
+        """Close what is open."""
+        self.ledger.close()
+        self.database.close()
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
