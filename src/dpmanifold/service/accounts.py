@@ -1,0 +1,243 @@
+"""Who may sign in, as what, and with which password. A name is one person's for good, also after it was closed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+from sqlalchemy import Connection, Row, delete, func, select, update
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.service import events, limits, tables
+from dpmanifold.service.database import Database
+from dpmanifold.service.errors import Conflict, NotFound, NotSignedIn, TooMany
+from dpmanifold.service.passwords import Passwords
+
+ROLES = tables.ROLES
+OPERATOR = "operator"
+"""Who acts on the host's command line."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TAKEN = ("operator", "others", "service")  # they mean something in the logs
+_WRONG = "The name or the password is not right."
+
+
+@final
+@dataclass(frozen=True)
+class Actor:
+    """Somebody who is signed in.
+
+    Attributes
+    ----------
+    name : of the account; the ledger's principal
+    role : one of :data:`ROLES`
+    """
+
+    name: str
+    role: str
+
+
+@final
+@dataclass(frozen=True)
+class AccountView:
+    """An account, for the operator and the auditor.
+
+    Attributes
+    ----------
+    name, role : as of :class:`Actor`
+    created : when, as stored
+    closed : when, None while it is open
+    changed : when the password was set
+    """
+
+    name: str
+    role: str
+    created: str
+    closed: str | None
+    changed: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields, for machines."""
+        return asdict(self)
+
+
+@final
+class Accounts:
+    """The accounts of a service.
+
+    Parameters
+    ----------
+    database : prepared
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._passwords = Passwords()
+
+    def add(self, name: str, role: str, password: str, by: str = OPERATOR) -> Actor:
+        """Make an account.
+
+        Parameters
+        ----------
+        name : at most 64 letters, digits, dots, underscores and hyphens; never given to anybody else
+        role : one of :data:`ROLES`, for good
+        password : at least 12 characters
+        by : who makes it
+        """
+        actor = Actor(checked_account(name), _checked_role(role))
+        stored, time = self._passwords.hash(password), tables.now()
+        with self._database.writing() as connection:
+            alike = func.lower(tables.accounts.c.name) == actor.name.lower()
+            taken = connection.execute(select(tables.accounts.c.name).where(alike)).scalar()
+            if taken is not None:
+                raise Conflict(
+                    f"name {actor.name!r} is taken by the account {taken!r}. Names are given once, also after an "
+                    "account was closed: choose another."
+                )
+            row = {"name": actor.name, "role": role, "password": stored, "created": time, "changed": time}
+            connection.execute(tables.accounts.insert(), row)
+            events.record(connection, "account-added", by, account=actor.name, role=role)
+        return actor
+
+    def close(self, name: str, by: str = OPERATOR) -> None:
+        """Close an account for good: its logins end and its tokens are revoked at once; what it spent remains."""
+        with self._database.writing() as connection:
+            _open_row(connection, name)
+            chosen = tables.accounts.c.name == name
+            connection.execute(update(tables.accounts).where(chosen).values(closed=tables.now()))
+            _shut_out(connection, name, tokens=True)
+            events.record(connection, "account-closed", by, account=name)
+
+    def set_password(self, name: str, new: str, by: str = OPERATOR) -> None:
+        """Set a password that was forgotten or known to others: logins end, and tokens are revoked."""
+        stored = self._passwords.hash(new)
+        with self._database.writing() as connection:
+            _open_row(connection, name)
+            _store(connection, name, stored)
+            _shut_out(connection, name, tokens=True)
+            events.record(connection, "password-changed", by, account=name)
+
+    def change_password(self, name: str, old: str, new: str) -> None:
+        """Set one's own password: all logins end, also the one that it is done in; tokens stay."""
+        stored = self._passwords.hash(new)
+        if self._verified(name, old, None) is None:
+            raise InvalidArgumentError("old is not the password of this account. Give the one that you sign in with.")
+        with self._database.writing() as connection:
+            _open_row(connection, name)
+            _store(connection, name, stored)
+            _shut_out(connection, name, tokens=False)
+            events.record(connection, "password-changed", name, account=name)
+
+    def signed(self, name: str, password: str, address: str) -> Actor:
+        """Return who has this name and this password; NotSignedIn for any other, in the same words and after as much.
+
+        Parameters
+        ----------
+        name, password : as they were typed
+        address : where they came from; failures are counted by name and by address (:mod:`.limits`)
+        """
+        actor = self._verified(name, password, address)
+        if actor is None:
+            raise NotSignedIn(_WRONG)
+        return actor
+
+    def find(self, name: str) -> Actor | None:
+        """Return the open account of this name."""
+        with self._database.reading() as connection:
+            row = _row(connection, name)
+        return None if row is None or row.closed is not None else Actor(row.name, row.role)
+
+    def listed(self) -> list[AccountView]:
+        """Return all accounts by name, also closed ones."""
+        shown_columns = [column for column in tables.accounts.c if column.name != "password"]
+        with self._database.reading() as connection:
+            rows = connection.execute(select(*shown_columns).order_by(tables.accounts.c.name)).mappings()
+            return [AccountView(**row) for row in rows]
+
+    def _verified(self, name: str, password: str, address: str | None) -> Actor | None:
+        """Return whose password it is, None if it is nobody's. Whether there is such an account changes no step."""
+        fit = name if isinstance(name, str) and _NAME.fullmatch(name) else "?"
+        with self._database.writing() as connection:
+            counted = limits.count(connection, fit, address)
+            row = _row(connection, fit)
+        known = row is not None and row.closed is None
+        stored = row.password if row is not None and known else None
+        try:
+            right = self._passwords.holds(stored, password)
+        except TooMany:  # nothing was verified
+            with self._database.writing() as connection:
+                limits.forgive(connection, counted)
+            raise
+        renewed = self._passwords.hash(password) if right and stored and self._passwords.outdated(stored) else None
+        with self._database.writing() as connection:
+            latest = _row(connection, fit)  # it may have been closed, or its password set, while this was verified
+            current = latest is not None and latest.closed is None and latest.password == stored
+            if row is None or not right or not current:
+                if address is not None:
+                    events.record(connection, "sign-in-failed", fit if row is not None else "?")
+                return None
+            limits.forgive(connection, counted, fit)
+            if renewed is not None:
+                connection.execute(update(tables.accounts).where(_named(fit)).values(password=renewed))
+            if address is not None:
+                events.record(connection, "signed-in", fit)
+            return Actor(row.name, row.role)
+
+
+def checked_account(value: object) -> str:
+    """Return a name that an account can have, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> checked_account("ada.lovelace")
+    'ada.lovelace'
+    >>> checked_account("..")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidArgumentError: name must be at most 64 letters (a to z), digits, dots, underscores and
+    hyphens, and begin with a letter or a digit, got '..'.
+    """
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise InvalidArgumentError(
+            "name must be at most 64 letters (a to z), digits, dots, underscores and hyphens, and begin with a letter "
+            f"or a digit, got {shown(value)}."
+        )
+    if value.lower() in _TAKEN:
+        raise InvalidArgumentError(f"name must be none of {', '.join(_TAKEN)}: they mean something in the logs.")
+    return value
+
+
+def _checked_role(value: object) -> str:
+    if value not in ROLES:
+        raise InvalidArgumentError(f"role must be one of {', '.join(ROLES)}, got {shown(value)}.")
+    return str(value)
+
+
+def _named(name: str) -> Any:
+    return tables.accounts.c.name == name
+
+
+def _row(connection: Connection, name: str) -> Row[Any] | None:
+    return connection.execute(select(tables.accounts).where(_named(name))).one_or_none()
+
+
+def _open_row(connection: Connection, name: str) -> Row[Any]:
+    row = _row(connection, name)
+    if row is None or row.closed is not None:
+        raise NotFound
+    return row
+
+
+def _store(connection: Connection, name: str, stored: str) -> None:
+    values = {"password": stored, "changed": tables.now()}
+    connection.execute(update(tables.accounts).where(_named(name)).values(**values))
+
+
+def _shut_out(connection: Connection, name: str, tokens: bool) -> None:
+    """End all logins of an account, and its tokens."""
+    connection.execute(delete(tables.logins).where(tables.logins.c.account == name))
+    if tokens:
+        alive = (tables.tokens.c.account == name) & tables.tokens.c.revoked.is_(None)
+        connection.execute(update(tables.tokens).where(alive).values(revoked=tables.now()))

@@ -1,0 +1,232 @@
+"""The tables of the service, beside the ledger: who may sign in, what was asked, and what came of it.
+
+What was spent is the ledger's to say, and no table here counts it. Times are texts in UTC that sort as they passed.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+VERSION = 1
+"""Of these tables; :meth:`Database.prepare` refuses those of another version."""
+
+ROLES = ("analyst", "steward", "auditor")
+RELEASE_STATES = ("waiting", "refused", "asked", "paid", "released", "lost")
+REGISTRATION_STATES = ("waiting", "working", "done", "refused")
+
+_FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+def now() -> str:
+    """Return the time as it is stored."""
+    return stamp(datetime.datetime.now(datetime.UTC))
+
+
+def stamp(when: datetime.datetime) -> str:
+    """Return how a time is stored: a text in UTC, to the microsecond.
+
+    Parameters
+    ----------
+    when : a time with its zone
+
+    Examples
+    --------
+    >>> stamp(datetime.datetime(2026, 11, 17, 3, tzinfo=datetime.UTC))
+    '2026-11-17T03:00:00.000000Z'
+    """
+    if when.tzinfo is None:
+        raise ValueError("a time without a zone is not one moment: give it tzinfo")
+    return when.astimezone(datetime.UTC).strftime(_FORM)
+
+
+def moment(text: str) -> datetime.datetime:
+    """Return the time that a stored text tells.
+
+    Examples
+    --------
+    >>> moment("2026-11-17T03:00:00.000000Z")
+    datetime.datetime(2026, 11, 17, 3, 0, tzinfo=datetime.timezone.utc)
+    """
+    return datetime.datetime.strptime(text, _FORM).replace(tzinfo=datetime.UTC)
+
+
+def later(text: str, seconds: float) -> str:
+    """Return the stored time that is so many seconds after another one; before it, if they are negative.
+
+    Examples
+    --------
+    >>> later("2026-11-17T03:00:00.000000Z", 0.5)
+    '2026-11-17T03:00:00.500000Z'
+    """
+    return stamp(moment(text) + datetime.timedelta(seconds=seconds))
+
+
+def _one_of(column: str, words: tuple[str, ...]) -> CheckConstraint:
+    return CheckConstraint(f"{column} IN ({', '.join(map(repr, words))})", name=f"service_{column}_known")
+
+
+metadata = MetaData()
+
+_number = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers rows by INTEGER alone
+# Compared byte by byte on every engine, so that names and times sort the same everywhere.
+_name = Text().with_variant(Text(collation="C"), "postgresql")
+
+facts = Table(
+    "service_facts",
+    metadata,
+    Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False),
+    Column("version", Integer, nullable=False),
+    Column("service", Text, nullable=False),  # a random id, which the hash of every event covers
+    Column("created", Text, nullable=False),
+)
+
+accounts = Table(
+    "service_accounts",
+    metadata,
+    Column("name", _name, primary_key=True),
+    Column("role", Text, _one_of("role", ROLES), nullable=False),
+    Column("password", Text, nullable=False),
+    Column("created", _name, nullable=False),
+    Column("closed", _name),
+    Column("changed", _name, nullable=False),  # when the password was set
+)
+
+logins = Table(
+    "service_logins",
+    metadata,
+    Column("hash", Text, primary_key=True),  # sha256 of what the cookie holds
+    Column("account", _name, ForeignKey("service_accounts.name"), nullable=False, index=True),
+    Column("csrf", Text, nullable=False),
+    Column("created", _name, nullable=False),
+    Column("seen", _name, nullable=False),
+    Column("expires", _name, nullable=False),
+)
+
+tokens = Table(
+    "service_tokens",
+    metadata,
+    Column("id", _name, primary_key=True),
+    Column("hash", Text, nullable=False, unique=True),  # sha256 of the secret
+    Column("account", _name, ForeignKey("service_accounts.name"), nullable=False, index=True),
+    Column("label", Text, nullable=False),
+    Column("created", _name, nullable=False),
+    Column("expires", _name, nullable=False),
+    Column("revoked", _name),
+)
+
+failures = Table(
+    "service_failures",
+    metadata,
+    Column("id", _number, primary_key=True, autoincrement=True),
+    Column("what", _name, nullable=False),
+    Column("at", _name, nullable=False),
+    Index("service_failures_of", "what", "at"),
+)
+
+terms = Table(
+    "service_terms",
+    metadata,
+    Column("population", _name, primary_key=True),
+    Column("name", _name, primary_key=True),
+    Column("approval", Boolean, nullable=False),
+    Column("slot", Float),
+    Column("note", Text, nullable=False),
+)
+
+registrations = Table(
+    "service_registrations",
+    metadata,
+    Column("id", _name, primary_key=True),
+    Column("steward", _name, ForeignKey("service_accounts.name"), nullable=False),
+    Column("population", _name, nullable=False),
+    Column("name", _name, nullable=False),
+    Column("request", Text, nullable=False),  # JSON
+    Column("state", _name, _one_of("state", REGISTRATION_STATES), nullable=False, index=True),
+    Column("message", Text, nullable=False),  # for stewards alone: it may describe records
+    Column("dataset", _name),
+    Column("created", _name, nullable=False),
+    Column("ended", _name),
+)
+
+files = Table(
+    "service_files",
+    metadata,
+    Column("dataset", _name, primary_key=True),  # population/name@version
+    Column("folder", Text, nullable=False),
+)
+
+releases = Table(
+    "service_releases",
+    metadata,
+    Column("id", _name, primary_key=True),
+    Column("account", _name, ForeignKey("service_accounts.name"), nullable=False),
+    Column("population", _name, nullable=False),
+    Column("dataset", _name, nullable=False),  # name@version
+    Column("statistic", Text, nullable=False),
+    Column("question", Text, nullable=False),  # JSON
+    Column("key", _name, nullable=False),
+    Column("promise", Text, nullable=False),  # JSON
+    Column("request", Text, nullable=False),  # the hash of what was asked
+    Column("state", _name, _one_of("state", RELEASE_STATES), nullable=False, index=True),
+    Column("asked", _name, nullable=False),
+    Column("decided_by", _name),
+    Column("decided", _name),
+    Column("reason", Text),
+    Column("starts", _name),
+    Column("due", _name),
+    Column("publishes", _name),
+    Column("result", LargeBinary),
+    Column("picture", LargeBinary),
+    Column("report", LargeBinary),
+    UniqueConstraint("account", "population", "key", name="service_releases_once"),
+    Index("service_releases_of", "account", "asked"),
+)
+
+events = Table(
+    "service_events",
+    metadata,
+    Column("seq", _number, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("body", Text, nullable=False),  # canonical JSON
+    Column("at", _name, nullable=False),
+    Column("prev", Text, nullable=False, unique=True),
+    Column("hash", Text, nullable=False),
+)
+
+SQLITE_GUARDS = (
+    "CREATE TRIGGER service_events_stay BEFORE UPDATE ON service_events "
+    "BEGIN SELECT RAISE(ABORT, 'events are never changed'); END",
+    "CREATE TRIGGER service_events_remain BEFORE DELETE ON service_events "
+    "BEGIN SELECT RAISE(ABORT, 'events are never removed'); END",
+    # INSERT OR REPLACE removes what is in its way without asking the others.
+    "CREATE TRIGGER service_events_follow BEFORE INSERT ON service_events "
+    "WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM service_events) "
+    "OR EXISTS (SELECT 1 FROM service_events WHERE prev = NEW.prev) "
+    "BEGIN SELECT RAISE(ABORT, 'an event has the number after the last one'); END",
+)
+POSTGRESQL_GUARDS = (
+    "CREATE FUNCTION service_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION 'events are never changed'; END $$",
+    "CREATE TRIGGER service_events_stay BEFORE UPDATE ON service_events "
+    "FOR EACH STATEMENT EXECUTE FUNCTION service_refuse()",
+    "CREATE TRIGGER service_events_remain BEFORE DELETE OR TRUNCATE ON service_events "
+    "FOR EACH STATEMENT EXECUTE FUNCTION service_refuse()",
+)
+"""What keeps events as they are, on either engine."""
