@@ -1,0 +1,139 @@
+"""Tokens for programs: a secret that is told once, and stored as its hash with an end and a way to revoke it.
+
+The secret is 256 random bits, so a plain hash of it suffices; and it is found by that hash, so that the time it takes
+tells nothing about secrets that are nearly right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+from sqlalchemy import select, update
+
+from dpmanifold._check import shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.service import events, tables
+from dpmanifold.service.accounts import Actor
+from dpmanifold.service.database import Database
+from dpmanifold.service.errors import NotFound
+from dpmanifold.service.tables import accounts, tokens
+
+LONGEST = 366
+"""Days that a token lasts at most."""
+
+_SECRET = re.compile(r"dpm_[A-Za-z0-9_-]{43}")
+_LABEL = 100  # characters
+
+
+@final
+@dataclass(frozen=True)
+class TokenView:
+    """A token, for its owner.
+
+    Attributes
+    ----------
+    id : what it is revoked by; no secret
+    label : what its owner calls it
+    created, expires : when, as stored
+    revoked : when, None where it was not
+    """
+
+    id: str
+    label: str
+    created: str
+    expires: str
+    revoked: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields, for machines."""
+        return asdict(self)
+
+
+@final
+class Tokens:
+    """The tokens of a service.
+
+    Parameters
+    ----------
+    database : prepared
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def make(self, actor: Actor, label: str, days: int) -> tuple[TokenView, str]:
+        """Make a token; return it and its secret, which is told this once.
+
+        Parameters
+        ----------
+        actor : whose it will be
+        label : what to call it, at most 100 characters
+        days : how long it lasts, 1 to 366
+        """
+        secret, time = "dpm_" + secrets.token_urlsafe(32), tables.now()
+        expires = tables.later(time, 86400 * _checked_days(days))
+        view = TokenView(secrets.token_hex(8), _checked_label(label), time, expires, None)
+        with self._database.writing() as connection:
+            there = (accounts.c.name == actor.name) & accounts.c.closed.is_(None)
+            if connection.execute(select(accounts.c.name).where(there)).scalar() is None:
+                raise NotFound
+            connection.execute(tokens.insert(), {**view.to_dict(), "account": actor.name, "hash": _hash(secret)})
+            events.record(connection, "token-made", actor.name, token=view.id, expires=expires)
+        return view, secret
+
+    def find(self, secret: str) -> Actor | None:
+        """Return whose token it is; None for one that is revoked, expired, of a closed account, or no token."""
+        if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
+            return None
+        asked = (
+            select(accounts.c.name, accounts.c.role)
+            .join(tokens, accounts.c.name == tokens.c.account)
+            .where(tokens.c.hash == _hash(secret), tokens.c.expires > tables.now())
+            .where(tokens.c.revoked.is_(None), accounts.c.closed.is_(None))
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(asked).one_or_none()
+        return None if row is None else Actor(row.name, row.role)
+
+    def revoke(self, actor: Actor, id: str) -> None:
+        """Revoke one of somebody's own tokens, from this moment on; NotFound where there is none of that id.
+
+        Once more does nothing.
+        """
+        mine = (tokens.c.id == id) & (tokens.c.account == actor.name)
+        with self._database.writing() as connection:
+            row = connection.execute(select(tokens.c.revoked).where(mine)).one_or_none()
+            if row is None:
+                raise NotFound
+            if row.revoked is None:
+                connection.execute(update(tokens).where(mine).values(revoked=tables.now()))
+                events.record(connection, "token-revoked", actor.name, token=id)
+
+    def listed(self, actor: Actor) -> list[TokenView]:
+        """Return somebody's own tokens, the newest first."""
+        columns = [tokens.c.id, tokens.c.label, tokens.c.created, tokens.c.expires, tokens.c.revoked]
+        asked = select(*columns).where(tokens.c.account == actor.name).order_by(tokens.c.created.desc(), tokens.c.id)
+        with self._database.reading() as connection:
+            return [TokenView(**row) for row in connection.execute(asked).mappings()]
+
+
+def _checked_days(value: object) -> int:
+    if type(value) is not int or not 1 <= value <= LONGEST:
+        raise InvalidArgumentError(f"days must be a whole number from 1 to {LONGEST}, got {shown(value)}.")
+    return value
+
+
+def _checked_label(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LABEL or not value.isprintable():
+        raise InvalidArgumentError(
+            f"label must be a text of 1 to {_LABEL} characters without line breaks, got {shown(value)}."
+        )
+    return value.strip()
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("ascii")).hexdigest()
