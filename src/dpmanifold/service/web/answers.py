@@ -1,0 +1,209 @@
+"""Answers: JSON, documents, files to keep, and what is said when something is refused or goes wrong.
+
+An error says what its class says is safe to say. Of what nobody foresaw only a number is told, under which the log
+has the place where it happened: not the message, which could hold anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import json
+import re
+import secrets
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from dpmanifold.errors import BudgetError, InvalidArgumentError, LedgerError, PromiseError
+from dpmanifold.service.errors import NotFound, NotSignedIn, OverBudget, ServiceError, TooMany, Unavailable
+from dpmanifold.service.web.security import REPORT_POLICY, UnknownHost
+from dpmanifold.service.web.sessions import page, see_other, sign_in_path
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+API = "/api"
+INCIDENT = "dpmanifold.incident"  # where the log finds what happened
+_ERROR_PAGE = "error.html"
+_LONGEST_NAME = 100
+
+
+@final
+class Refused(ServiceError):
+    """What the library refuses to plan, in its own words."""
+
+    status, kind = 400, "invalid"
+
+
+@final
+class NoPromise(ServiceError):
+    """A promise that cannot be kept or converted, in the library's own words."""
+
+    status, kind = 400, "promise"
+
+
+@contextlib.contextmanager
+def planning() -> Iterator[None]:
+    """Show what the library refuses; only round what depends on the request and on public numbers.
+
+    Examples
+    --------
+    >>> with planning():
+    ...     raise InvalidArgumentError("the radius must be positive, got -1.")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.service.web.answers.Refused: the radius must be positive, got -1.
+    """
+    try:
+        yield
+    except InvalidArgumentError as problem:
+        raise Refused(str(problem)) from None
+    except PromiseError as problem:
+        raise NoPromise(str(problem)) from None
+    except BudgetError as problem:
+        raise OverBudget(str(problem)) from None
+
+
+def as_json(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with JSON; numbers that JSON does not know are an error here, not at the reader's."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(text.encode(), status_code=status, media_type="application/json", headers=headers)
+
+
+def document(content: bytes) -> Response:
+    """Answer with a report: a page of its own that can do nothing."""
+    policy = {"content-security-policy": REPORT_POLICY}
+    return Response(content, media_type="text/html; charset=utf-8", headers=policy)
+
+
+def picture(content: bytes) -> Response:
+    """Answer with a picture to be shown."""
+    return Response(content, media_type="image/png")
+
+
+def download(content: bytes, name: str, media_type: str = "application/octet-stream") -> Response:
+    """Answer with a file to keep, under a name that is safe on every system."""
+    kept = {"content-disposition": f'attachment; filename="{safe_name(name)}"'}
+    return Response(content, media_type=media_type, headers=kept)
+
+
+def safe_name(name: str) -> str:
+    r"""Return a name of a file made of letters, digits, dots, dashes and underscores.
+
+    Examples
+    --------
+    >>> safe_name('cohort/dti@1\r\n"mean".json')
+    'cohort-dti-1-mean-.json'
+    """
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:_LONGEST_NAME] or "download"
+
+
+@final
+@dataclass(frozen=True)
+class _Told:
+    """What is told of an error."""
+
+    status: int
+    kind: str
+    message: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    incident: str = ""
+
+
+def _told(error: Exception, incident: str) -> _Told:
+    match error:
+        case TooMany():
+            wait = {"retry-after": str(max(1, error.retry_after))}
+            return _Told(error.status, error.kind, str(error), wait)
+        case NotSignedIn():
+            return _Told(error.status, error.kind, str(error), {"www-authenticate": "Bearer"})
+        case ServiceError():
+            return _Told(error.status, error.kind, str(error))
+        case HTTPException():  # of the router: no such address, or not by this method
+            return _told(NotFound(), incident)
+        case LedgerError():
+            return _told(Unavailable("The ledger does not answer. Nothing was spent; try again later."), incident)
+        case _:
+            said = f"Something went wrong here. Whoever runs this service finds it in the log under {incident}."
+            return _Told(500, "broken", said, incident=incident)
+
+
+def answer_error(request: Request, error: Exception) -> Response:
+    """Answer a request that failed: as JSON to programs, as a page to people."""
+    incident = secrets.token_hex(6)
+    told = _told(error, incident)
+    if told.status >= 500:
+        places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+        request.scope[INCIDENT] = {"incident": incident, "error": type(error).__name__, "places": places}
+    if isinstance(error, UnknownHost):
+        return PlainTextResponse(told.message, status_code=told.status)
+    if is_for_programs(request.url.path):
+        return as_json({"error": {"kind": told.kind, "message": told.message}}, told.status, told.headers)
+    if isinstance(error, NotSignedIn):
+        return see_other(sign_in_path(request))
+    return _error_page(request, told)
+
+
+def is_for_programs(path: str) -> bool:
+    """Return whether an address is read by programs, which want JSON."""
+    return path == API or path.startswith(f"{API}/") or path == "/health"
+
+
+def _error_page(request: Request, told: _Told) -> Response:
+    heading = HTTPStatus(told.status).phrase
+    try:
+        facts = {"title": heading, "message": told.message, "incident": told.incident}
+        shown = page(request, _ERROR_PAGE, status=told.status, **facts)
+    except Exception:  # the database or a template may be what is broken: an answer needs neither
+        shown = HTMLResponse(_bare_page(heading, told.message), status_code=told.status)
+    shown.headers.update(told.headers)
+    return shown
+
+
+def _bare_page(heading: str, message: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(heading)}</title></head>'
+        f'<body><main><h1>{html.escape(heading)}</h1><p>{html.escape(message)}</p><p><a href="/">Start</a></p></main>'
+        "</body></html>"
+    )
+
+
+@final
+class Errors:
+    """Answer whatever the layers below raise, so that no error leaves in another form.
+
+    Parameters
+    ----------
+    app : the layers below
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as the layers below do, or with their error."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except Exception as error:
+            if begun:  # nobody is left to be told, and half an answer must not pass for a whole one
+                raise
+            response = await run_in_threadpool(answer_error, Request(scope), error)
+            await response(scope, receive, send)
