@@ -22,6 +22,7 @@ from dpmanifold.cli import (
     regression,
     reproduce,
     results,
+    service,
 )
 from dpmanifold.cli.endings import Terminated, unwinding
 from dpmanifold.cli.failures import FAULT
@@ -109,3 +110,4 @@ for name, command, panel in (
 ):
     app.command(name=name, rich_help_panel=panel)(command)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_AFTER)
+app.add_typer(service.app, name="service", rich_help_panel="Serving")

@@ -170,7 +170,7 @@ class Accounts:
             with self._database.writing() as connection:
                 limits.forgive(connection, counted)
             raise
-        renewed = self._passwords.hash(password) if right and stored and self._passwords.outdated(stored) else None
+        renewed = self._passwords.renewed(stored, password) if right and stored is not None else None
         with self._database.writing() as connection:
             latest = _row(connection, fit)  # it may have been closed, or its password set, while this was verified
             current = latest is not None and latest.closed is None and latest.password == stored

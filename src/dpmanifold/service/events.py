@@ -112,6 +112,13 @@ def page(database: Database, after: int = 0, limit: int = 100) -> list[Event]:
         return [_event(row) for row in connection.execute(asked).mappings()]
 
 
+def every(database: Database, after: int = 0) -> Iterator[Event]:
+    """Yield all events behind a number, in order; no transaction stays open meanwhile."""
+    while found := page(database, after, _PAGE):
+        yield from found
+        after = found[-1].seq
+
+
 def verify(database: Database) -> list[str]:
     """Return what is wrong with the log, in sentences; [] if nothing is. It recomputes every hash.
 
@@ -122,17 +129,10 @@ def verify(database: Database) -> list[str]:
         service = connection.execute(select(tables.facts.c.service)).scalar_one()
         found = _missing_guards(connection)
     before: Event | None = None
-    for event in _all(database):
+    for event in every(database):
         found += _faults(service, event, before)
         before = event
     return found if before else [*found, "the log has no events: its first one is missing."]
-
-
-def _all(database: Database) -> Iterator[Event]:
-    after = 0
-    while found := page(database, after, _PAGE):
-        yield from found
-        after = found[-1].seq
 
 
 def _event(row: RowMapping) -> Event:

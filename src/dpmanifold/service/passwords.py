@@ -64,9 +64,12 @@ class Passwords:
                 return False
         return stored is not None
 
-    def outdated(self, stored: str) -> bool:
-        """Return whether a hash was made with other work than new ones are."""
-        return self._hasher.check_needs_rehash(stored)
+    def renewed(self, stored: str, password: str) -> str | None:
+        """Return a new hash of a password that holds, where the stored one was made with other work; None else."""
+        if not self._hasher.check_needs_rehash(stored):
+            return None
+        with self._turn():
+            return self._hasher.hash(_bytes(_normal(password)))
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
