@@ -1,4 +1,4 @@
-"""What to expect of a question, from public numbers alone: plans, and curves over a grid of promises, kept once made."""
+"""What to expect of a question, from public numbers alone: plans, and curves over a grid of promises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy import ApproxDP, Promise
-from dpmanifold.privacy.compose import divide
 from dpmanifold.privacy.promises import KINDS
 from dpmanifold.records import ball_to_dict
 from dpmanifold.service.kept import Kept
@@ -20,6 +19,7 @@ from dpmanifold.service.questions import Asked, promise_to_json
 from dpmanifold.service.views import Curve
 from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
+from dpmanifold.stats.inputs import divide
 
 T = TypeVar("T")
 
@@ -68,7 +68,9 @@ class Forecasts:
                 self._kept.popitem(last=False)
         return made
 
-    def plan(self, asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> dict[str, Any]:
+    def plan(
+        self, asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return the record that `dpm plan --json` prints for the same numbers; refuse as that does.
 
         Parameters
@@ -77,7 +79,9 @@ class Forecasts:
         data : the registered data set, whose public numbers are taken
         ball, privacy, options : of the question
         """
-        key = json.dumps([asked.name, _number(asked, data), ball_to_dict(ball), promise_to_json(privacy), _said(options)])
+        key = json.dumps(
+            [asked.name, _number(asked, data), ball_to_dict(ball), promise_to_json(privacy), _said(options)]
+        )
         return self._once(key, lambda: _plan(asked, data, ball, privacy, options).to_dict())
 
     def curve(
@@ -102,7 +106,9 @@ class Forecasts:
 
         return self._once(key, make)
 
-    def needed(self, data: Kept, ball: Ball, privacy: Promise, error: float, options: Mapping[str, Any]) -> dict[str, Any]:
+    def needed(
+        self, data: Kept, ball: Ball, privacy: Promise, error: float, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return how many units, and which promise of the same kind, an expected error of a mean takes."""
         estimand = options.get("estimand")
         delta = privacy.stated["delta"] if isinstance(privacy, ApproxDP) else None

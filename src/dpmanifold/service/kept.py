@@ -48,7 +48,7 @@ class Kept(Registered):
         self._whose, self._known, self._opener = population, known, opener
 
     def check(self) -> None:
-        """Refuse single records of people of whom there are several; and, where it can be opened, a key that is not there."""
+        """Refuse single records of people who have several; where records can be opened, also a missing key."""
         self._whose.refuse_shared(self.unit, self.records_mark)
         if self._opener is not None:
             self._whose.fingerprint(lambda: [b""])

@@ -82,9 +82,9 @@ class Option:
 _WANTED = {"flag": "true or false", "number": "a number", "whole": "a whole number", "release": "the id of a release"}
 _MECHANISMS = ("auto", *(one.name for one in MECHANISMS if not one.baseline))
 _OPTIONS = {
-    "estimand": ("choice", "Which mean", "The Fréchet mean, the mean in the tangent space at the ball's centre, or the "
+    "estimand": ("choice", "Which mean", "The Fréchet mean, the mean in the tangent space at the centre, or the "
                  "extrinsic mean.", (None, "frechet", "tangent", "extrinsic")),
-    "mechanism": ("choice", "Mechanism", "How noise is drawn; auto takes the best that keeps the promise.", _MECHANISMS),
+    "mechanism": ("choice", "Mechanism", "How noise is drawn; auto takes the best that keeps it.", _MECHANISMS),
     "refine": ("flag", "Look for a smaller ball first", "Spends a part of the promise on a smaller ball; worth it where "
                "the public ball is generous.", ()),
     "shape": ("choice", "Shape of the noise", "Round, or fitted privately to how the data spread.",
@@ -176,7 +176,9 @@ class Asked:
         if self.name == "means":
             return min(facts["units by class"]), taken
         if self.name == "classes":
-            taken |= {"classes": len(classes_of(facts) or ())} | ({"labels_public": True} if labels_public(facts) else {})
+            taken |= {"classes": len(classes_of(facts) or ())} | (
+                {"labels_public": True} if labels_public(facts) else {}
+            )
         if self.needs == _COVARIATE and facts["covariate"].get("public"):
             taken["covariate_public"] = True
         return facts["n"], taken
@@ -236,6 +238,13 @@ def askable() -> dict[str, Asked]:
     return found
 
 
+def listed(asked: Asked) -> bool:
+    """Return whether people are offered it: all but the parts that larger questions are made of."""
+    if asked.statistic is None:
+        return True
+    return not type(STATISTICS.find(asked.statistic)).__module__.startswith("dpmanifold.")
+
+
 def _by_itself(statistic: Statistic) -> bool:
     """Return whether a statistic can be asked for without options that only a larger question knows."""
     taken = list(inspect.signature(statistic.prepared).parameters.values())[1:]
@@ -287,7 +296,9 @@ class Question:
         options = known.get("options") or {}
         if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
             raise InvalidArgumentError(f"options must be names with values, got {shown(options)}.")
-        return Question(asked.name, promise_from_json(known["privacy"]), asked.checked(options), _ball(known.get("ball")))
+        return Question(
+            asked.name, promise_from_json(known["privacy"]), asked.checked(options), _ball(known.get("ball"))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON: amounts as text, so that nothing is rounded."""

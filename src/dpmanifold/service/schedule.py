@@ -49,7 +49,7 @@ def free_from(connection: Connection, at: str) -> str:
 
 
 def scheduled(connection: Connection, release: str, seconds: float, anew: bool = False) -> None:
-    """Give a release that was paid for its slot, if it has none; `anew` gives it another one, nobody having begun it."""
+    """Give a release that was paid for its slot, if it has none; `anew` another one, where nobody has begun it."""
     row = connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one()
     if row.publishes is not None and not anew:
         return

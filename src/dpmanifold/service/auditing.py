@@ -1,0 +1,48 @@
+"""What an auditor reads: everything but records. Nothing here writes."""
+
+from __future__ import annotations
+
+import pathlib
+import tempfile
+
+from dpmanifold.service import events
+from dpmanifold.service.accounts import AccountView
+from dpmanifold.service.person import AUDITOR, STEWARD, Person
+from dpmanifold.service.views import AuditView, EventView
+
+
+class Auditing(Person):
+    """The auditor's part of a desk. Stewards may ask for an audit, too."""
+
+    def audit(self) -> AuditView:
+        """Look at every entry of the ledger, its witness, and every line of the audit log."""
+        self.require(AUDITOR, STEWARD)
+        found = self.service.ledger.audit()
+        faults = events.verify(self.service.database)
+        return AuditView(
+            ok=found.ok and not faults,
+            entries=found.entries,
+            faults=list(found.faults),
+            event_faults=faults,
+            notes=list(found.notes),
+            populations={name: totals.to_dict() for name, totals in found.populations.items()},
+        )
+
+    def events(self, after: int = 0, limit: int = 100) -> list[EventView]:
+        """Return a page of the audit log, from behind a number on."""
+        self.require(AUDITOR)
+        page = events.page(self.service.database, after, max(1, min(limit, 1000)))
+        return [EventView(one.seq, one.at, one.kind, one.who, dict(one.facts)) for one in page]
+
+    def accounts(self) -> list[AccountView]:
+        """Return all accounts, without passwords."""
+        self.require(AUDITOR)
+        return self.service.accounts.listed()
+
+    def export(self) -> bytes:
+        """Return the ledger as JSON lines, which `dpm ledger verify-export` checks."""
+        self.require(AUDITOR)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "ledger.jsonl"
+            self.service.ledger.export(path)
+            return path.read_bytes()

@@ -1,0 +1,331 @@
+"""What one person may do. Every page and every call over the network goes through here, and so does who may do what."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+from sqlalchemy import Row, delete, insert, select
+
+from dpmanifold.ball import Ball
+from dpmanifold.errors import BudgetError, InvalidArgumentError
+from dpmanifold.ledger.history import Line
+from dpmanifold.ledger.standing import Standing
+from dpmanifold.privacy.accounts import Order, checked_text
+from dpmanifold.privacy.amounts import Amount, as_promise_down, in_words, left_of
+from dpmanifold.result import Result
+from dpmanifold.service import events, tables
+from dpmanifold.service.answers import answer_from_bytes
+from dpmanifold.service.auditing import Auditing
+from dpmanifold.service.errors import Conflict, NotFound
+from dpmanifold.service.ordering import Asking, Ref, asking, pay
+from dpmanifold.service.person import ANALYST, NOTHING, share_of, state_of
+from dpmanifold.service.questions import Question, asked_named
+from dpmanifold.service.schedule import free_from
+from dpmanifold.service.stewardship import Stewardship
+from dpmanifold.service.tokens import TokenView
+from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, PriceView, ReleaseView
+
+MOST = 200
+"""Rows on a page."""
+
+
+@final
+class Desk(Stewardship, Auditing):
+    """A desk for whoever has signed in.
+
+    What is not for this person raises the same error as what does not exist. Planning touches public numbers alone and
+    refuses as the private calls do. Only :meth:`ask`, and a steward's approval, spend anything.
+    """
+
+    # ---------------------------------------------------------------- data sets and plans
+
+    def datasets(self) -> list[DataSetView]:
+        """Return the data sets that this person may see, each in its latest version."""
+        found = []
+        for population in self.service.ledger.populations():
+            own = population.as_principal(self.actor.name)
+            standing = own.standing()
+            if self.actor.role == ANALYST and standing.grant is None:
+                continue
+            latest = {known.name: known for known in own.datasets() if known.about}
+            found += [self.view_of_data(own, known, standing) for known in latest.values()]
+        return found
+
+    def dataset(self, ref: str) -> DataSetView:
+        """Return one data set, by "population/name" or "population/name@version"."""
+        population, known = self.data_seen(ref)
+        return self.view_of_data(population, known, population.standing())
+
+    def plan(self, ref: str, question: Question) -> dict[str, Any]:
+        """Return what to expect: the record that `dpm plan --json` prints for the same numbers."""
+        asked = self._asking(ref, question)
+        return self.service.forecasts.plan(question.asked, asked.data, asked.ball, question.privacy, asked.options)
+
+    def needed(self, ref: str, question: Question, error: float) -> dict[str, Any]:
+        """Return which promise, and how many units, an expected error of a mean takes."""
+        if question.statistic != "mean":
+            raise InvalidArgumentError(f"error is about means, got the statistic {question.statistic!r}: leave it out.")
+        asked = self._asking(ref, question)
+        return self.service.forecasts.needed(asked.data, asked.ball, question.privacy, error, asked.options)
+
+    def curve(
+        self,
+        ref: str,
+        statistic: str,
+        kind: str = "GDP",
+        options: Mapping[str, Any] | None = None,
+        delta: str | None = None,
+        ball: Mapping[str, Any] | None = None,
+    ) -> Curve:
+        """Return what to expect for each promise of a grid.
+
+        Parameters
+        ----------
+        ref : the data set
+        statistic, options, ball : as in a question
+        kind, delta : of the promises
+        """
+        asked = asked_named(statistic)
+        population, known = self.data_seen(ref)
+        chosen = asked.checked(options or {})
+        some = Question(statistic, population.cap, chosen, ball)
+        found = asking(self.service, self.actor.name, Ref(population.name, known.name, known.version), some)
+        return self.service.forecasts.curve(asked, found.data, found.ball, kind, delta, found.options)
+
+    # ---------------------------------------------------------------- asking
+
+    def price(self, ref: str, question: Question) -> PriceView:
+        """Return what a question costs and leaves, or refuse as :meth:`ask` would. Spends nothing."""
+        asked, order, standing = self._ordered(ref, question, key="price")
+        cost = standing.after(order.privacy, asked.account.name, self.actor.name)[0]
+        left = standing.left
+        after = left_of(left, cost)
+        with self.service.database.reading() as connection:
+            now = tables.now()
+            wait = tables.moment(free_from(connection, now)) - tables.moment(now)
+        return PriceView(
+            ref=ref,
+            statistic=question.statistic,
+            cost=question.privacy.to_dict(),
+            cost_words=in_words(question.privacy),
+            **_amounts(standing, left, "left"),
+            **_amounts(standing, after, "after"),
+            more=how_many(after, cost),
+            approval=self.dataset(ref).approval,
+            seconds=wait.total_seconds() + asked.seconds(self.service),
+        )
+
+    def ask(self, ref: str, question: Question, key: str) -> ReleaseView:
+        """Ask for a release, and pay for it, unless a steward decides first. The same key again costs nothing.
+
+        Parameters
+        ----------
+        ref : the data set
+        question : what is asked
+        key : under which it is answered once; one that this person uses for nothing else
+
+        Raises
+        ------
+        BudgetError : it is more than what is left. Nothing was spent
+        Conflict : the key stands for another question
+        """
+        asked, order, standing = self._ordered(ref, question, key)
+        row = self._row_of(asked.account.name, key)
+        if row is None:
+            standing.after(order.privacy, asked.account.name, self.actor.name)  # refuses what does not fit
+            row = self._written(asked, order)
+        if row.request != order.request_hash:
+            raise Conflict(f"key {key!r} stands for another question. Use another one, or ask exactly as before.")
+        if row.state == "asked":
+            self._pay(row, asked, order)
+        return self.release(row.id)
+
+    def _asking(self, ref: str, question: Question) -> Asking:
+        population, known = self.data_seen(ref)
+        return asking(self.service, self.actor.name, Ref(population.name, known.name, known.version), question)
+
+    def _ordered(self, ref: str, question: Question, key: str) -> tuple[Asking, Order, Standing]:
+        """Return an analyst's question with its order, and how the population stands."""
+        self.require(ANALYST)
+        asked = self._asking(ref, question)
+        return asked, asked.order(checked_text(key, "key")), asked.account.standing()
+
+    def _row_of(self, population: str, key: str) -> Row[Any] | None:
+        mine = tables.releases.c
+        wanted = (mine.account == self.actor.name) & (mine.population == population) & (mine.key == key)
+        with self.service.database.reading() as connection:
+            return connection.execute(select(tables.releases).where(wanted)).one_or_none()
+
+    def _written(self, asked: Asking, order: Order) -> Row[Any]:
+        """Write down what is asked, before anything is paid; of two at once, the first stands."""
+        question, data = asked.question, asked.data
+        approval = self.dataset(f"{data.population}/{data.name}").approval
+        values = {
+            "id": secrets.token_urlsafe(12),
+            "account": self.actor.name,
+            "population": data.population,
+            "dataset": data.id,
+            "statistic": question.statistic,
+            "question": json.dumps(question.to_dict()),
+            "key": order.key,
+            "promise": json.dumps(question.privacy.to_dict()),
+            "request": order.request_hash,
+            "state": "waiting" if approval else "asked",
+            "asked": tables.now(),
+        }
+        mine = tables.releases.c
+        wanted = (mine.account == self.actor.name) & (mine.population == data.population) & (mine.key == order.key)
+        with self.service.database.writing() as connection:
+            found = connection.execute(select(tables.releases).where(wanted)).one_or_none()
+            if found is not None:
+                return found
+            connection.execute(insert(tables.releases).values(**values))
+            events.record(
+                connection, "release-asked", self.actor.name, release=str(values["id"]), population=data.population,
+                dataset=data.id, statistic=question.statistic,
+            )  # fmt: skip
+            return connection.execute(select(tables.releases).where(wanted)).one()
+
+    def _pay(self, row: Row[Any], asked: Asking, order: Order) -> None:
+        try:
+            pay(self.service, row, asked, order)
+        except BudgetError:  # it fitted a moment ago: whoever was faster has it, and the key is free again
+            with self.service.database.writing() as connection:
+                unpaid = (tables.releases.c.id == row.id) & (tables.releases.c.state == "asked")
+                connection.execute(delete(tables.releases).where(unpaid))
+            raise
+
+    # ---------------------------------------------------------------- releases
+
+    def releases(self, before: str | None = None, limit: int = 50) -> list[ReleaseView]:
+        """Return releases, the newest first: an analyst's own, for the others all.
+
+        Parameters
+        ----------
+        before : the id of the release after which the page starts
+        limit : how many at most
+        """
+        rows = select(tables.releases).order_by(tables.releases.c.asked.desc(), tables.releases.c.id)
+        if self.actor.role == ANALYST:
+            rows = rows.where(tables.releases.c.account == self.actor.name)
+        if before is not None:
+            rows = rows.where(tables.releases.c.asked < self.row_seen(before).asked)
+        with self.service.database.reading() as connection:
+            found = connection.execute(rows.limit(max(1, min(limit, MOST)))).all()
+        return [self.view_of_release(row) for row in found]
+
+    def release(self, release: str) -> ReleaseView:
+        """Return one release."""
+        return self.view_of_release(self.row_seen(release))
+
+    def result(self, release: str) -> bytes:
+        """Return what was released, as JSON."""
+        return bytes(self._published(release).result)
+
+    def answer(self, release: str) -> Any:
+        """Return what was released, as the private call returned it."""
+        return answer_from_bytes(self.result(release))
+
+    def picture(self, release: str) -> bytes:
+        """Return the picture of a release, a PNG."""
+        return self._part(self._published(release).picture)
+
+    def report(self, release: str) -> bytes:
+        """Return the report of a release, an HTML page."""
+        return self._part(self._published(release).report)
+
+    def array(self, release: str) -> bytes:
+        """Return the released value as a .npy file, where an array can hold it."""
+        answer = self.answer(release)
+        value = answer.number_or_array if isinstance(answer, Result) else None
+        if value is None or isinstance(value, Ball):
+            raise NotFound
+        file = io.BytesIO()
+        np.save(file, np.asarray(value), allow_pickle=False)
+        return file.getvalue()
+
+    def _published(self, release: str) -> Row[Any]:
+        row = self.row_seen(release)
+        if state_of(row) != "released":
+            raise NotFound
+        return row
+
+    @staticmethod
+    def _part(content: Any) -> bytes:
+        if content is None:
+            raise NotFound
+        return bytes(content)
+
+    # ---------------------------------------------------------------- what used it up
+
+    def history(self, population: str, after: int = 0, limit: int = 200) -> HistoryView:
+        """Return what used a cap up; an analyst sees who else spent as "others"."""
+        whose = self.population_seen(population)
+        page = whose.history(after=after, limit=max(1, min(limit, 1000)))
+        cap = whose.cap
+        rows = self._rows_by_key(population)
+        lines = [self._line(line, rows, cap_shares=(share_of(cap, line.cost), share_of(cap, line.spent)))
+                 for line in page.releases]  # fmt: skip
+        return HistoryView(population, cap.to_dict(), in_words(cap), lines, page.next)
+
+    def _rows_by_key(self, population: str) -> dict[tuple[str, str], Row[Any]]:
+        wanted = select(tables.releases).where(tables.releases.c.population == population)
+        with self.service.database.reading() as connection:
+            return {(row.account, row.key): row for row in connection.execute(wanted)}
+
+    def _line(self, line: Line, rows: Mapping[tuple[str, str], Row[Any]], cap_shares: tuple[float, float]) -> LineView:
+        row = rows.get((line.principal, line.key))
+        mine = self.actor.role != ANALYST or line.principal == self.actor.name
+        state = line.state if line.state in ("released", "lost") else "pending"
+        return LineView(
+            sequence=line.sequence,
+            time=line.time,
+            analyst=line.principal if mine else "others",
+            what=line.about if mine else "",
+            promise=line.promise,
+            share=cap_shares[0],
+            total_share=cap_shares[1],
+            state=state if row is None else state_of(row),
+            release=row.id if row is not None and mine else None,
+        )
+
+    # ---------------------------------------------------------------- one's own account
+
+    def tokens(self) -> list[TokenView]:
+        """Return this person's tokens, without their secrets."""
+        return self.service.tokens.listed(self.actor)
+
+    def make_token(self, label: str, days: int) -> tuple[TokenView, str]:
+        """Make a token for programs; its secret is returned this once."""
+        return self.service.tokens.make(self.actor, label, days)
+
+    def revoke_token(self, token: str) -> None:
+        """End a token, at once."""
+        self.service.tokens.revoke(self.actor, token)
+
+    def change_password(self, old: str, new: str) -> None:
+        """Change the password; all logins of this person end."""
+        self.service.accounts.change_password(self.actor.name, old, new)
+
+
+def _amounts(standing: Standing, amount: Amount, name: str) -> dict[str, Any]:
+    """Return an amount as a promise and in words, under a name."""
+    found = as_promise_down(standing.cap, amount)
+    return {name: None if found is None else found.to_dict(),
+            f"{name}_words": NOTHING if found is None else in_words(found, up=False)}  # fmt: skip
+
+
+def how_many(left: Amount, cost: Amount) -> int:
+    """Return how many times a cost fits into what is left.
+
+    Examples
+    --------
+    >>> how_many((Fraction(1, 2),), (Fraction(1, 8),))
+    4
+    """
+    return min((int(have / one) for have, one in zip(left, cost, strict=True) if one), default=0)

@@ -1,0 +1,161 @@
+"""Somebody who has signed in: who they are, and how data sets and releases look to them."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Row, select
+
+from dpmanifold.ledger.datasets import DataSet
+from dpmanifold.ledger.population import Population
+from dpmanifold.ledger.standing import Standing
+from dpmanifold.privacy import Promise
+from dpmanifold.privacy.amounts import Amount, as_promise_down, cost_of, in_words
+from dpmanifold.service import tables
+from dpmanifold.service.accounts import Actor
+from dpmanifold.service.answers import answer_from_bytes, releases_of
+from dpmanifold.service.errors import NotFound
+from dpmanifold.service.kept import Kept
+from dpmanifold.service.ordering import Ref, data_set, population_named, terms_of
+from dpmanifold.service.questions import Question, askable, classes_of, labels_public, listed
+from dpmanifold.service.schedule import duration
+from dpmanifold.service.views import DataSetView, ReleaseView
+
+if TYPE_CHECKING:
+    from dpmanifold.service.service import Service
+
+ANALYST, STEWARD, AUDITOR = "analyst", "steward", "auditor"
+NOTHING = "nothing"
+
+
+class Person:
+    """Who acts, and what every role shares.
+
+    Parameters
+    ----------
+    service : where
+    actor : who has signed in
+    """
+
+    def __init__(self, service: Service, actor: Actor) -> None:
+        self.service, self.actor = service, actor
+
+    def require(self, *roles: str) -> None:
+        """Go on for these roles alone; for others there is nothing here."""
+        if self.actor.role not in roles:
+            raise NotFound
+
+    def population_seen(self, name: str) -> Population:
+        """Return a population in this person's name; an analyst sees those with a grant."""
+        found = population_named(self.service, name).as_principal(self.actor.name)
+        if self.actor.role == ANALYST and found.standing().grant is None:
+            raise NotFound
+        return found
+
+    def data_seen(self, ref: str) -> tuple[Population, DataSet]:
+        """Return a data set that this person may see."""
+        asked = Ref.read(ref)
+        population = self.population_seen(asked.population)
+        return population, data_set(population, asked.name, asked.version)
+
+    def row_seen(self, release: str) -> Row[Any]:
+        """Return the row of a release that this person may see: an analyst's own, for the others all."""
+        with self.service.database.reading() as connection:
+            found = connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one_or_none()
+        if found is None or (self.actor.role == ANALYST and found.account != self.actor.name):
+            raise NotFound
+        return found
+
+    def view_of_data(self, population: Population, known: DataSet, standing: Standing) -> DataSetView:
+        """Return a data set as this person sees it."""
+        data = Kept(population, known)
+        terms = terms_of(self.service, population.name, known.name)
+        facts = known.facts
+        by_class = labels_public(facts) if "classes" in facts else None
+        left = as_promise_down(standing.cap, standing.left) if standing.grant is not None else None
+        return DataSetView(
+            ref=f"{population.name}/{known.name}",
+            population=population.name,
+            name=known.name,
+            version=known.version,
+            id=known.id,
+            space=known.space,
+            ball=json.loads(known.about["ball"]),
+            n=known.n,
+            unit=known.unit,
+            protects=population.unit,
+            classes=classes_of(facts),
+            units_by_class=list(facts["units by class"]) if by_class else None,
+            labels_public=by_class,
+            covariate=facts.get("covariate"),
+            cap=standing.cap.to_dict(),
+            cap_words=in_words(standing.cap),
+            granted=None if standing.grant is None else standing.grant.to_dict(),
+            left=None if left is None else left.to_dict(),
+            left_words=NOTHING if left is None else in_words(left, up=False),
+            spent_share=share_of(standing.cap, standing.total),
+            approval=terms["approval"],
+            slot=duration("mean", data.n, data.ball.space.dim, self.service.settings.slot, terms["slot"]),
+            note=terms["note"],
+            statistics=[name for name, asked in askable().items() if listed(asked) and asked.fits(facts)],
+        )
+
+    def view_of_release(self, row: Row[Any]) -> ReleaseView:
+        """Return a release as this person sees it: nothing of what came of it before it is published."""
+        question = Question.from_dict(json.loads(row.question))
+        state = state_of(row)
+        seconds = None if row.publishes is None else max(0.0, _until(row.publishes))
+        receipt = None
+        if state == "released":
+            receipt = next((one.receipt for one in releases_of(answer_from_bytes(row.result))), None)
+        return ReleaseView(
+            id=row.id,
+            ref=f"{row.population}/{row.dataset.partition('@')[0]}",
+            dataset=row.dataset,
+            population=row.population,
+            statistic=row.statistic,
+            title=question.asked.title,
+            options=dict(question.options),
+            privacy=question.privacy.to_dict(),
+            privacy_words=in_words(question.privacy),
+            key=row.key,
+            analyst=row.account,
+            state=state,
+            asked=row.asked,
+            publishes=row.publishes,
+            seconds=seconds,
+            decided_by=row.decided_by,
+            decided=row.decided,
+            reason=row.reason,
+            receipt=None if receipt is None else receipt.to_dict(),
+            pictured=state == "released" and row.picture is not None,
+            reported=state == "released" and row.report is not None,
+        )
+
+
+def _until(when: str) -> float:
+    return (tables.moment(when) - tables.moment(tables.now())).total_seconds()
+
+
+def state_of(row: Row[Any]) -> str:
+    """Return the state of a release that may be told now: until it is published, that it is pending."""
+    if row.state in ("waiting", "refused"):
+        return str(row.state)
+    if row.state in ("released", "lost") and row.publishes is not None and row.publishes <= tables.now():
+        return str(row.state)
+    return "pending"
+
+
+def share_of(cap: Promise, amount: Amount) -> float:
+    """Return how much of a cap an amount is, in the part that is fuller.
+
+    Examples
+    --------
+    >>> from dpmanifold import GDP
+    >>> share_of(GDP(1.0), (Fraction(1, 4),))
+    0.25
+    """
+    parts = zip(amount, cost_of(cap, cap), strict=True)
+    return float(max((used / whole for used, whole in parts if whole), default=Fraction(0)))

@@ -1,0 +1,252 @@
+"""What a steward does: populations, caps, grants, registrations, decisions on what was asked. All is logged."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, select, update
+
+from dpmanifold._check import shown
+from dpmanifold.errors import BudgetError, InvalidArgumentError
+from dpmanifold.ledger.population import Grant, Population, checked_label
+from dpmanifold.privacy import Promise
+from dpmanifold.privacy.accounts import checked_text
+from dpmanifold.privacy.amounts import cost_of, in_words
+from dpmanifold.service import events, tables
+from dpmanifold.service.errors import Conflict, NotFound
+from dpmanifold.service.ordering import asked_before, pay, population_named
+from dpmanifold.service.person import ANALYST, AUDITOR, NOTHING, STEWARD, Person, share_of
+from dpmanifold.service.views import GrantView, PopulationView, RegistrationView, ReleaseView
+
+REQUEST = {
+    "path": None, "space": None, "size": None, "units": None, "radius": None, "center": None, "source": "",
+    "columns": None, "array": None, "order": None, "coordinates": None, "normalize": False, "labels": None,
+    "classes": None, "labels_public": True, "covariate": None, "covariate_range": None, "covariate_public": False,
+    "confirm": False,
+}  # fmt: skip
+"""What a registration is asked with, and what is meant where it is left out, in the words of `dpm ledger register`."""
+_NEEDED = ("path", "space", "units", "radius")
+_LONGEST_NOTE = 2000
+
+
+class Stewardship(Person):
+    """The steward's part of a desk. For an analyst there is nothing here; an auditor may read it."""
+
+    def populations(self) -> list[PopulationView]:
+        """Return all populations, with grants and data sets."""
+        self.require(STEWARD, AUDITOR)
+        return [self._view(one) for one in self.service.ledger.populations()]
+
+    def population(self, name: str) -> PopulationView:
+        """Return one population."""
+        self.require(STEWARD, AUDITOR)
+        return self._view(population_named(self.service, name))
+
+    def make_population(self, name: str, cap: Promise, unit: str) -> PopulationView:
+        """Make a population: the people whom one cap protects.
+
+        Parameters
+        ----------
+        name : for good
+        cap : what may be spent on them in all
+        unit : who is protected, such as "participant"
+        """
+        self.require(STEWARD)
+        wanted = checked_label(name, "name")
+        if wanted in {one.name for one in self.service.ledger.populations()}:
+            raise Conflict(f"{wanted} is a population already: raise its cap, or name another one.")
+        made = self.service.ledger.population(wanted, cap, checked_text(unit, "unit"))
+        self._log("population-made", population=wanted, cap=in_words(cap))
+        return self._view(made)
+
+    def raise_cap(self, name: str, cap: Promise, reason: str) -> PopulationView:
+        """Raise a cap. The reason stays in the ledger for good."""
+        self.require(STEWARD)
+        population = population_named(self.service, name).as_principal(self.actor.name)
+        population.raise_cap(cap, checked_text(reason, "reason"))
+        self._log("cap-raised", population=name, cap=in_words(cap), reason=reason)
+        return self._view(population)
+
+    def grant(self, name: str, account: str, promise: Promise, reason: str = "") -> PopulationView:
+        """Say how much of a population an analyst may spend in all, what was spent before included."""
+        self.require(STEWARD)
+        population = population_named(self.service, name).as_principal(self.actor.name)
+        if account not in self.analysts():
+            raise InvalidArgumentError(f"account must be an analyst's, got {shown(account)}.")
+        population.grant(account, promise, reason)
+        self._log("granted", population=name, account=account, promise=in_words(promise), reason=reason)
+        return self._view(population)
+
+    def analysts(self) -> list[str]:
+        """Return the names of analysts who can sign in."""
+        self.require(STEWARD, AUDITOR)
+        return [one.name for one in self.service.accounts.listed() if one.role == ANALYST and one.closed is None]
+
+    # ---------------------------------------------------------------- registrations
+
+    def register(self, population: str, name: str, request: Mapping[str, Any]) -> RegistrationView:
+        """Ask the worker to register records that lie below the root; what it finds is for stewards alone.
+
+        Parameters
+        ----------
+        population, name : where, and by which name analysts will ask about them
+        request : the file and how it becomes records, ball, units, classes, covariate: the entries of REQUEST
+        """
+        self.require(STEWARD)
+        population_named(self.service, population)
+        unknown = sorted(set(request) - set(REQUEST))
+        if unknown:
+            raise InvalidArgumentError(f"a registration takes {', '.join(REQUEST)}, got {', '.join(unknown)} as well.")
+        asked = {**REQUEST, **{key: value for key, value in request.items() if value is not None}}
+        missing = [key for key in _NEEDED if asked[key] in (None, "")]
+        if missing:
+            raise InvalidArgumentError(f"a registration needs {', '.join(_NEEDED)}: {', '.join(missing)} is missing.")
+        values = {
+            "id": secrets.token_urlsafe(12), "steward": self.actor.name, "population": population,
+            "name": checked_label(name, "name"), "request": json.dumps(asked), "state": "waiting", "message": "",
+            "created": tables.now(),
+        }  # fmt: skip
+        with self.service.database.writing() as connection:
+            connection.execute(insert(tables.registrations).values(**values))
+            events.record(
+                connection, "registration-asked", self.actor.name, population=population, name=str(values["name"])
+            )
+        return self.registration(str(values["id"]))
+
+    def registrations(self) -> list[RegistrationView]:
+        """Return what stewards asked to have registered, the newest first."""
+        self.require(STEWARD)
+        rows = select(tables.registrations).order_by(tables.registrations.c.created.desc()).limit(200)
+        with self.service.database.reading() as connection:
+            return [_registration(row) for row in connection.execute(rows)]
+
+    def registration(self, registration: str) -> RegistrationView:
+        """Return one registration."""
+        self.require(STEWARD)
+        wanted = select(tables.registrations).where(tables.registrations.c.id == registration)
+        with self.service.database.reading() as connection:
+            row = connection.execute(wanted).one_or_none()
+        if row is None:
+            raise NotFound
+        return _registration(row)
+
+    def set_terms(self, ref: str, *, approval: bool, slot: float | None = None, note: str = "") -> None:
+        """Set what holds for releases of a data set.
+
+        Parameters
+        ----------
+        ref : the data set
+        approval : whether a steward decides on each release
+        slot : how many seconds a release takes to be published, where the service's own rule is too short
+        note : what analysts should know about the data, from public knowledge
+        """
+        self.require(STEWARD)
+        population, known = self.data_seen(ref)
+        if not isinstance(approval, bool):
+            raise InvalidArgumentError(f"approval must be true or false, got {shown(approval)}.")
+        if slot is not None and not (isinstance(slot, (int, float)) and 0 < slot <= 86_400):
+            raise InvalidArgumentError(f"slot must be seconds, more than 0 and at most a day, got {shown(slot)}.")
+        if not isinstance(note, str) or len(note) > _LONGEST_NOTE:
+            raise InvalidArgumentError(f"note must be text of at most {_LONGEST_NOTE} characters.")
+        here = (tables.terms.c.population == population.name) & (tables.terms.c.name == known.name)
+        values = {"population": population.name, "name": known.name, "approval": approval, "slot": slot, "note": note}
+        with self.service.database.writing() as connection:
+            connection.execute(delete(tables.terms).where(here))
+            connection.execute(insert(tables.terms).values(**values))
+            events.record(
+                connection, "terms-changed", self.actor.name, dataset=f"{population.name}/{known.name}",
+                approval=int(approval), slot="" if slot is None else str(slot),
+            )  # fmt: skip
+
+    # ---------------------------------------------------------------- decisions
+
+    def waiting(self) -> list[ReleaseView]:
+        """Return the releases that a steward has to decide on, the oldest first."""
+        self.require(STEWARD, AUDITOR)
+        rows = select(tables.releases).where(tables.releases.c.state == "waiting").order_by(tables.releases.c.asked)
+        with self.service.database.reading() as connection:
+            found = connection.execute(rows).all()
+        return [self.view_of_release(row) for row in found]
+
+    def approve(self, release: str, reason: str = "") -> ReleaseView:
+        """Let a release be paid for, in the name of whoever asked."""
+        row = self._decided(release, "asked", "release-approved", reason)
+        asked = asked_before(self.service, row)
+        try:
+            pay(self.service, row, asked, asked.order(row.key))
+        except BudgetError:
+            self._refused_unpaid(row)
+        return self.view_of_release(self.row_seen(release))
+
+    def refuse(self, release: str, reason: str) -> ReleaseView:
+        """Refuse a release. Nothing is spent."""
+        self._decided(release, "refused", "release-refused", checked_text(reason, "reason"))
+        return self.view_of_release(self.row_seen(release))
+
+    def _decided(self, release: str, state: str, kind: str, reason: str) -> Row[Any]:
+        """Write a decision down, once."""
+        self.require(STEWARD)
+        row = self.row_seen(release)
+        words = checked_text(reason, "reason") if reason else ""
+        values = {"state": state, "decided_by": self.actor.name, "decided": tables.now(), "reason": words}
+        undecided = (tables.releases.c.id == release) & (tables.releases.c.state == "waiting")
+        with self.service.database.writing() as connection:
+            if connection.execute(update(tables.releases).where(undecided).values(**values)).rowcount != 1:
+                raise Conflict("it was decided already.")
+            events.record(connection, kind, self.actor.name, release=release, analyst=row.account)
+        return self.row_seen(release)
+
+    def _refused_unpaid(self, row: Row[Any]) -> None:
+        """Say that an approved release does not fit any more."""
+        unpaid = (tables.releases.c.id == row.id) & (tables.releases.c.state == "asked")
+        words = "It was approved, and is more than what is left by now. Nothing was spent."
+        with self.service.database.writing() as connection:
+            connection.execute(update(tables.releases).where(unpaid).values(state="refused", reason=words))
+
+    # ---------------------------------------------------------------- views
+
+    def _log(self, kind: str, **facts: str | int) -> None:
+        with self.service.database.writing() as connection:
+            events.record(connection, kind, self.actor.name, **facts)
+
+    def _view(self, population: Population) -> PopulationView:
+        standing = population.standing()
+        latest = {known.name: known for known in population.datasets() if known.about}
+        spent, unspent = population.spent, population.unspent
+        return PopulationView(
+            name=population.name,
+            unit=population.unit,
+            cap=standing.cap.to_dict(),
+            cap_words=in_words(standing.cap),
+            spent=None if spent is None else spent.to_dict(),
+            spent_words=NOTHING if spent is None else in_words(spent),
+            unspent=None if unspent is None else unspent.to_dict(),
+            unspent_words=NOTHING if unspent is None else in_words(unspent, up=False),
+            spent_share=share_of(standing.cap, standing.total),
+            grants=[_grant(grant) for grant in population.grants()],
+            datasets=[self.view_of_data(population, known, standing) for known in latest.values()],
+        )
+
+
+def _grant(grant: Grant) -> GrantView:
+    spent, left = grant.spent, grant.remaining
+    return GrantView(
+        principal=grant.principal,
+        granted=grant.granted.to_dict(),
+        granted_words=in_words(grant.granted),
+        spent=None if spent is None else spent.to_dict(),
+        spent_words=NOTHING if spent is None else in_words(spent),
+        left=None if left is None else left.to_dict(),
+        left_words=NOTHING if left is None else in_words(left, up=False),
+        share=0.0 if spent is None else min(1.0, share_of(grant.granted, cost_of(spent, grant.granted))),
+    )
+
+
+def _registration(row: Row[Any]) -> RegistrationView:
+    return RegistrationView(
+        row.id, row.steward, row.population, row.name, json.loads(row.request), row.state, row.message, row.dataset,
+        row.created, row.ended,
+    )  # fmt: skip
