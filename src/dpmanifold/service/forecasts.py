@@ -15,7 +15,7 @@ from dpmanifold.privacy import ApproxDP, Promise
 from dpmanifold.privacy.promises import KINDS
 from dpmanifold.records import ball_to_dict
 from dpmanifold.service.kept import Kept
-from dpmanifold.service.questions import Asked, promise_to_json
+from dpmanifold.service.questions import Asked, promise_from_json, promise_to_json
 from dpmanifold.service.views import Curve
 from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
@@ -136,14 +136,15 @@ def _plan(asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mappi
 
 
 def _promise(kind: str, amount: str, delta: str | None) -> Promise:
-    return KINDS[kind](amount) if delta is None else KINDS[kind](amount, delta)
+    named = {"PureDP": "epsilon", "ApproxDP": "epsilon", "ZCDP": "rho", "GDP": "mu"}[kind]
+    return promise_from_json({"kind": kind, named: amount} | ({} if delta is None else {"delta": delta}))
 
 
 def _point(
     asked: Asked, data: Kept, ball: Ball, amount: str, privacy: Promise, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return one point of a curve."""
-    point = {"amount": amount, "privacy": promise_to_json(privacy), "error": None, "of_radius": None, "mechanism": "",
+    point: dict[str, Any] = {"amount": amount, "privacy": promise_to_json(privacy), "error": None, "of_radius": None, "mechanism": "",
              "verdict": "", "refused": None}  # fmt: skip
     try:
         found = _plan(asked, data, ball, privacy, options)

@@ -85,8 +85,8 @@ _OPTIONS = {
     "estimand": ("choice", "Which mean", "The Fréchet mean, the mean in the tangent space at the centre, or the "
                  "extrinsic mean.", (None, "frechet", "tangent", "extrinsic")),
     "mechanism": ("choice", "Mechanism", "How noise is drawn; auto takes the best that keeps it.", _MECHANISMS),
-    "refine": ("flag", "Look for a smaller ball first", "Spends a part of the promise on a smaller ball; worth it where "
-               "the public ball is generous.", ()),
+    "refine": ("flag", "Look for a smaller ball first", "Spends a part of the promise on a smaller ball; worth it "
+               "where the public ball is generous.", ()),
     "shape": ("choice", "Shape of the noise", "Round, or fitted privately to how the data spread.",
               (None, PRIVATE_SHAPE)),
     "shrink": ("choice", "Shrinkage", "Whether the answer is moved towards the public centre where noise is large.",
