@@ -96,6 +96,14 @@ facts = Table(
     Column("created", Text, nullable=False),
 )
 
+beats = Table(
+    "service_beats",
+    metadata,
+    Column("process", Text, primary_key=True),  # "worker"
+    Column("at", _name, nullable=False),  # when it last said that it is there
+    Column("owner", Integer, nullable=False),  # the number of the system's user that it runs as
+)
+
 accounts = Table(
     "service_accounts",
     metadata,

@@ -1,0 +1,44 @@
+"""Whether the other process is there: each says so every few seconds, and anybody can ask when it last did."""
+
+from __future__ import annotations
+
+import datetime
+import os
+
+from sqlalchemy import delete, insert, select
+
+from dpmanifold.service import tables
+from dpmanifold.service.database import Database
+
+WORKER = "worker"
+WEB = "web"
+EVERY = 3.0
+"""Seconds between two beats."""
+_LATEST = 5 * EVERY
+
+
+def beat(database: Database, process: str = WORKER) -> None:
+    """Say that this process is there."""
+    row = {"process": process, "at": tables.now(), "owner": os.geteuid() if hasattr(os, "geteuid") else 0}
+    with database.writing() as connection:
+        connection.execute(delete(tables.beats).where(tables.beats.c.process == process))
+        connection.execute(insert(tables.beats).values(**row))
+
+
+def is_alive(database: Database, process: str = WORKER) -> bool:
+    """Return whether a process said so lately."""
+    with database.reading() as connection:
+        found = connection.execute(select(tables.beats.c.at).where(tables.beats.c.process == process)).scalar()
+    if found is None:
+        return False
+    return datetime.datetime.now(datetime.UTC) - tables.moment(found) < datetime.timedelta(seconds=_LATEST)
+
+
+def owner(database: Database, process: str = WORKER) -> int | None:
+    """Return the number of the user that a process ran as when it last said that it is there; None if it never did."""
+    with database.reading() as connection:
+        found = connection.execute(select(tables.beats.c.owner).where(tables.beats.c.process == process)).scalar()
+    return None if found is None else int(found)
+
+
+__all__ = ["EVERY", "WEB", "WORKER", "beat", "is_alive", "owner"]
