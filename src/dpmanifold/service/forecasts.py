@@ -144,8 +144,10 @@ def _point(
     asked: Asked, data: Kept, ball: Ball, amount: str, privacy: Promise, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return one point of a curve."""
-    point: dict[str, Any] = {"amount": amount, "privacy": promise_to_json(privacy), "error": None, "of_radius": None, "mechanism": "",
-             "verdict": "", "refused": None}  # fmt: skip
+    point: dict[str, Any] = {
+        "amount": amount, "privacy": promise_to_json(privacy), "error": None, "of_radius": None, "mechanism": "",
+        "verdict": "", "refused": None,
+    }  # fmt: skip
     try:
         found = _plan(asked, data, ball, privacy, options)
         if isinstance(found, Plan):
