@@ -33,7 +33,7 @@ class DataSet:
     records : of the records alone, under the same key: the same whoever owns them and whatever their classes are
     facts : what is public about it
     about : of one that was registered by name, how it is to be opened: the ball, what bad records count as, and which
-        columns hold units and classes
+        columns hold units and classes; where it has a covariate also its column, its range and whether it is public
     """
 
     id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from dpmanifold._check import shown
@@ -11,10 +11,11 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.ledger.datasets import DataSet
 from dpmanifold.records import ball_from_dict, ball_to_dict
-from dpmanifold.stats.content import content_of
-from dpmanifold.stats.curator import Curator, Notice
+from dpmanifold.stats.covariates import content_beside, set_apart
+from dpmanifold.stats.curator import Notice
 from dpmanifold.stats.inputs import EACH_RECORD
-from dpmanifold.stats.registered import Opened, Registered
+from dpmanifold.stats.records import as_batch
+from dpmanifold.stats.registered import Covariate, Opened, Registered
 from dpmanifold.stats.registering import survey
 from dpmanifold.stats.requests import names_in
 
@@ -29,14 +30,22 @@ class RegisteredData(Registered):
     Made by :meth:`Population.register` and :meth:`Population.dataset`.
     """
 
-    def __init__(self, population: Population, known: DataSet, records: object, units: object, labels: object) -> None:
+    def __init__(
+        self,
+        population: Population,
+        known: DataSet,
+        records: object,
+        units: object,
+        labels: object,
+        covariate: object = None,
+    ) -> None:
         self.id, self.name, self.version, self.facts = known.id, known.name, known.version, known.facts
         self.ledger, self.population = population.ledger, population.name
         self.n, self.unit, self.invalid = known.n, known.unit, str(known.about["invalid"])
         self.ball = ball_from_dict(json.loads(known.about["ball"]))
-        self.space = known.space
+        self.space, self.covariate = known.space, _covariate_in(known.about)
         self._whose, self.fingerprint, self.records_mark = population, known.fingerprint, known.records
-        self._records, self._units, self._labels = records, units, labels
+        self._records, self._units, self._labels, self._covariate = records, units, labels, covariate
 
     def check(self) -> None:
         """Refuse a ledger whose key is not there: all data would look changed; and records of units that have others.
@@ -49,9 +58,10 @@ class RegisteredData(Registered):
     def open(self) -> Opened:
         """Open the records and compare them with what was registered."""
         given = self._records() if callable(self._records) else self._records
-        opened = Opened(given, self._units, self._labels)
+        records = set_apart(as_batch(given, self.ball), self._labels, self._covariate)
+        opened = Opened(records, self._units, self._labels, self._covariate)
         classes = names_in(self.facts["classes"]) if "classes" in self.facts else None
-        content = content_of(opened.records, self.ball, opened.units, opened.labels, classes)
+        content = content_beside(records, self.ball, opened.units, opened.labels, classes, opened.covariate)
         if self._whose.fingerprint(content) != self.fingerprint:
             raise LedgerError(f"the records are not those that were registered as {self.id}.")
         return opened
@@ -60,43 +70,35 @@ class RegisteredData(Registered):
         return f"RegisteredData({self.id!r}, {self.n:,} {self.unit}s, population={self.population!r})"
 
 
-def register(
-    population: Population,
-    name: str,
-    X: object,
-    ball: Ball,
-    units: object,
-    labels: object,
-    classes: Sequence[Any] | None,
-    labels_public: bool,
-    invalid: str,
-    curator: Curator | None,
-    confirm: bool,
-) -> RegisteredData:
-    """Register records with a population (:meth:`Population.register`)."""
+def register(population: Population, name: str, X: object, ball: Ball, **words: Any) -> RegisteredData:
+    """Register records with a population (:meth:`Population.register`, whose keywords these are)."""
     if isinstance(X, Registered):
         raise InvalidArgumentError("X is registered already. Give the records.")
-    found = survey(
-        X, ball, units=units, labels=labels, classes=classes, labels_public=labels_public, invalid=invalid,
-        curator=curator, confirm=confirm,
-    )  # fmt: skip
+    found = survey(X, ball, **words)
     if ball.simulated:
         raise InvalidArgumentError("ball was found by a simulation: no release in it would be private. Give another.")
     about = {
         "ball": json.dumps(ball_to_dict(ball), sort_keys=True),
-        "invalid": invalid,
-        "units": _column(units) if found.unit != "record" else None,
-        "labels": _column(labels),
+        "invalid": words["invalid"],
+        "units": _column(words["units"]) if found.unit != "record" else None,
+        "labels": _column(words["labels"]),
+        **_covariate_written(words["covariate"], found.covariate),
     }
     known = population.registered_as(found.content, found.facts, name, about)
-    others = population.registered_elsewhere(known.records)
+    others, curator = population.registered_elsewhere(known.records), words["curator"]
     if curator is not None and others:
         curator(Notice(0, 0, 0, elsewhere=", ".join(map(repr, others))))
-    return RegisteredData(population, known, X, units, labels)
+    return RegisteredData(population, known, X, words["units"], words["labels"], words["covariate"])
 
 
 def dataset(
-    population: Population, name: str, records: object, units: object, labels: object, version: int | None
+    population: Population,
+    name: str,
+    records: object,
+    units: object,
+    labels: object,
+    covariate: object,
+    version: int | None,
 ) -> RegisteredData:
     """Return data that were registered before (:meth:`Population.dataset`)."""
     versions = [known for known in population.datasets() if known.name == name and known.about]
@@ -111,21 +113,45 @@ def dataset(
     if found.unit == "record":
         owners: object = EACH_RECORD
     else:
-        owners = _given(units, found.about["units"], "units")
-    by_class = "classes" in found.facts
-    classes = _given(labels, found.about["labels"], "labels") if by_class else None
-    return RegisteredData(population, found, records, owners, classes)
+        owners = _given(units, found.about["units"], "units were")
+    classes = _given(labels, found.about["labels"], "labels were") if "classes" in found.facts else None
+    if COVARIATE not in found.about:
+        return RegisteredData(population, found, records, owners, classes)
+    numbers = _given(covariate, found.about[COVARIATE]["column"], "covariate was")
+    return RegisteredData(population, found, records, owners, classes, numbers)
 
 
-def _given(value: object, column: object, name: str) -> object:
+def _given(value: object, column: object, what: str) -> object:
     """Return what was given, or the column that was registered."""
     found = column if value is None else value
     if found is None:
         raise InvalidArgumentError(
-            f"{name} were registered as an array, one entry per record: give them again, got {shown(value)}."
+            f"{what} registered as an array, one entry per record: give it again, got {shown(value)}."
         )
     return found
 
 
 def _column(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+# -------------------------------------------------------------------- what is written down about a covariate
+
+COVARIATE = "covariate"
+"""Where it stands among how data are to be opened; nothing stands there for data without one."""
+
+
+def _covariate_written(given: object, known: Covariate | None) -> dict[str, Any]:
+    """Return what an entry says about a covariate: its column, its range, and whether it is public. No value of it."""
+    if known is None:
+        return {}
+    ends = [repr(end) for end in known.range]  # as text, which canonical JSON has, and of the same bits
+    return {COVARIATE: {"column": _column(given), "range": ends, "public": known.public}}
+
+
+def _covariate_in(about: Mapping[str, Any]) -> Covariate | None:
+    """Return what :func:`_covariate_written` has written."""
+    if COVARIATE not in about:
+        return None
+    low, high = (float(end) for end in about[COVARIATE]["range"])
+    return Covariate((low, high), bool(about[COVARIATE]["public"]))

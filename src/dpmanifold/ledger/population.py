@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.inference.design import Range
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
 from dpmanifold.ledger.datasets import DataSet, Marks, first_id, found_set, registered, versions_of
@@ -174,6 +175,9 @@ class Population(Account):
         labels: object = None,
         classes: Sequence[Any] | None = None,
         labels_public: bool = True,
+        covariate: object = None,
+        covariate_range: Range | None = None,
+        covariate_public: bool = False,
         invalid: str = "raise",
         curator: Curator | None = None,
         confirm: bool = False,
@@ -194,17 +198,28 @@ class Population(Account):
         labels, classes : as in :func:`~dpmanifold.private_means`, for means by class
         labels_public : False if nobody may know who is in which class: the ledger then does not keep how many units a
             class has, and :func:`~dpmanifold.private_classes` alone takes the data by class
+        covariate, covariate_range, covariate_public : as in :func:`~dpmanifold.private_regression`, for regressions.
+            The ledger keeps the name of its column, the range and whether it is public; of its values the fingerprint
 
         Returns
         -------
         what every private call takes as X, with this population as its budget
         """
         return register(
-            self, checked_label(name, "name"), X, ball, units, labels, classes, labels_public, invalid, curator, confirm
-        )
+            self, checked_label(name, "name"), X, ball, units=units, labels=labels, classes=classes,
+            labels_public=labels_public, covariate=covariate, covariate_range=covariate_range,
+            covariate_public=covariate_public, invalid=invalid, curator=curator, confirm=confirm,
+        )  # fmt: skip
 
     def dataset(
-        self, name: str, records: object, *, units: object = None, labels: object = None, version: int | None = None
+        self,
+        name: str,
+        records: object,
+        *,
+        units: object = None,
+        labels: object = None,
+        covariate: object = None,
+        version: int | None = None,
     ) -> RegisteredData:
         """Return data that were registered before, maybe by somebody else, to be opened once they are paid for.
 
@@ -212,11 +227,11 @@ class Population(Account):
         ----------
         name : of the data set
         records : what was registered, or a function without arguments that returns it, called after the spend
-        units, labels : as they were registered; may be left out where they are columns of the records, or where every
-            record is a unit
+        units, labels, covariate : as they were registered; may be left out where they are columns of the records, or
+            where every record is a unit
         version : which one; None for the latest
         """
-        return dataset(self, checked_name(name, "name"), records, units, labels, version)
+        return dataset(self, checked_name(name, "name"), records, units, labels, covariate, version)
 
     def datasets(self) -> list[DataSet]:
         """Return the data sets that were registered, every version, in order."""

@@ -225,8 +225,8 @@ def _number_faults(releases: Sequence[Release], spend: Entry, pages: Pages) -> l
     found, facts = [release.n for release in releases], [entry.facts["facts"] for entry in sets]
     if spend.facts["statistic"] == _CLASSES:
         right = all(n in fact["units by class"] for n in found for fact in facts)
-    elif spend.facts["statistic"] == _PAIR:
-        right = found == [fact["n"] for fact in facts]
+    elif spend.facts["statistic"] == _PAIR:  # two data sets, or two classes of one
+        right = found == (facts[0].get("units by class") if len(facts) == 1 else [fact["n"] for fact in facts])
     elif spend.facts["statistic"] == _GROUPS:
         right = all(found == fact["units by class"] for fact in facts)
     else:

@@ -3,5 +3,6 @@
 from dpmanifold.sources.adapters import ADAPTERS, Adapter, as_source, is_a
 from dpmanifold.sources.base import Block, Piece, Source
 from dpmanifold.sources.projected import Projected
+from dpmanifold.sources.set_apart import SetApart
 
-__all__ = ["ADAPTERS", "Adapter", "Block", "Piece", "Projected", "Source", "as_source", "is_a"]
+__all__ = ["ADAPTERS", "Adapter", "Block", "Piece", "Projected", "SetApart", "Source", "as_source", "is_a"]

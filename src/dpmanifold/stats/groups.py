@@ -8,7 +8,7 @@ from typing import Any
 from dpmanifold._check import open_fraction
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.inference import GroupsTest
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
@@ -20,7 +20,7 @@ from dpmanifold.stats.asking import Terms
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import fresh_bits
-from dpmanifold.stats.group_plan import GroupsPlan
+from dpmanifold.stats.group_plan import GroupsPlan, refuse_in_several
 from dpmanifold.stats.inputs import checked_question
 from dpmanifold.stats.means import counted_by_class
 from dpmanifold.stats.records import as_batch
@@ -87,12 +87,7 @@ def private_groups(
     terms.check(ball)
     X = X if isinstance(X, Registered) else as_batch(X, ball)
     known, found = counted_by_class(X, labels, ball, terms, names)
-    if known.touched > 1:
-        raise InvalidDataError(
-            f"a unit has records in {known.touched} groups, and nobody may be in two: each group keeps the promise by "
-            "itself, and a unit in several would be touched several times. Give every unit one label for all of its "
-            "records, or leave such units out. Nothing was spent."
-        )
+    refuse_in_several(known.touched)
     header = Header(ball, known.n, privacy, known.unit, NEIGHBOURS_BY_CLASS, arithmetic)
     asked: dict[str, Any] = {"counts": known.counts, "estimand": estimand, "refine": refine}
     plan = GroupsPlan(header, **asked)

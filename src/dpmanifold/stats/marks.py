@@ -6,31 +6,29 @@ depends on its own number, so that units with several records cannot be reduced 
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpmanifold import frechet
-from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import UnitIds
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidDataError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference.design import Range, as_marks
 from dpmanifold.linalg.exact_sums import ExactSum
-from dpmanifold.manifolds import Euclidean, Manifold
+from dpmanifold.manifolds import Euclidean
 from dpmanifold.manifolds.vectors import shorten
-from dpmanifold.sources import Block, Source, as_source
+from dpmanifold.sources import Source, as_source
 from dpmanifold.stats.content import Content, content_of
+from dpmanifold.stats.covariates import blocks_of, checked_numbers, on_a_line, with_covariate
 from dpmanifold.stats.curator import Tally
 from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
 from dpmanifold.stats.records import as_batch, checked_invalid, number_of_records, records_of
-from dpmanifold.stats.registered import Registered
 
 # Records that are worked on together.
 _BLOCK = 16_384
@@ -175,11 +173,6 @@ def marked_points(
 ) -> Read:
     """Return every record's point with its covariate, or refuse; what else there is to say is told."""
     checked_invalid(invalid)
-    if isinstance(X, Registered):
-        raise InvalidArgumentError(
-            "X is registered, and what is registered holds no covariate: give the records themselves, with units=ids "
-            "and the population's account as budget."
-        )
     X = as_batch(X, ball)
     source = as_source(X)
     if source is not None:
@@ -187,7 +180,7 @@ def marked_points(
     n = number_of_records(X)
     if n == 0:
         raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
-    values, missing = _numbers(covariate, n, invalid)
+    values, missing = checked_numbers(covariate, n, invalid)
     records = records_of(X, ball, invalid)
     ids = checked_units(units, n)
     checked_number(n if ids is None else len(ids))
@@ -195,7 +188,7 @@ def marked_points(
     beyond = int(np.count_nonzero((values < covariate_range[0]) | (values > covariate_range[1])))
     Tally(n, made.clipped, made.replaced, beyond, missing).tell(told.curator, told.confirm)
     points = MarkedPoints(ball, made.points.array(), as_marks(values, covariate_range), ids)
-    return Read(points, _with_marks(content_of(X, ball, units), values))
+    return Read(points, with_covariate(content_of(X, ball, units), lambda: values))
 
 
 def _gathered(source: Source, ball: Ball, covariate: object, units: object) -> tuple[object, object, object]:
@@ -203,81 +196,13 @@ def _gathered(source: Source, ball: Ball, covariate: object, units: object) -> t
     named, values = column_or_ids(units), covariate
     line = source.numbers(covariate) if isinstance(covariate, str) else None
     beside = covariate if isinstance(covariate, str) and line is None else None
-    blocks = _blocks(source, ball.space, named, beside)
+    blocks = blocks_of(source, ball.space, named, beside)
     if not blocks:
         raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
     records = np.concatenate([np.asarray(block.records) for block in blocks])
     if line is not None:
-        values = np.concatenate([np.asarray(block.records)[:, 0] for block in _blocks(line, Euclidean(1))])
+        values = on_a_line(line)
     elif beside is not None:
         values = [value for block in blocks for value in np.asarray(block.labels).tolist()]
     owners = units if named is None else [name for block in blocks for name in np.asarray(block.units).tolist()]
     return records, values, owners
-
-
-def _blocks(source: Source, space: Manifold, units: object = None, labels: object = None) -> list[Block]:
-    """Return all that a source holds."""
-    return [block for piece in source.bound(space, units, labels) for block in piece.blocks() if len(block.records)]
-
-
-def _numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray, int]:
-    """Return one number per record, and how many were none; or refuse."""
-    if isinstance(covariate, str):
-        raise InvalidArgumentError(
-            f"covariate must be one number per record, got the name {covariate!r}: X has no columns. Give an array."
-        )
-    if hasattr(covariate, "__array__") and not np.ma.isMaskedArray(covariate):
-        values = _of_array(np.asarray(covariate), n)
-    elif isinstance(covariate, Sequence) or np.ma.isMaskedArray(covariate):
-        # Each by itself: as one array they would all be of the kind of the worst.
-        listed = covariate if isinstance(covariate, Sequence) else covariate.tolist()
-        values = np.array([_number(value) for value in listed], dtype=np.float64)
-    else:
-        raise InvalidArgumentError(
-            f"covariate must be one number per record, in a list or an array, got {shown(covariate)}."
-        )
-    if values.shape != (n,):
-        raise InvalidArgumentError(f"covariate must have shape ({n},), one number per record, got {values.shape}.")
-    missing = np.flatnonzero(np.isnan(values))
-    if missing.size and invalid == "raise":
-        raise InvalidDataError(
-            f"covariate must be numbers, and that of record {missing[0]} is none. Leave the record out, or give "
-            'invalid="center", by which it counts as the middle of the range.'
-        )
-    return values, int(missing.size)
-
-
-def _of_array(given: Array, n: int) -> FloatArray:
-    """Return the numbers of an array, what is none as NaN; or refuse several for each record."""
-    if given.ndim == 2 and given.shape[1] == 1:
-        given = given[:, 0]
-    if given.ndim > 1:
-        raise InvalidArgumentError(
-            f"covariate must be one number per record, shape ({n},), got {given.shape}: regression is on one "
-            "covariate. With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and the noise as "
-            "large: regress on one at a time, or on a public combination of them."
-        )
-    if given.dtype.kind in "iuf":
-        return np.asarray(given, dtype=np.float64)
-    return np.array([_number(value) for value in np.atleast_1d(given).tolist()], dtype=np.float64)
-
-
-def _number(value: object) -> float:
-    """Return a number, or NaN for what is none."""
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def _with_marks(content: Content, values: FloatArray) -> Content:
-    """Return what gives the bytes for a fingerprint, the covariates among what comes after the records."""
-
-    def extended() -> Iterator[bytes]:
-        records, *rest = content()
-        yield records
-        plain = np.array(values, dtype="<f8")
-        plain[np.isnan(plain)] = np.nan  # of which there are many
-        yield b"".join(rest) + b"covariate " + hashlib.sha256(plain.tobytes()).hexdigest().encode("ascii")
-
-    return extended

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold.ball import Ball
+from dpmanifold.inference.design import Range
 
 
 @dataclass(frozen=True)
@@ -19,11 +20,27 @@ class Opened:
     records : an array or a source
     units : one id per record, the name of a column, or EACH_RECORD
     labels : one class per record, or the name of a column; None where there are no classes
+    covariate : one number per record, or the name of a column; None where there is none
     """
 
     records: object
     units: object
     labels: object = None
+    covariate: object = None
+
+
+@dataclass(frozen=True)
+class Covariate:
+    """What is public about a registered covariate: that there is one, and none of its values.
+
+    Attributes
+    ----------
+    range : (low, high), with which it was registered; calls may use another one
+    public : whether anybody may know the values, and how many records a unit has
+    """
+
+    range: Range
+    public: bool = False
 
 
 class Registered(ABC):
@@ -44,6 +61,7 @@ class Registered(ABC):
     fingerprint : of the records under the ledger's key, so that the same ones are known under another name
     records_mark : of the records alone, the same whoever owns them and whatever their classes are
     facts : all that is public about the data, as it was registered (see :class:`~dpmanifold.stats.registering.Survey`)
+    covariate : what is public about the covariate that was registered with them; None where there is none
     """
 
     id: str
@@ -57,6 +75,7 @@ class Registered(ABC):
     fingerprint: str
     records_mark: str
     facts: Mapping[str, Any]
+    covariate: Covariate | None = None
 
     def check(self) -> None:
         """Refuse, before anything is spent, what would only come out when the records are opened; looks at none."""

@@ -14,13 +14,16 @@ from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol
+from dpmanifold.inference.design import Range, checked_range
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.stats.by_class import labelled_points, points_by_class
-from dpmanifold.stats.content import Content, content_of
+from dpmanifold.stats.content import Content
+from dpmanifold.stats.covariates import content_beside, set_apart
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.inputs import Told, checked_ball, checked_flag, is_each_record, prepare_records
+from dpmanifold.stats.marks import MarkedPoints, marked_points
 from dpmanifold.stats.records import as_batch
-from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registered import Covariate, Registered
 from dpmanifold.stats.requests import written
 
 PRIVATE = "private"
@@ -38,12 +41,15 @@ class Survey:
         classes also "classes", "units by class" and "touched", in how many classes a unit has records at most; or,
         where labels are private, "classes" and "labels"
     content : gives the bytes for a fingerprint. NOT PRIVATE
+    covariate : what is public about the covariate, where there is one. It is not among the facts, by which data are
+        known: these stay what they are for the same records given as an array
     """
 
     n: int
     unit: str
     facts: dict[str, Any]
     content: Content
+    covariate: Covariate | None = None
 
 
 def survey(
@@ -54,6 +60,9 @@ def survey(
     labels: object = None,
     classes: Sequence[Any] | None = None,
     labels_public: bool = True,
+    covariate: object = None,
+    covariate_range: Range | None = None,
+    covariate_public: bool = False,
     invalid: str = "raise",
     curator: Curator | None = None,
     confirm: bool = False,
@@ -67,6 +76,7 @@ def survey(
     labels, classes : as in :func:`private_means`; both or none
     labels_public : False to say that nobody may know who is in which class: then it is not public how many units a
         class has, and :func:`private_classes` alone takes the data by class
+    covariate, covariate_range, covariate_public : as in :func:`private_regression`; the first two or none
 
     Examples
     --------
@@ -77,21 +87,40 @@ def survey(
     {'space': 'Euclidean(1)', 'n': 3, 'unit': 'unit'}
     """
     checked_ball(ball)
-    X = as_batch(X, ball)
+    X = set_apart(as_batch(X, ball), labels, covariate)
     told = Told(curator, confirm)
     if (labels is None) != (classes is None):
         raise InvalidArgumentError("labels and classes go together: one class per record, and the public list of them.")
+    beside = _beside(covariate, covariate_range, covariate_public)
+    if beside is not None:
+        # All that a regression would refuse, and what most covariates do; what follows is told and confirmed by that.
+        marked_points(X, covariate, ball, units, invalid, told, beside.range)
+        told = Told(None, True)
     if classes is None:
         points = prepare_records(X, ball, units, invalid, told)[0]
-        return Survey(len(points), points.unit, facts_of(ball, points), content_of(X, ball, units))
+        content = content_beside(X, ball, units, None, None, covariate)
+        return Survey(len(points), points.unit, facts_of(ball, points), content, beside)
     names = checked_names(classes, least=1)
+    content = content_beside(X, ball, units, labels, names, covariate)
     if not checked_flag(labels_public, "labels_public"):
         points = labelled_points(X, labels, ball, units, invalid, names, told)
         facts = {**facts_of(ball, points), "classes": written(names, "classes"), "labels": PRIVATE}
-        return Survey(len(points), points.unit, facts, content_of(X, ball, units, labels, names))
+        return Survey(len(points), points.unit, facts, content, beside)
     groups, touched, n = points_by_class(X, labels, ball, units, invalid, names, told)
     counts = ClassCounts([len(points) for points in groups], touched, n, groups[0].unit)
-    return Survey(n, counts.unit, counts.facts(ball, names), content_of(X, ball, units, labels, names))
+    return Survey(n, counts.unit, counts.facts(ball, names), content, beside)
+
+
+def _beside(covariate: object, covariate_range: object, covariate_public: object) -> Covariate | None:
+    """Return what is public about a covariate, None where there is none; or refuse half of it."""
+    public = checked_flag(covariate_public, "covariate_public")
+    if covariate is None and covariate_range is None and not public:
+        return None
+    if covariate is None or covariate_range is None:
+        raise InvalidArgumentError(
+            "covariate and covariate_range go together: one number per record, and the public range of them."
+        )
+    return Covariate(checked_range(covariate_range), public)
 
 
 def facts_of(ball: Ball, points: UnitPoints) -> dict[str, Any]:
@@ -206,3 +235,32 @@ def opened_by_class(X: Registered, ball: Ball, names: list[Any], told: Told) -> 
     if found.facts(ball, names) != dict(X.facts):
         raise InvalidDataError("the records are not those that were registered: other classes.")
     return groups
+
+
+def registered_range(X: Registered, covariate: object, covariate_range: object, public: bool) -> Range:
+    """Return the range that a regression on registered data is asked with, or refuse: from public facts."""
+    known = X.covariate
+    if known is None:
+        raise InvalidArgumentError(
+            f"covariate is missing: X is registered without one, {X.id}. Register the records with covariate=... and "
+            "covariate_range=..., or give the records themselves. Nothing was spent."
+        )
+    if covariate is not None:
+        raise InvalidArgumentError("covariate is registered with X: give None in its place.")
+    if checked_flag(public, "covariate_public") != known.public:
+        word, other = ("public", "private") if known.public else ("private", "public")
+        raise InvalidArgumentError(
+            f"covariate_public must be {known.public}: X is registered with a {word} covariate, {X.id}. Or register "
+            f"the records with a {other} one. Nothing was spent."
+        )
+    return known.range if covariate_range is None else checked_range(covariate_range)
+
+
+def opened_marked(X: Registered, ball: Ball, covariate_range: Range, told: Told) -> MarkedPoints:
+    """Open registered records and return them with their covariates. Whatever it raises, the release is lost."""
+    opened = X.open()
+    quietly = Told(told.curator, True)
+    read = marked_points(opened.records, opened.covariate, ball, opened.units, X.invalid, quietly, covariate_range)
+    if len(read.points) != X.n or read.points.unit != X.unit:
+        raise InvalidDataError("the records are not those that were registered: other units.")
+    return read.points

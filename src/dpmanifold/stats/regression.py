@@ -34,11 +34,13 @@ from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, checked_arithmetic, fresh_bits
 from dpmanifold.stats.featured import FeatureStatistic
 from dpmanifold.stats.inputs import checked_flag, checked_question, divide
-from dpmanifold.stats.marks import MarkedPoints, Scored, marked_points
+from dpmanifold.stats.marks import MarkedPoints, Read, Scored, marked_points
 from dpmanifold.stats.radius import RadiusPlan, radius_recipe
 from dpmanifold.stats.ranges import same_number, tail_of, within
 from dpmanifold.stats.recipes import Recipe, together
 from dpmanifold.stats.refine import SKIPPED
+from dpmanifold.stats.registered import Registered
+from dpmanifold.stats.registering import opened_marked, refuse_elsewhere, registered_range
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.settling import Request
@@ -297,7 +299,7 @@ def private_regression(
     privacy: Promise,
     *,
     units: object,
-    covariate_range: Range,
+    covariate_range: Range | None,
     covariate_public: bool = False,
     level: float = 0.95,
     refine: bool = True,
@@ -316,18 +318,19 @@ def private_regression(
 
     Parameters
     ----------
-    X : records (n, *space.shape), a data frame, or any other source; they are held in memory
+    X : records (n, *space.shape), a data frame, or any other source; they are held in memory. Or data that are
+        registered with a ledger together with a covariate
     covariate : one number per record, or the name of a column where X has columns. Beyond the range it counts as the
-        nearer end
+        nearer end. None where X is registered with it
     ball, privacy, units, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`;
         ApproxDP, ZCDP or GDP. With ``invalid="center"`` a covariate that is no number counts as the middle of the
-        range; a column with empty cells is refused. Registered data hold no covariate, and are refused
+        range; a column with empty cells is refused
     covariate_range : (low, high), the range of the covariate: public knowledge. A range twice as wide as the
         covariates costs twice the noise on the slope, and where they are private with some hundred units all that could
         be said of it (`can_tell`). Where more than half of the covariates lie outside, the question is refused unless
-        it is confirmed
+        it is confirmed. None for the one that X is registered with
     covariate_public : the covariates are public, as are how many records a unit has: neighbours then have the same
-        ones, and how they are spread is known exactly
+        ones, and how they are spread is known exactly. Of registered data as it was registered, or it is refused
     level : the confidence of the bands, in (0, 1)
     refine : spend a fifth of the promise on a coarse curve and a tenth on a radius about it, and the rest on a step
         from there, in which residuals count that are clipped to this radius. On curved spaces the coarse curve alone
@@ -348,21 +351,31 @@ def private_regression(
     (True, True)
     """
     level = open_fraction(level, "level")
-    ends = checked_range(covariate_range)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     checked_question(ball, privacy, "X, covariate")
     terms.check(ball)
+    read: Read | None = None
+    if isinstance(X, Registered):
+        refuse_elsewhere(X, ball, units, invalid, budget)
+        ends = registered_range(X, covariate, covariate_range, covariate_public)
+        n, unit = X.n, X.unit
+    else:
+        ends = checked_range(covariate_range)
+        read = marked_points(X, covariate, ball, units, invalid, terms.told, ends)
+        n, unit = len(read.points), read.points.unit
     options = {"covariate_range": ends, "covariate_public": covariate_public, "refine": refine}
     question = Question("regression", RegressionPlan, options)
-    read = marked_points(X, covariate, ball, units, invalid, terms.told, ends)
-    points = read.points
-    plan = question(Header(ball, len(points), privacy, points.unit, arithmetic=arithmetic))
+    plan = question(Header(ball, n, privacy, unit, arithmetic=arithmetic))
     bits = fresh_bits(rng, ball, arithmetic)
 
     def request(account: Account) -> Request:
-        facts = {"space": repr(ball.space), "n": len(points), "unit": points.unit}
-        data = account.marked(read.content, facts)
+        if read is None:
+            return question.request(plan.header, [X.id]), ()  # type: ignore[attr-defined]
+        data = account.marked(read.content, {"space": repr(ball.space), "n": n, "unit": unit})
         return question.request(plan.header, [data.id]), (data,)
 
-    release = terms.settle(privacy, plan.label, request, lambda: [plan.release(points, bits)])[0]
-    return Regression(release, ends, level)
+    def draw() -> list[Release]:
+        points = opened_marked(X, ball, ends, terms.told) if isinstance(X, Registered) else read.points  # type: ignore[union-attr]
+        return [plan.release(points, bits)]
+
+    return Regression(terms.settle(privacy, plan.label, request, draw)[0], ends, level)

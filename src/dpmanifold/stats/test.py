@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from dpmanifold._check import open_fraction
 from dpmanifold._ids import UnitIds, unit_ids
+from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
@@ -21,11 +23,11 @@ from dpmanifold.stats.asking import Terms
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import fresh_bits
-from dpmanifold.stats.group_plan import GroupsPlan
+from dpmanifold.stats.group_plan import GroupsPlan, refuse_in_several
 from dpmanifold.stats.inputs import checked_question, is_each_record, number_of_records, prepare_records
 from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
+from dpmanifold.stats.registering import facts_of, opened_by_class, opened_points, refuse_elsewhere, registered_counts
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import Request
 
@@ -38,6 +40,7 @@ def private_test(
     privacy: Promise,
     *,
     units: object,
+    classes: Sequence[Any] | None = None,
     level: float = 0.95,
     estimand: str | None = None,
     refine: bool = False,
@@ -54,16 +57,21 @@ def private_test(
     Who is in which group is public, and nobody is in both: each group's mean and second moment keep the whole promise,
     released as for :func:`private_region`. The noise is part of the test's variance. With ids a unit in both groups is
     refused before anything is spent; with EACH_RECORD that there is none is your word. Where an account pays,
-    EACH_RECORD and registered data are taken only if its unit is the record: else the same people may be in two data
-    sets, so that both groups are given as arrays or sources with ids.
+    EACH_RECORD and two registered data sets are taken only if its unit is the record: else the same people may be in
+    both, and both groups are given as arrays or sources with ids. One data set that is registered with public labels
+    of two classes says itself whether somebody is in both: it is taken as :func:`private_groups` takes it, with None in
+    the place of the other group and the classes by name, of which the first is the first group.
 
     Parameters
     ----------
-    X, Y : records of the two groups, shapes (n, *space.shape) and (m, *space.shape)
+    X, Y : records of the two groups, shapes (n, *space.shape) and (m, *space.shape). Or X is registered with labels,
+        and Y is None
     ball, privacy, invalid, curator, confirm, arithmetic, budget, key, rng : as in :func:`private_mean`; ApproxDP, ZCDP
         or GDP
     units : EACH_RECORD, or a pair: one id per record of X, one id per record of Y; the names of columns, where X and Y
-        have columns, or one name for both; None where both groups are registered, each record a unit of its own
+        have columns, or one name for both; None where both groups are registered, each record a unit of its own, or
+        both in one data set
+    classes : the two classes that X is registered with, in their order; None where Y is given
     level : the confidence of the interval for the distance between the means, in (0, 1)
     estimand : which mean: "frechet", the default, or "tangent", that of coordinates at the ball's centre, which takes
         one draw of each group on every space. On flat spaces they are the same
@@ -83,18 +91,22 @@ def private_test(
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     checked_question(ball, privacy, "X, Y")
     terms.check(ball)
-    both = _both_registered(X, Y)
-    if isinstance(budget, Account) and budget.unit != _RECORD:
+    names = _checked_pair(X, Y, classes)
+    both = _both_registered(X, Y) if names is None else ()
+    if isinstance(budget, Account) and budget.unit != _RECORD and names is None:
         _refuse_untold(budget, bool(both), units)
-    sizes, unit, groups = _registered_sizes(both, ball, terms) if both else _read_sizes(X, Y, ball, terms)
+    if isinstance(X, Registered) and names is not None:
+        sizes, unit, groups = _sizes_by_class(X, ball, terms, names)
+    else:
+        sizes, unit, groups = _registered_sizes(both, ball, terms) if both else _read_sizes(X, Y, ball, terms)
     header = Header(ball, sum(sizes), privacy, unit, NEIGHBOURS_BY_CLASS, arithmetic)
     question = Question(TestPlan.label, TestPlan, {"counts": sizes, "estimand": estimand, "refine": refine})
     plan = question(header)
     bits = fresh_bits(rng, ball, arithmetic)
 
     def request(account: Account) -> Request:
-        if both:
-            return question.request(header, [data.id for data in both]), ()
+        if isinstance(X, Registered):
+            return question.request(header, [data.id for data in both or (X,)]), ()
         one, two = (
             account.marked(content_of(records, ball, owners), facts_of(ball, points))
             for records, owners, points in zip((X, Y), _paired_units(units), groups, strict=True)
@@ -107,6 +119,8 @@ def private_test(
         return question.request(header, [one.id, two.id]), (one, two)
 
     def draw() -> Sequence[Release]:
+        if isinstance(X, Registered) and names is not None:
+            return plan.release(opened_by_class(X, ball, names, terms.told), bits)
         return plan.release(_opened_groups(both, ball, terms) if both else groups, bits)
 
     first, second = terms.settle(privacy, plan.label, request, draw)
@@ -115,6 +129,32 @@ def private_test(
 
 Groups = tuple[UnitPoints, ...]
 _RECORD = "record"  # what a unit is called where every record is one
+
+
+def _checked_pair(X: object, Y: object, classes: Sequence[Any] | None) -> list[Any] | None:
+    """Return the two classes of one registered data set; None where the groups come one by one."""
+    if classes is None:
+        return None
+    if not isinstance(X, Registered) or Y is not None:
+        raise InvalidArgumentError(
+            "classes are those of one data set that is registered with labels: give it as X, and None as Y. Groups "
+            "that come one by one need no classes."
+        )
+    names = checked_names(classes)
+    if len(names) != 2:
+        raise InvalidArgumentError(
+            f"classes must be two for a test of two groups, got {len(names)}. private_groups compares more of them."
+        )
+    return names
+
+
+def _sizes_by_class(X: Registered, ball: Ball, terms: Terms, names: list[Any]) -> tuple[tuple[int, int], str, Groups]:
+    """Return what is registered about two classes of one data set; their points are not open yet."""
+    refuse_elsewhere(X, ball, terms.units, terms.invalid, terms.budget)
+    known = registered_counts(X, None, names)
+    refuse_in_several(known.touched)
+    first, second = known.counts
+    return (first, second), known.unit, ()
 
 
 def _refuse_untold(account: Account, registered: bool, units: object) -> None:
@@ -126,10 +166,11 @@ def _refuse_untold(account: Account, registered: bool, units: object) -> None:
     """
     if not (registered or is_each_record(units)):
         return
-    what = "registered data are opened after the spend" if registered else "EACH_RECORD does not tell people apart"
+    what = "data sets that are registered one by one are opened after the spend" if registered else "EACH_RECORD does not tell people apart"
     raise InvalidArgumentError(
         f"X and Y must be given as arrays or sources with ids, in one call: population {account.name!r} protects each "
-        f"{account.unit}, nobody may be in both groups, and {what}. Nothing was spent."
+        f"{account.unit}, nobody may be in both groups, and {what}. Or register both groups as one data set with "
+        "labels, and give it as X, None as Y and classes=[...]. Nothing was spent."
     )
 
 
@@ -153,7 +194,10 @@ def _both_registered(X: object, Y: object) -> tuple[Registered, ...]:
     """Return both groups where they are registered, and nothing where neither is."""
     found = tuple(data for data in (X, Y) if isinstance(data, Registered))
     if len(found) == 1:
-        raise InvalidArgumentError("X and Y must both be registered data, or neither. Register the other one, too.")
+        raise InvalidArgumentError(
+            "X and Y must both be registered data, or neither. Register the other one, too; or register both groups as "
+            "one data set with labels, and give it as X, None as Y and classes=[...]."
+        )
     return found
 
 
