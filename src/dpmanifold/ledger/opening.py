@@ -43,7 +43,7 @@ class RegisteredData(Registered):
         self.ledger, self.population = population.ledger, population.name
         self.n, self.unit, self.invalid = known.n, known.unit, str(known.about["invalid"])
         self.ball = ball_from_dict(json.loads(known.about["ball"]))
-        self.space, self.covariate = known.space, _covariate_in(known.about)
+        self.space, self.covariate = known.space, covariate_in(known.about)
         self._whose, self.fingerprint, self.records_mark = population, known.fingerprint, known.records
         self._records, self._units, self._labels, self._covariate = records, units, labels, covariate
 
@@ -149,7 +149,7 @@ def _covariate_written(given: object, known: Covariate | None) -> dict[str, Any]
     return {COVARIATE: {"column": _column(given), "range": ends, "public": known.public}}
 
 
-def _covariate_in(about: Mapping[str, Any]) -> Covariate | None:
+def covariate_in(about: Mapping[str, Any]) -> Covariate | None:
     """Return what :func:`_covariate_written` has written."""
     if COVARIATE not in about:
         return None

@@ -139,7 +139,7 @@ class Desk(Stewardship, Auditing):
         if row is None:
             standing.after(order.privacy, asked.account.name, self.actor.name)  # refuses what does not fit
             row = self._written(asked, order)
-        if row.request != order.request_hash:
+        if row.request != order.request_hash or json.loads(row.question) != question.to_dict():
             raise Conflict(f"key {key!r} stands for another question. Use another one, or ask exactly as before.")
         if row.state == "asked":
             self._pay(row, asked, order)

@@ -123,11 +123,11 @@ def _said(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _number(asked: Asked, data: Kept) -> Any:
-    return asked.planned({}, data.facts)
+    return asked.planned({}, data)
 
 
 def _plan(asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> Plan | Outlook:
-    number, taken = asked.planned(options, data.facts)
+    number, taken = asked.planned(options, data)
     if asked.name == "means":  # each is a mean, of the smallest class, at the promise that a class gets
         touched = int(data.facts["touched"])
         share = privacy if touched == 1 else divide(privacy, touched)[0]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from dpmanifold.errors import LedgerError
+from dpmanifold.ledger.opening import covariate_in
 from dpmanifold.records import ball_from_dict
 from dpmanifold.stats.registered import Opened, Registered
 
@@ -45,6 +46,7 @@ class Kept(Registered):
         self.n, self.unit, self.invalid = known.n, known.unit, str(known.about["invalid"])
         self.ball = ball_from_dict(json.loads(known.about["ball"]))
         self.fingerprint, self.records_mark = known.fingerprint, known.records
+        self.covariate = covariate_in(known.about)
         self._whose, self._known, self._opener = population, known, opener
 
     def check(self) -> None:

@@ -116,7 +116,7 @@ def asking(service: Service, who: str, ref: Ref, question: Question, opener: Ope
     """
     account = population_named(service, ref.population).as_principal(who)
     data = Kept(account, data_set(account, ref.name, ref.version), opener)
-    if not question.asked.fits(data.facts):
+    if not question.asked.fits(data):
         raise InvalidArgumentError(
             f"{question.statistic} cannot be asked of {data.id}: it is not registered with the "
             f"{question.asked.needs or 'facts'} that this takes."

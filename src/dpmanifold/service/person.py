@@ -73,6 +73,7 @@ class Person:
         data = Kept(population, known)
         terms = terms_of(self.service, population.name, known.name)
         facts = known.facts
+        beside = data.covariate
         by_class = labels_public(facts) if "classes" in facts else None
         left = as_promise_down(standing.cap, standing.left) if standing.grant is not None else None
         return DataSetView(
@@ -89,7 +90,7 @@ class Person:
             classes=classes_of(facts),
             units_by_class=list(facts["units by class"]) if by_class else None,
             labels_public=by_class,
-            covariate=facts.get("covariate"),
+            covariate=None if beside is None else {"range": list(beside.range), "public": beside.public},
             cap=standing.cap.to_dict(),
             cap_words=in_words(standing.cap),
             granted=None if standing.grant is None else standing.grant.to_dict(),
@@ -99,7 +100,7 @@ class Person:
             approval=terms["approval"],
             slot=duration("mean", data.n, data.ball.space.dim, self.service.settings.slot, terms["slot"]),
             note=terms["note"],
-            statistics=[name for name, asked in askable().items() if listed(asked) and asked.fits(facts)],
+            statistics=[name for name, asked in askable().items() if listed(asked) and asked.fits(data)],
         )
 
     def view_of_release(self, row: Row[Any]) -> ReleaseView:

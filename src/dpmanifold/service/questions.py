@@ -165,11 +165,13 @@ class Asked:
                 given["labels_public"] = labels_public(X.facts)
         if self.needs == _COVARIATE:
             first = (X, None)
-            given |= {"covariate_range": None, "covariate_public": None}
+            assert X.covariate is not None  # or this cannot be asked of the data
+            given |= {"covariate_range": None, "covariate_public": X.covariate.public}
         return self.call_of(*first, *about, units=None, **given, **terms)
 
-    def planned(self, options: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def planned(self, options: Mapping[str, Any], X: Registered) -> tuple[Any, dict[str, Any]]:
         """Return what :func:`dpmanifold.plan` is asked about registered data: its number of units, and options."""
+        facts = X.facts
         taken = {name: options[name] for name in _PLANNED if name in options}
         if self.name in ("groups", "test"):
             return list(facts["units by class"]), taken
@@ -179,14 +181,15 @@ class Asked:
             taken |= {"classes": len(classes_of(facts) or ())} | (
                 {"labels_public": True} if labels_public(facts) else {}
             )
-        if self.needs == _COVARIATE and facts["covariate"].get("public"):
+        if self.needs == _COVARIATE and X.covariate is not None and X.covariate.public:
             taken["covariate_public"] = True
         return facts["n"], taken
 
-    def fits(self, facts: Mapping[str, Any]) -> bool:
-        """Return whether data with these facts can be asked about so."""
+    def fits(self, X: Registered) -> bool:
+        """Return whether registered data can be asked about so."""
+        facts = X.facts
         if self.needs == _COVARIATE:
-            return "covariate" in facts
+            return X.covariate is not None
         if self.needs != _CLASSES:
             return True
         known = classes_of(facts)
