@@ -6,9 +6,9 @@ was typed, a query or a name: whatever depends on records, or on who asked, has 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
-import os
 import sys
 from typing import IO
 
@@ -39,16 +39,12 @@ def log(event: str, level: str = "info", *, stream: IO[str] | None = None, **fie
     if unknown or level not in LEVELS:
         raise ValueError(f"a line of the log has no {', '.join(unknown) or level}")
     time = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    line = {"time": time, "level": level, "event": event}
-    line |= {name: value for name, value in fields.items() if value is not None}  # type: ignore[dict-item]
-    text = json.dumps(line) + "\n"
-    if stream is not None:
-        stream.write(text)
-        return
-    try:
-        os.write(sys.stderr.fileno(), text.encode("ascii"))  # at once: processes share it
-    except (OSError, ValueError):  # nobody reads it any more, or there is none
-        return
+    line: dict[str, str | int | float] = {"time": time, "level": level, "event": event}
+    line |= {name: value for name, value in fields.items() if value is not None}
+    target = sys.stderr if stream is None else stream
+    with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or there is none
+        target.write(json.dumps(line) + "\n")  # in one piece: processes share it
+        target.flush()
 
 
 __all__ = ["FIELDS", "LEVELS", "log"]
