@@ -192,7 +192,7 @@ class Plan:
         for name, forecast in (("refined", self.refined), ("shaped", self.shaped)):
             if forecast is not None:
                 record[name] = {**json_safe(asdict(forecast)), "verdict": forecast.verdict}
-        return {**record, "verdict": self.verdict, "cautions": cautions(self.privacy, self.n)}
+        return {**record, "verdict": self.verdict, "cautions": list(cautions(self.privacy, self.n))}
 
     def table(self) -> Table:
         """Return the plan as a table for a terminal (the other quantiles are in `rows`)."""

@@ -152,7 +152,7 @@ class Outlook:
             "steps": json_safe(steps),
             "verdict": self.verdict,
             **({} if worth is None else {"prospect": json_safe({**vars(worth), "verdict": worth.verdict})}),
-            "cautions": cautions(self.privacy, self.n),
+            "cautions": list(cautions(self.privacy, self.n)),
         }
 
     def table(self) -> Table:

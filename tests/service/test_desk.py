@@ -1,0 +1,308 @@
+"""What one person may do at the desk: plans as the command line makes them, one payment for a key, nothing of others."""
+
+import json
+
+import numpy as np
+import pytest
+from sqlalchemy import select, update
+from typer.testing import CliRunner
+
+import dpmanifold as dpm
+from dpmanifold.cli import app
+from dpmanifold.errors import BudgetError, InvalidArgumentError, PromiseError
+from dpmanifold.service import tables
+from dpmanifold.service.errors import Conflict, NotFound
+from dpmanifold.service.forecasts import GRID
+from dpmanifold.service.ordering import Ref, asking, catch_up
+from dpmanifold.service.questions import Question, askable, listed
+from service_rooms import desk_of, furnish, service_in
+
+MEAN = Question("mean", dpm.GDP("0.1"))
+REF = "cohort/dti"
+
+
+@pytest.fixture(scope="module")
+def rooms(tmp_path_factory):
+    with service_in(tmp_path_factory.mktemp("service")) as service:
+        yield furnish(service)
+
+
+@pytest.fixture
+def ada(rooms):
+    return desk_of(rooms, "ada")
+
+
+def _spends(service, key):
+    page = service.ledger.history("cohort", limit=1000)
+    return [line for line in page.releases if line.key == key]
+
+
+def _rows(service, **wanted):
+    rows = select(tables.releases).filter_by(**wanted)
+    with service.database.reading() as connection:
+        return connection.execute(rows).all()
+
+
+# -------------------------------------------------------------------- plans
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (Question("mean", dpm.GDP("0.5")), ["--mu", "0.5"]),
+        (Question("mean", dpm.PureDP("1"), {"estimand": "tangent"}), ["--epsilon", "1", "--estimand", "tangent"]),
+        (Question("region", dpm.GDP("0.5")), ["--mu", "0.5", "--statistic", "region"]),
+        (Question("variance", dpm.ZCDP("0.2")), ["--rho", "0.2", "--statistic", "variance"]),
+    ],
+)
+def test_plans_are_those_of_the_command_line(ada, question, words):
+    shell = CliRunner().invoke(
+        app, ["plan", "--space", "spd", "--size", "2", "--radius", "2", "-n", "60", "--json", *words]
+    )
+    assert ada.plan(REF, question) == json.loads(shell.stdout)
+
+
+def test_points_of_a_curve_are_plans(ada):
+    curve = ada.curve(REF, "mean")
+    assert [point["amount"] for point in curve.points] == GRID and len(GRID) == 61
+    point = curve.points[GRID.index("0.5")]
+    plan = ada.plan(REF, Question("mean", dpm.GDP("0.5")))
+    assert (point["error"], point["mechanism"]) == (plan["rows"][0]["error"], plan["rows"][0]["mechanism"])
+    errors = [one["error"] for one in curve.points]
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_a_curve_says_where_a_promise_cannot_be_kept(ada):
+    pure = ada.curve(REF, "region", kind="PureDP")
+    assert all("Gaussian noise" in point["refused"] for point in pure.points)
+
+
+def test_what_an_error_needs_is_what_the_plan_of_it_has(ada):
+    needed = ada.needed(REF, MEAN, 0.3)["needed_promise"]
+    plan = ada.plan(REF, Question("mean", dpm.GDP(needed["mu"])))
+    assert plan["rows"][0]["error"] == pytest.approx(0.3, rel=1e-4)
+    with pytest.raises(InvalidArgumentError, match="about means"):
+        ada.needed(REF, Question("region", dpm.GDP("1")), 0.3)
+
+
+def test_every_statistic_of_the_house_can_be_asked_for(rooms, ada):
+    offered = ada.dataset(REF).statistics
+    assert offered == [name for name, asked in askable().items() if listed(asked)]
+    assert set(offered) >= {name.removeprefix("private_") for name in dir(dpm) if name.startswith("private_")} - {
+        "statistic"
+    }
+    generous = {"privacy": dpm.GDP("20")}  # of which nothing is spent
+    for name in offered:
+        found = asking(rooms, "ada", Ref("cohort", "dti"), Question(name, **generous))
+        assert found.order("k").request["data"] == ["dti@1"]
+
+
+# -------------------------------------------------------------------- asking
+
+
+def test_a_key_pays_once(rooms, ada):
+    first = ada.ask(REF, MEAN, "once")
+    again = ada.ask(REF, MEAN, "once")
+    assert again.id == first.id and again.publishes == first.publishes
+    assert len(_spends(rooms, "once")) == 1 == len(_rows(rooms, key="once"))
+
+
+def test_another_question_under_a_key_is_refused(rooms, ada):
+    ada.ask(REF, Question("region", dpm.GDP("0.1")), "twice")
+    for other in (MEAN, Question("region", dpm.GDP("0.2")), Question("region", dpm.GDP("0.1"), {"level": 0.9})):
+        with pytest.raises(Conflict, match="another question"):
+            ada.ask(REF, other, "twice")
+    assert len(_spends(rooms, "twice")) == 1
+
+
+def test_more_than_is_left_is_refused_and_binds_nothing(rooms, ada):
+    with pytest.raises(BudgetError):
+        ada.ask(REF, Question("mean", dpm.GDP("1.5")), "too-much")
+    assert not _rows(rooms, key="too-much") and not _spends(rooms, "too-much")
+    assert ada.ask(REF, MEAN, "too-much").state == "pending"
+
+
+def test_a_price_refuses_as_asking_does_and_spends_nothing(rooms, ada):
+    before = rooms.ledger.population("cohort").spent
+    price = ada.price(REF, MEAN)
+    assert price.more == round(ada.dataset(REF).left["mu"] ** 2 / 0.01) - 1
+    assert price.seconds >= rooms.settings.slot
+    for wrong, error in [(dpm.GDP("1.5"), BudgetError), (dpm.PureDP("1"), PromiseError)]:
+        with pytest.raises(error):
+            ada.price(REF, Question("region", wrong))
+    assert rooms.ledger.population("cohort").spent == before
+
+
+def test_slots_follow_each_other(ada):
+    one, two = (ada.ask(REF, MEAN, f"slot-{number}") for number in (1, 2))
+    assert tables.moment(two.publishes) > tables.moment(one.publishes)
+    assert (tables.moment(two.publishes) - tables.moment(one.publishes)).total_seconds() >= 10
+
+
+def test_whoever_died_between_payment_and_slot_is_caught_up_with(rooms, ada):
+    asked = asking(rooms, "ada", Ref("cohort", "dti"), MEAN)
+    row = ada._written(asked, asked.order("died"))
+    asked.account.pay(asked.order("died"))
+    unpaid = ada._written(asked, asked.order("never-paid"))
+    catch_up(rooms)
+    assert [one.state for one in _rows(rooms, id=row.id)] == ["paid"]
+    assert [one.state for one in _rows(rooms, id=unpaid.id)] == ["asked"]
+    assert ada.ask(REF, MEAN, "died").id == row.id and len(_spends(rooms, "died")) == 1
+
+
+def test_nothing_shows_before_it_is_published(rooms, ada):
+    """Wrong would be to show the state of the row, which is known when the work is over."""
+    found = ada.ask(REF, MEAN, "early")
+    for state in ("released", "lost"):
+        with rooms.database.writing() as connection:
+            connection.execute(update(tables.releases).filter_by(id=found.id).values(state=state, result=b"{}"))
+        assert ada.release(found.id).state == "pending"
+        with pytest.raises(NotFound):
+            ada.result(found.id)
+        assert {line.state for line in ada.history("cohort").lines if line.release == found.id} == {"pending"}
+    with rooms.database.writing() as connection:
+        past = tables.later(tables.now(), -1)
+        connection.execute(update(tables.releases).filter_by(id=found.id).values(publishes=past))
+    assert ada.release(found.id).state == "lost"
+
+
+# -------------------------------------------------------------------- roles
+
+
+def test_what_is_not_yours_is_not_there(rooms, ada):
+    bob, sam, ann = (desk_of(rooms, name) for name in ("bob", "sam", "ann"))
+    mine = ada.ask(REF, MEAN, "mine").id
+    assert bob.datasets() == [] and bob.releases() == []
+    foreign = [
+        lambda: bob.dataset(REF), lambda: bob.plan(REF, MEAN), lambda: bob.ask(REF, MEAN, "k"),
+        lambda: bob.price(REF, MEAN), lambda: bob.release(mine), lambda: bob.history("cohort"),
+        lambda: bob.result(mine), lambda: ada.dataset("cohort/none"), lambda: ada.dataset("none/dti"),
+        lambda: ada.dataset("cohort/dti@9"), lambda: ada.dataset("nonsense"), lambda: ada.release("none"),
+        ada.populations, ada.audit, ada.events, ada.accounts, ada.export, ada.registrations, ada.waiting,
+        lambda: ada.grant("cohort", "ada", dpm.GDP("2")), lambda: ada.raise_cap("cohort", dpm.GDP("9"), "more"),
+        lambda: ada.approve(mine), lambda: ada.set_terms(REF, approval=False),
+        lambda: sam.ask(REF, MEAN, "k"), sam.events, sam.accounts, sam.export,
+        lambda: ann.ask(REF, MEAN, "k"), lambda: ann.grant("cohort", "ada", dpm.GDP("2")),
+        lambda: ann.make_population("p", dpm.GDP("2"), "u"), lambda: ann.register("cohort", "x", {}), ann.registrations,
+        lambda: ann.approve(mine), lambda: ann.refuse(mine, "no"), lambda: ann.set_terms(REF, approval=False),
+    ]  # fmt: skip
+    words = set()
+    for action in foreign:
+        with pytest.raises(NotFound) as problem:
+            action()
+        words.add(str(problem.value))
+    assert len(words) == 1
+    assert ann.release(mine).id == sam.release(mine).id == mine
+
+
+def test_analysts_see_others_as_others(rooms, ada):
+    desk_of(rooms, "sam").grant("cohort", "bob", dpm.GDP("0.5"), "another study")
+    try:
+        mine = ada.ask(REF, MEAN, "a-telling-key")
+        lines = desk_of(rooms, "bob").history("cohort").lines
+        assert {line.analyst for line in lines} == {"others"}
+        assert "a-telling-key" not in json.dumps(desk_of(rooms, "bob").history("cohort").to_dict())
+        assert mine.id in {line.release for line in desk_of(rooms, "ann").history("cohort").lines}
+    finally:
+        desk_of(rooms, "sam").grant("cohort", "bob", dpm.GDP("1e-9"), "over")
+
+
+def test_a_pair_of_analysts_cannot_exceed_the_cap(tmp_path):
+    with furnish(service_in(tmp_path)) as service:
+        desk_of(service, "sam").grant("cohort", "ada", dpm.GDP("2"), "all")
+        desk_of(service, "sam").grant("cohort", "bob", dpm.GDP("2"), "all as well")
+        desk_of(service, "ada").ask(REF, Question("mean", dpm.GDP("1.5")), "most")
+        with pytest.raises(BudgetError):
+            desk_of(service, "bob").ask(REF, Question("mean", dpm.GDP("1.5")), "most")
+        assert service.ledger.audit().ok
+
+
+# -------------------------------------------------------------------- stewards
+
+
+def test_a_steward_decides_where_that_is_asked_for(rooms, ada):
+    sam = desk_of(rooms, "sam")
+    sam.set_terms(REF, approval=True, slot=20.0, note="Ask before you plan large studies.")
+    try:
+        seen = ada.dataset(REF)
+        assert (seen.approval, seen.slot, seen.note) == (True, 20.0, "Ask before you plan large studies.")
+        good, bad = (ada.ask(REF, MEAN, key) for key in ("good", "bad"))
+        assert (good.state, bad.state) == ("waiting", "waiting") and not _spends(rooms, "good")
+        assert [one.id for one in sam.waiting()] == [good.id, bad.id]
+        assert sam.approve(good.id).state == "pending" and len(_spends(rooms, "good")) == 1
+        assert _spends(rooms, "good")[0].principal == "ada"
+        refused = sam.refuse(bad.id, "not in the protocol")
+        assert (refused.state, refused.reason) == ("refused", "not in the protocol") and not _spends(rooms, "bad")
+        with pytest.raises(Conflict):
+            sam.approve(bad.id)
+        kinds = [event.kind for event in desk_of(rooms, "ann").events(limit=1000)]
+        assert {"release-approved", "release-refused", "terms-changed", "granted", "release-asked"} <= set(kinds)
+    finally:
+        sam.set_terms(REF, approval=False)
+
+
+def test_what_does_not_fit_any_more_when_it_is_approved_is_refused(tmp_path):
+    with furnish(service_in(tmp_path)) as service:
+        ada, sam = desk_of(service, "ada"), desk_of(service, "sam")
+        sam.set_terms(REF, approval=True)
+        one, two = (ada.ask(REF, Question("mean", dpm.GDP("0.9")), key) for key in ("one", "two"))
+        assert sam.approve(one.id).state == "pending"
+        late = sam.approve(two.id)
+        assert late.state == "refused" and "Nothing was spent" in late.reason and not _spends(service, "two")
+
+
+def test_caps_are_raised_with_a_reason(rooms):
+    sam = desk_of(rooms, "sam")
+    with pytest.raises(InvalidArgumentError, match="reason"):
+        sam.raise_cap("cohort", dpm.GDP("3"), "")
+    with pytest.raises(InvalidArgumentError, match="more than the present one"):
+        sam.raise_cap("cohort", dpm.GDP("1"), "less")
+    assert sam.raise_cap("cohort", dpm.GDP("3"), "the board of 3 May").cap == {"kind": "GDP", "mu": 3.0}
+
+
+def test_registrations_say_what_they_take(rooms):
+    sam = desk_of(rooms, "sam")
+    with pytest.raises(InvalidArgumentError, match="seed"):
+        sam.register("cohort", "eeg", {"path": "a.csv", "seed": 1})
+    with pytest.raises(InvalidArgumentError, match="radius is missing"):
+        sam.register("cohort", "eeg", {"path": "a.csv", "space": "spd", "units": "person"})
+    asked = sam.register("cohort", "eeg", {"path": "a.csv", "space": "spd", "units": "person", "radius": "2"})
+    assert (asked.state, sam.registration(asked.id).request["labels_public"]) == ("waiting", True)
+
+
+# -------------------------------------------------------------------- questions
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"statistic": "mode", "privacy": {"kind": "GDP", "mu": "1"}}, "statistic must be one of"),
+        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "seed": 3}, "and nothing else"),
+        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "options": {"rng": 3}}, "takes the options"),
+        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "options": {"reveal": True}}, "takes the options"),
+        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "options": {"refine": 1}}, "refine must be true"),
+        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "options": {"mechanism": "none"}}, "mechanism"),
+        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1/3"}}, "mu"),
+        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": True}}, "text or numbers"),
+        ({"statistic": "mean", "privacy": {"mu": 1}}, "must be a kind"),
+        ({"statistic": "mean"}, "must have statistic, privacy"),
+        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "ball": {"radius": 1}}, "ball must have"),
+        ([], "question must have"),
+    ],
+)
+def test_questions_that_are_none_are_refused(record, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        Question.from_dict(record)
+
+
+def test_questions_go_there_and_back(ada):
+    whole = Question("mean", dpm.ApproxDP("0.5", "1e-6"), {"refine": True}, {"radius": 1.5, "center": [[1, 0], [0, 1]]})
+    assert Question.from_dict(json.loads(json.dumps(whole.to_dict()))) == whole
+    assert Question.from_dict({**whole.to_dict(), "options": {"refine": True, "shrink": "auto"}}) == whole
+    assert ada.plan(REF, whole) != ada.plan(REF, Question("mean", whole.privacy, {"refine": True}))
+
+
+def test_a_ball_of_ones_own_is_checked(ada):
+    for ball in ({"radius": "1", "center": np.eye(2).tolist()}, {"radius": 1.0, "center": "I"}, {"release": "none"}):
+        with pytest.raises((InvalidArgumentError, NotFound)):
+            ada.plan(REF, Question("mean", dpm.GDP("1"), {}, ball))
