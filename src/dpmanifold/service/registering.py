@@ -1,0 +1,267 @@
+"""Registration in the worker: files below the root become canonical records in the vault, and an entry of the ledger.
+
+It runs in a child: what a loader does to its process is the child's affair. What is wrong with records is said to
+stewards, who hold them, in the row of the registration and nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from dpmanifold.ball import Ball
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError
+from dpmanifold.ledger.population import Population
+from dpmanifold.service import canonical, events, tables
+from dpmanifold.service.kept import Columns
+from dpmanifold.service.ordering import population_named
+from dpmanifold.service.staging import Staging
+from dpmanifold.stats.curator import Notice
+
+if TYPE_CHECKING:
+    from dpmanifold.service.service import Service
+
+EACH_RECORD = "each-record"
+_STAGING = ".staging-"
+_NUMBERS = re.compile(r"[-+0-9.eE, ]+")
+_BESIDE = ("units", "labels", "covariate", "center")
+
+
+class Read(NamedTuple):
+    """What a reader makes of a request. NOT PRIVATE.
+
+    Attributes
+    ----------
+    ball : the public ball, which has the space
+    columns : records, and what is beside them; each an array, or the name of a column of the records
+    classes : the public names of classes; None where there are none
+    """
+
+    ball: Ball
+    columns: Columns
+    classes: list[Any] | None = None
+
+
+Reader = Callable[[Mapping[str, Any], pathlib.Path], Read]
+"""Reads the records of a request from a path; whatever else the request names is a path that can be read as well."""
+
+
+def registered(service: Service, registration: str, reader: Reader) -> None:
+    """Do what a registration asks for, and write down what came of it: done, or refused with the reason.
+
+    Parameters
+    ----------
+    service : where
+    registration : its id
+    reader : knows the formats of files
+    """
+    row = _row(service, registration)
+    notes: list[str] = []
+    try:
+        dataset = _register(service, row, reader, lambda notice: notes.append(_told(notice)))
+    except LedgerError:
+        refused(service, registration, "The ledger cannot be used now: dpm serve --check says why. Ask again later.")
+    except DPManifoldError as problem:
+        # What the notes say is said by the refusal where it is about them.
+        refused(service, registration, " ".join([*(note for note in notes if note not in str(problem)), str(problem)]))
+    except MemoryError:
+        refused(service, registration, "There is not enough memory for these records.")
+    except Exception as problem:
+        refused(service, registration, f"They cannot be read: an unexpected {type(problem).__name__}.")
+    else:
+        _end(service, row, "done", " ".join([f"Registered as {dataset}.", *notes]), dataset)
+
+
+def refused(service: Service, registration: str, message: str) -> None:
+    """Say that a registration came to nothing, and to stewards why."""
+    _end(service, _row(service, registration), "refused", message, None)
+
+
+def waiting(service: Service) -> str | None:
+    """Return the id of the registration that is next; None where there is none."""
+    rows = tables.registrations
+    wanted = select(rows.c.id).where(rows.c.state == "waiting").order_by(rows.c.created).limit(1)
+    with service.database.reading() as connection:
+        return connection.execute(wanted).scalar()
+
+
+def begin(service: Service, registration: str) -> None:
+    """Say that a registration is at work."""
+    chosen = tables.registrations.c.id == registration
+    with service.database.writing() as connection:
+        connection.execute(update(tables.registrations).where(chosen).values(state="working"))
+
+
+def begin_anew(service: Service) -> None:
+    """Queue what a worker that was killed had at work, and remove what it left in the vault."""
+    with service.database.writing() as connection:
+        at_work = tables.registrations.c.state == "working"
+        connection.execute(update(tables.registrations).where(at_work).values(state="waiting"))
+    canonical.remove_unfinished(service.settings.vault)
+    for folder in service.settings.vault.glob(f"{_STAGING}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def folder_of(service: Service, population: str, dataset: str) -> pathlib.Path:
+    """Return where the canonical records of a data set lie."""
+    wanted = select(tables.files.c.folder).where(tables.files.c.dataset == f"{population}/{dataset}")
+    with service.database.reading() as connection:
+        found = connection.execute(wanted).scalar()
+    if found is None or not re.fullmatch(r"[0-9a-f]{32}", found):
+        raise LedgerError(f"the vault has no records of {dataset}.")
+    return service.settings.vault / found
+
+
+def _register(service: Service, row: Row[Any], reader: Reader, tell: Callable[[Notice], None]) -> str:
+    """Return the id of the data set that the records of a request are registered as."""
+    request = json.loads(row.request)
+    vault = service.settings.vault
+    population = population_named(service, row.population).as_principal(row.steward)
+    with _staged(request, service.settings.root, vault) as (asked, path):
+        read = reader(asked, path)
+        folder = canonical.write(vault, read.columns, read.ball.space)
+    taken = False
+    try:
+        expected = _expected(population, row.name)
+        # First, so that nobody can ask about data whose records are not to be found.
+        _place(service, row.population, expected, folder)
+        found = _entered(population, row.name, vault / folder, read, request, tell)
+        taken = found == expected
+        if not taken:
+            taken = _replace(service, row.population, expected, found, folder)
+        return found
+    finally:
+        if not taken:
+            canonical.remove(vault, folder)
+
+
+def _entered(
+    population: Population, name: str, folder: pathlib.Path, read: Read, request: Mapping[str, Any],
+    tell: Callable[[Notice], None],
+) -> str:  # fmt: skip
+    """Register canonical records with the ledger: those that releases will open, and no others."""
+    columns = canonical.open_folder(folder)
+    more: dict[str, Any] = {}
+    if columns.covariate is not None:
+        more = {
+            "covariate": columns.covariate,
+            "covariate_range": _range(request.get("covariate_range")),
+            "covariate_public": request.get("covariate_public") is True,
+        }
+    found = population.register(
+        name, columns.records, read.ball, units=columns.units, labels=columns.labels, classes=read.classes,
+        labels_public=request.get("labels_public") is not False, invalid="center", curator=tell,
+        confirm=request.get("confirm") is True, **more,
+    )  # fmt: skip
+    return found.id
+
+
+def _range(given: object) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            "covariate_range must be two numbers, the lowest and the highest value that is possible, from public "
+            "knowledge."
+        ) from None
+    return low, high
+
+
+@contextlib.contextmanager
+def _staged(
+    request: Mapping[str, Any], root: pathlib.Path, vault: pathlib.Path
+) -> Iterator[tuple[dict[str, Any], pathlib.Path]]:
+    """Copy what a request names, and give the request with the copies in its place, and the path of the records."""
+    folder = vault / f"{_STAGING}{secrets.token_hex(8)}"
+    folder.mkdir(mode=0o700)
+    before = os.getcwd()
+    try:
+        staging = Staging(root, folder)
+        path = staging.take(request.get("path"), "path", "records")
+        asked = {**request, **{name: _beside(staging, request.get(name), name) for name in _BESIDE}}
+        (folder / "empty").mkdir()
+        os.chdir(folder / "empty")  # whatever is taken for the name of a file here is none
+        yield asked, path
+    finally:
+        os.chdir(before)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _beside(staging: Staging, text: object, name: str) -> str | None:
+    """Return what is said about ids, classes, a covariate or a centre: a column, numbers, or the copy of a file."""
+    if text is None or text == "":
+        return None
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"{name} must be text.")
+    if text == EACH_RECORD or (name == "center" and _NUMBERS.fullmatch(text)):
+        return text
+    file, colon, column = text.rpartition(":")
+    for candidate, rest in ((text, ""), (file, colon + column)):
+        if candidate and staging.has(candidate):
+            return str(staging.take(candidate, name, name)) + rest
+    if "/" in text or "\\" in text or name == "center":
+        raise InvalidArgumentError(f"{name}: there is no file {text!r} below the root. Check the name.")
+    return text
+
+
+# -------------------------------------------------------------------- rows
+
+
+def _row(service: Service, registration: str) -> Row[Any]:
+    wanted = select(tables.registrations).where(tables.registrations.c.id == registration)
+    with service.database.reading() as connection:
+        return connection.execute(wanted).one()
+
+
+def _told(notice: Notice) -> str:
+    """Return a notice, where it says something."""
+    moved = notice.clipped or notice.replaced or notice.beyond or notice.unnumbered
+    return str(notice) if moved or notice.problem or notice.elsewhere else "All records lie in the ball."
+
+
+def _end(service: Service, row: Row[Any], state: str, message: str, dataset: str | None) -> None:
+    chosen = tables.registrations.c.id == row.id
+    values = {"state": state, "message": message, "dataset": dataset, "ended": tables.now()}
+    facts = {"population": row.population, "name": row.name} | ({"dataset": dataset} if dataset else {})
+    with service.database.writing() as connection:
+        connection.execute(update(tables.registrations).where(chosen).values(**values))
+        events.record(connection, f"registration-{state}", row.steward, **facts)
+
+
+def _expected(population: Population, name: str) -> str:
+    """Return the id that new data of this name get, if nobody else registers any meanwhile."""
+    return f"{name}@{1 + max((one.version for one in population.datasets() if one.name == name), default=0)}"
+
+
+def _place(service: Service, population: str, dataset: str, folder: str) -> None:
+    with service.database.writing() as connection:
+        _write_place(connection, f"{population}/{dataset}", folder)
+
+
+def _write_place(connection: Connection, dataset: str, folder: str) -> None:
+    connection.execute(delete(tables.files).where(tables.files.c.dataset == dataset))
+    connection.execute(insert(tables.files).values(dataset=dataset, folder=folder))
+
+
+def _replace(service: Service, population: str, expected: str, found: str, folder: str) -> bool:
+    """Put right where records lie that were registered before, and return whether the new folder is theirs."""
+    wanted = select(tables.files.c.folder).where(tables.files.c.dataset == f"{population}/{found}")
+    with service.database.writing() as connection:
+        connection.execute(delete(tables.files).where(tables.files.c.dataset == f"{population}/{expected}"))
+        there = connection.execute(wanted).scalar()
+        if there is not None and (service.settings.vault / there).is_dir():
+            return False
+        _write_place(connection, f"{population}/{found}", folder)
+        return True
+
+
+__all__ = ["EACH_RECORD", "Read", "Reader", "begin", "begin_anew", "folder_of", "refused", "registered", "waiting"]
