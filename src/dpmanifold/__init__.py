@@ -75,6 +75,7 @@ from dpmanifold.stats import (
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.ledger import Ledger
+    from dpmanifold.remote.client import connect
 
 
 def __getattr__(name: str) -> Any:
@@ -83,6 +84,10 @@ def __getattr__(name: str) -> Any:
         from dpmanifold.ledger import Ledger
 
         return Ledger
+    if name == "connect":
+        from dpmanifold.remote import connect
+
+        return connect
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -134,6 +139,7 @@ __all__ = [
     "Verification",
     "__version__",
     "compare",
+    "connect",
     "data",
     "engines",
     "features",

@@ -1,0 +1,202 @@
+"""A release that was asked for: when it will be published, whether it is, and what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from dpmanifold.errors import (
+    BudgetError,
+    DPManifoldError,
+    InvalidArgumentError,
+    PromiseError,
+    ReleaseLostError,
+)
+from dpmanifold.progress import bar
+from dpmanifold.remote.journal import Journal
+from dpmanifold.remote.results import AnswerError, Expected, answer_from_bytes, faults
+from dpmanifold.remote.transport import RemoteError, Transport, entry, quoted
+from dpmanifold.stats.settling import KEY_NOTE
+
+R_co = TypeVar("R_co", covariant=True)
+
+_WAITING, _REFUSED, _PENDING, _RELEASED, _LOST = "waiting", "refused", "pending", "released", "lost"
+_STATES = (_WAITING, _REFUSED, _PENDING, _RELEASED, _LOST)
+_FINAL = (_REFUSED, _RELEASED, _LOST)
+# Seconds between looks: at most while the time is known, at least, and how far they grow once it has passed.
+_LONGEST, _SHORTEST, _GROWTH = 15.0, 0.2, 1.5
+# A service that is later than this has nobody at work.
+_LATE = 600.0
+
+
+class StillPendingError(RemoteError):
+    """A release is not published yet: a steward has to approve it first, or the time to wait was over.
+
+    Attributes
+    ----------
+    pending : the handle, whose `result()` waits again
+    """
+
+    def __init__(self, message: str, pending: Pending[Any]) -> None:
+        super().__init__(message)
+        self.pending = pending
+
+
+class Pending(Generic[R_co]):
+    """A release that was asked for, from before it is approved until long after it is published.
+
+    Attributes
+    ----------
+    view : what the service said about it when it was last asked, by name
+    id, key : by which the service knows it, and under which it was asked
+    publishes : when it will be published, or was, in UTC; None while nothing was paid
+    """
+
+    def __init__(
+        self, transport: Transport, journal: Callable[[], Journal], view: Any, expect: Callable[[Any], Expected]
+    ) -> None:
+        self._transport, self._journal, self._expect = transport, journal, expect
+        self.id: str = entry(view, "id", str)
+        self.key: str = entry(view, "key", str)
+        self.view: dict[str, Any] = self._checked(view)
+        self._answer: Any = None
+
+    def _checked(self, view: Any) -> dict[str, Any]:
+        """Return what is said about this release, and about no other."""
+        if (entry(view, "id", str), entry(view, "key", str)) != (self.id, self.key):
+            raise AnswerError(f"the service was asked about release {self.id}, and tells about another one.")
+        if entry(view, "state", str) not in _STATES:
+            raise RemoteError("the service tells of a state that is not known here: it may be of another version.")
+        return dict(view)
+
+    @property
+    def publishes(self) -> str | None:
+        """When it will be published, or was, in UTC; None while nothing was paid."""
+        return self.view.get("publishes")
+
+    @property
+    def state(self) -> str:
+        """Looked up: "waiting" (for a steward), "refused", "pending" (until it is published), "released" or "lost"."""
+        if self.view["state"] not in _FINAL:
+            self.view = self._checked(self._transport.get(quoted("releases", self.id)))
+        return str(self.view["state"])
+
+    def result(self, timeout: float | None = None) -> R_co:
+        """Wait until it is published, and return what was released, after checking it.
+
+        Parameters
+        ----------
+        timeout : how many seconds to wait at most; None waits for the publication, but not for a steward's approval
+
+        Raises
+        ------
+        StillPendingError : it is not published yet; waiting again costs nothing
+        ReleaseLostError : it was paid for, and nothing will be released under its key
+        AnswerError : the service's answer does not hold, or is not what was asked
+        """
+        if self._answer is None:
+            self._answer = self._handed_over(timeout)
+        answer: R_co = self._answer
+        return answer
+
+    def _handed_over(self, timeout: float | None) -> Any:
+        """Return what was released, with its key answered in the journal; raise where there is nothing."""
+        with naming(self.key):
+            state = self._waited(timeout)
+            answer = self._received() if state == _RELEASED else None
+            self._note_answer()
+        if state == _LOST:
+            raise ReleaseLostError.of(self.key)
+        if state == _REFUSED:
+            reason = self.view.get("reason")
+            raise RemoteError(
+                f"release {self.id} was refused by a steward{f': {reason}' if isinstance(reason, str) else ''}. "
+                "Nothing was spent."
+            )
+        return answer
+
+    def _received(self) -> Any:
+        """Return what was released, or refuse what does not hold or was not asked."""
+        try:
+            answer = answer_from_bytes(self._transport.bytes_of(quoted("releases", self.id, "result")))
+            wrong = faults(answer, self._expect(self.view))
+        except (DPManifoldError, ValueError) as problem:
+            if isinstance(problem, RemoteError):
+                raise
+            raise AnswerError(f"the service's answer cannot be read: {problem}") from None
+        if wrong:
+            raise AnswerError(f"the service's answer is not to be relied on: {'; '.join(wrong)}.")
+        return answer
+
+    def _note_answer(self) -> None:
+        """Note that the answer is here; where that fails the same call gets this release once more, at no cost."""
+        with contextlib.suppress(InvalidArgumentError):
+            self._journal().answered(self.key)
+
+    def _waited(self, timeout: float | None) -> str:
+        """Return the state that it ends in, once it has."""
+        begun = time.monotonic()
+        end = math.inf if timeout is None else begun + timeout
+        state, late, pause = self.state, None, _SHORTEST
+        left = _number(self.view.get("seconds"))
+        with contextlib.ExitStack() as shown:
+            total = math.ceil(left) if state == _PENDING and left else None
+            advance, done = shown.enter_context(bar("waiting for publication", total)), 0
+            while state not in _FINAL:
+                now = time.monotonic()
+                late = (late or now) if left == 0 else None
+                self._give_up(state, timeout, now >= end or (late is not None and now > late + _LATE))
+                pause = min(left, _LONGEST) if left else min(pause * _GROWTH, _LONGEST)
+                _sleep(max(_SHORTEST, min(pause, end - now)))
+                advance(int(time.monotonic() - begun) - done)
+                done = int(time.monotonic() - begun)
+                state, left = self.state, _number(self.view.get("seconds"))
+        return state
+
+    def _give_up(self, state: str, timeout: float | None, over: bool) -> None:
+        """Raise where there is no point in waiting on."""
+        if state == _WAITING and timeout is None:
+            raise StillPendingError(
+                f"release {self.id} waits for a steward's approval, and nothing was spent yet. The same call later "
+                "asks under the same key; or keep `pending` of this error and call its result().",
+                self,
+            )
+        if over:
+            when = f" (publication: {self.publishes})" if self.publishes else ""
+            raise StillPendingError(
+                f"release {self.id} is not published yet{when}. The same call asks under the same key, which pays "
+                "nothing twice; or keep `pending` of this error and call its result().",
+                self,
+            )
+
+    def __repr__(self) -> str:
+        said = {name: self.view.get(name) for name in ("statistic", "ref", "privacy_words", "state", "publishes")}
+        return f"Pending({self.id!r}, {', '.join(f'{name}={value!r}' for name, value in said.items())})"
+
+
+def _number(value: Any) -> float | None:
+    return max(0.0, float(value)) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+@contextlib.contextmanager
+def naming(key: str) -> Iterator[None]:
+    """Have whatever goes wrong in the block say the key of the request: it may be paid for."""
+    try:
+        yield
+    except (BudgetError, InvalidArgumentError, PromiseError, StillPendingError):
+        raise  # which say themselves what became of it
+    except RemoteError as problem:
+        raise type(problem)(f"{problem} {_named(key)}") from None
+    except BaseException as problem:
+        problem.add_note(_named(key))
+        raise
+
+
+def _named(key: str) -> str:
+    return f"{KEY_NOTE} {key!r}: the same call asks under it again, and pays nothing twice."
+
+
+_sleep = time.sleep
