@@ -185,8 +185,11 @@ class Database:
             time.sleep(_PAUSE)
 
     def before_fork(self) -> None:
-        """Close what is open: a copy of a connection in the child would take its parent's locks for its own."""
-        self.close()
+        """Close what is open: a copy of a connection in the child would take its parent's locks for its own.
+
+        The pool stays: a transaction that the forking thread is in goes back to it, and is closed with it.
+        """
+        self._engine.pool.dispose()
 
     def after_fork_in_child(self) -> None:
         """Begin anew: a connection that the forking thread had open is the parent's, and is left to it."""
@@ -249,7 +252,7 @@ def _begin_in_file(connection: Connection, writes: bool) -> None:
     driver.execute(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
     connection.execution_options(begin=how).begin()
     if not writes:
-        connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1")  # from here on, one state
+        connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1")  # from here on, it is one state
 
 
 def _begin_on_server(connection: Connection, writes: bool) -> None:
@@ -257,6 +260,7 @@ def _begin_on_server(connection: Connection, writes: bool) -> None:
         connection.execute(_BEGIN, {"lock": _LOCK})
     else:
         connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True).begin()
+        connection.exec_driver_sql("SELECT 1")  # from here on, it is one state
 
 
 def _connected(path: pathlib.Path) -> sqlite3.Connection:
