@@ -41,10 +41,15 @@ def answer_from_bytes(stored: bytes) -> Any:
     return answer_from_record(record_from_text(stored.decode("utf-8")))
 
 
-def releases_of(answer: Any) -> list[Release]:
-    """Return the releases that an answer is made of."""
-    return [one for result in _results(answer) for one in result.released]
+def receipt_in(stored: bytes) -> dict[str, Any] | None:
+    """Return the receipt that an answer carries, without rebuilding it: all of its releases have the same one."""
+    return _receipt(json.loads(stored))
 
 
-def _results(answer: Any) -> list[Result]:
-    return [answer] if isinstance(answer, Result) else list(answer.values())
+def _receipt(record: Any) -> dict[str, Any] | None:
+    if isinstance(record, dict):
+        found = record.get("receipt")
+        if isinstance(found, dict):
+            return found
+    inner = record.values() if isinstance(record, dict) else record if isinstance(record, list) else ()
+    return next((found for found in map(_receipt, inner) if found is not None), None)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
-from sqlalchemy import Row, delete, insert, select
+from sqlalchemy import Column, Row, delete, insert, select
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import BudgetError, InvalidArgumentError
@@ -23,7 +23,7 @@ from dpmanifold.service.answers import answer_from_bytes
 from dpmanifold.service.auditing import Auditing
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.ordering import Asking, Ref, asking, pay
-from dpmanifold.service.person import ANALYST, NOTHING, share_of, state_of
+from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, share_of, state_of
 from dpmanifold.service.questions import Question, asked_named
 from dpmanifold.service.schedule import free_from
 from dpmanifold.service.stewardship import Stewardship
@@ -210,7 +210,7 @@ class Desk(Stewardship, Auditing):
         before : the id of the release after which the page starts
         limit : how many at most
         """
-        rows = select(tables.releases).order_by(tables.releases.c.asked.desc(), tables.releases.c.id)
+        rows = select(*LIGHT).order_by(tables.releases.c.asked.desc(), tables.releases.c.id)
         if self.actor.role == ANALYST:
             rows = rows.where(tables.releases.c.account == self.actor.name)
         if before is not None:
@@ -233,11 +233,11 @@ class Desk(Stewardship, Auditing):
 
     def picture(self, release: str) -> bytes:
         """Return the picture of a release, a PNG."""
-        return self._part(self._published(release).picture)
+        return self._part(release, tables.releases.c.picture)
 
     def report(self, release: str) -> bytes:
         """Return the report of a release, an HTML page."""
-        return self._part(self._published(release).report)
+        return self._part(release, tables.releases.c.report)
 
     def array(self, release: str) -> bytes:
         """Return the released value as a .npy file, where an array can hold it."""
@@ -255,8 +255,10 @@ class Desk(Stewardship, Auditing):
             raise NotFound
         return row
 
-    @staticmethod
-    def _part(content: Any) -> bytes:
+    def _part(self, release: str, column: Column[Any]) -> bytes:
+        self._published(release)
+        with self.service.database.reading() as connection:
+            content = connection.execute(select(column).where(tables.releases.c.id == release)).scalar()
         if content is None:
             raise NotFound
         return bytes(content)
@@ -274,7 +276,9 @@ class Desk(Stewardship, Auditing):
         return HistoryView(population, cap.to_dict(), in_words(cap), lines, page.next)
 
     def _rows_by_key(self, population: str) -> dict[tuple[str, str], Row[Any]]:
-        wanted = select(tables.releases).where(tables.releases.c.population == population)
+        mine = tables.releases.c
+        columns: tuple[Any, ...] = (mine.id, mine.account, mine.key, mine.state, mine.publishes)
+        wanted = select(*columns).where(mine.population == population)
         with self.service.database.reading() as connection:
             return {(row.account, row.key): row for row in connection.execute(wanted)}
 

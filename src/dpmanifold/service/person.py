@@ -15,7 +15,7 @@ from dpmanifold.privacy import Promise
 from dpmanifold.privacy.amounts import Amount, as_promise_down, cost_of, in_words
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Actor
-from dpmanifold.service.answers import answer_from_bytes, releases_of
+from dpmanifold.service.answers import receipt_in
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept
 from dpmanifold.service.ordering import Ref, data_set, population_named, terms_of
@@ -26,6 +26,12 @@ from dpmanifold.service.views import DataSetView, ReleaseView
 if TYPE_CHECKING:
     from dpmanifold.service.service import Service
 
+# A row without what may be large, but for whether it is there.
+LIGHT = (
+    *(column for column in tables.releases.c if column.name not in ("picture", "report")),
+    tables.releases.c.picture.is_not(None).label("pictured"),
+    tables.releases.c.report.is_not(None).label("reported"),
+)
 ANALYST, STEWARD, AUDITOR = "analyst", "steward", "auditor"
 NOTHING = "nothing"
 
@@ -63,7 +69,7 @@ class Person:
     def row_seen(self, release: str) -> Row[Any]:
         """Return the row of a release that this person may see: an analyst's own, for the others all."""
         with self.service.database.reading() as connection:
-            found = connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one_or_none()
+            found = connection.execute(select(*LIGHT).where(tables.releases.c.id == release)).one_or_none()
         if found is None or (self.actor.role == ANALYST and found.account != self.actor.name):
             raise NotFound
         return found
@@ -108,9 +114,6 @@ class Person:
         question = Question.from_dict(json.loads(row.question))
         state = state_of(row)
         seconds = None if row.publishes is None else max(0.0, _until(row.publishes))
-        receipt = None
-        if state == "released":
-            receipt = next((one.receipt for one in releases_of(answer_from_bytes(row.result))), None)
         return ReleaseView(
             id=row.id,
             ref=f"{row.population}/{row.dataset.partition('@')[0]}",
@@ -130,9 +133,9 @@ class Person:
             decided_by=row.decided_by,
             decided=row.decided,
             reason=row.reason,
-            receipt=None if receipt is None else receipt.to_dict(),
-            pictured=state == "released" and row.picture is not None,
-            reported=state == "released" and row.report is not None,
+            receipt=receipt_in(row.result) if state == "released" else None,
+            pictured=state == "released" and bool(row.pictured),
+            reported=state == "released" and bool(row.reported),
         )
 
 

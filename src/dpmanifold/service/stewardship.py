@@ -18,7 +18,7 @@ from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.service import events, tables
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.ordering import asked_before, pay, population_named
-from dpmanifold.service.person import ANALYST, AUDITOR, NOTHING, STEWARD, Person, share_of
+from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person, share_of
 from dpmanifold.service.views import GrantView, PopulationView, RegistrationView, ReleaseView
 
 REQUEST = {
@@ -166,7 +166,7 @@ class Stewardship(Person):
     def waiting(self) -> list[ReleaseView]:
         """Return the releases that a steward has to decide on, the oldest first."""
         self.require(STEWARD, AUDITOR)
-        rows = select(tables.releases).where(tables.releases.c.state == "waiting").order_by(tables.releases.c.asked)
+        rows = select(*LIGHT).where(tables.releases.c.state == "waiting").order_by(tables.releases.c.asked)
         with self.service.database.reading() as connection:
             found = connection.execute(rows).all()
         return [self.view_of_release(row) for row in found]
