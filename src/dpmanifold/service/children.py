@@ -73,6 +73,8 @@ class Child:
     def _close(self, status: int) -> None:
         self.ready()
         os.close(self.pipe)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)  # what it started and left behind
         self.pipe, self.code = -1, os.waitstatus_to_exitcode(status)
 
 

@@ -115,7 +115,7 @@ def folder_of(service: Service, population: str, dataset: str) -> pathlib.Path:
     """Return where the canonical records of a data set lie."""
     wanted = select(tables.files.c.folder).where(tables.files.c.dataset == f"{population}/{dataset}")
     with service.database.reading() as connection:
-        found = connection.execute(wanted).scalar()
+        found: str | None = connection.execute(wanted).scalar()
     if found is None or not re.fullmatch(r"[0-9a-f]{32}", found):
         raise LedgerError(f"the vault has no records of {dataset}.")
     return service.settings.vault / found
@@ -129,18 +129,15 @@ def _register(service: Service, row: Row[Any], reader: Reader, tell: Callable[[N
     with _staged(request, service.settings.root, vault) as (asked, path):
         read = reader(asked, path)
         folder = canonical.write(vault, read.columns, read.ball.space)
-    taken = False
+    expected, taken, found = _expected(population, row.name), False, ""
     try:
-        expected = _expected(population, row.name)
         # First, so that nobody can ask about data whose records are not to be found.
         _place(service, row.population, expected, folder)
         found = _entered(population, row.name, vault / folder, read, request, tell)
         taken = found == expected
-        if not taken:
-            taken = _replace(service, row.population, expected, found, folder)
         return found
     finally:
-        if not taken:
+        if not taken and not _moved(service, row.population, expected, found, folder):
             canonical.remove(vault, folder)
 
 
@@ -252,13 +249,13 @@ def _write_place(connection: Connection, dataset: str, folder: str) -> None:
     connection.execute(insert(tables.files).values(dataset=dataset, folder=folder))
 
 
-def _replace(service: Service, population: str, expected: str, found: str, folder: str) -> bool:
-    """Put right where records lie that were registered before, and return whether the new folder is theirs."""
+def _moved(service: Service, population: str, expected: str, found: str, folder: str) -> bool:
+    """Take a place back that came to nothing, and return whether the folder is that of data registered before."""
     wanted = select(tables.files.c.folder).where(tables.files.c.dataset == f"{population}/{found}")
     with service.database.writing() as connection:
         connection.execute(delete(tables.files).where(tables.files.c.dataset == f"{population}/{expected}"))
         there = connection.execute(wanted).scalar()
-        if there is not None and (service.settings.vault / there).is_dir():
+        if not found or (there is not None and (service.settings.vault / there).is_dir()):
             return False
         _write_place(connection, f"{population}/{found}", folder)
         return True

@@ -1,0 +1,134 @@
+"""One attempt at a release, in a child of the worker: open the records, make the private call, keep what came of it.
+
+The private call is the library's own, about registered data. Its account lets the outcome out when the slot ends, so
+that neither the ledger nor a table of the service tells how long the work took. Why a release is lost is written to a
+file of the vault, for whoever holds the records, and is nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Row, select, update
+
+from dpmanifold.errors import LedgerError, ReleaseLostError
+from dpmanifold.service import canonical, tables
+from dpmanifold.service.answers import answer_from_bytes, answer_to_bytes
+from dpmanifold.service.counter import Punctual
+from dpmanifold.service.ordering import asked_before, population_named
+from dpmanifold.service.registering import folder_of
+from dpmanifold.stats.curator import Notice
+
+if TYPE_CHECKING:
+    from dpmanifold.service.service import Service
+
+NOTICES = "notices"
+
+
+def attempt(service: Service, release: str, ready: Callable[[], object]) -> None:
+    """Answer a release that is paid for, or find out that it is lost; either comes to light when it is due.
+
+    One that has an outcome in the ledger gets it from there, and no records are opened.
+
+    Parameters
+    ----------
+    service : where
+    release : its id
+    ready : called when the work is over, before the wait for the end of the slot
+    """
+    row = row_of(service, release)
+    due = tables.moment(row.due).timestamp()
+    asked = asked_before(service, row, lambda: canonical.open_folder(folder_of(service, row.population, row.dataset)))
+    account = Punctual(asked.account, due, lambda: (_disarm(), ready()))
+    _arm(due)
+    try:
+        answer = asked.call(account, row.key, curator=lambda notice: _told(service, release, notice))
+        stored = answer_to_bytes(answer)
+    except ReleaseLostError:
+        stored = None
+    except LedgerError:
+        raise  # the ledger may answer later
+    except Exception:
+        _note(service, release, traceback.format_exc())
+        raise
+    _disarm()
+    time.sleep(max(0.0, due - time.time()))
+    if stored is None:
+        lost(service, release)
+    else:
+        _kept(service, release, {"state": "released", "result": stored})
+
+
+def _arm(due: float) -> None:
+    """Have the system end this process when the slot does, whoever else is too busy to: work that is late is lost."""
+    left = due - time.time()
+    if left > 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, left)
+
+
+def _disarm() -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def lost(service: Service, release: str) -> None:
+    """Say that nothing will come of a release."""
+    _kept(service, release, {"state": "lost"})
+
+
+def dress(service: Service, release: str) -> None:
+    """Make the picture and the report of a release that came out."""
+    from dpmanifold.service.dressing import picture_of, report_of
+
+    answer = answer_from_bytes(row_of(service, release).result)
+    made: dict[str, bytes] = {}
+    for name, make in (("report", report_of), ("picture", picture_of)):
+        with contextlib.suppress(Exception):  # one can be there without the other
+            made[name] = make(answer)
+    if made:
+        chosen = tables.releases.c.id == release
+        with service.database.writing() as connection:
+            connection.execute(update(tables.releases).where(chosen).values(**made))
+
+
+def status_of(service: Service, row: Row[Any]) -> str | None:
+    """Return what the ledger says about the key of a release."""
+    return population_named(service, row.population).as_principal(row.account).status(row.key)
+
+
+def row_of(service: Service, release: str) -> Row[Any]:
+    """Return the row of a release."""
+    with service.database.reading() as connection:
+        return connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one()
+
+
+def _kept(service: Service, release: str, values: dict[str, Any]) -> None:
+    """Write an outcome down, once."""
+    chosen = (tables.releases.c.id == release) & (tables.releases.c.state == "paid")
+    with service.database.writing() as connection:
+        connection.execute(update(tables.releases).where(chosen).values(**values))
+
+
+def _told(service: Service, release: str, notice: Notice) -> None:
+    """Keep why a release is lost; what else a curator is told, stewards were when the data were registered."""
+    if notice.problem:
+        _note(service, release, notice.problem)
+
+
+def _note(service: Service, release: str, text: str) -> None:
+    """Write a notice into the vault, for its owner alone; that it cannot be written changes nothing."""
+    folder = service.settings.vault / NOTICES
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with os.fdopen(os.open(folder / f"{release}.txt", flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(f"{tables.now()} {text}\n")
+
+
+__all__ = ["NOTICES", "attempt", "dress", "lost", "row_of", "status_of"]

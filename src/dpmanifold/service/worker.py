@@ -1,0 +1,282 @@
+"""The worker: the one process that opens records. It forks a child for every piece of work, and keeps to the timetable.
+
+Three lanes, each with one child at a time. Attempts come first: one slot after the other, never two at once, and a
+child that is not ready when its slot ends is killed. Registrations and what follows a release (a picture, a report, the
+outcome of an attempt that was killed) have what the attempts leave of the machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any, final
+
+from sqlalchemy import Row, and_, or_, select
+
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.service import attempts, beats, registering, tables
+from dpmanifold.service.children import Child, fork
+from dpmanifold.service.logs import log
+from dpmanifold.service.ordering import catch_up
+from dpmanifold.service.registering import Reader
+from dpmanifold.service.schedule import scheduled
+
+if TYPE_CHECKING:
+    from dpmanifold.service.service import Service
+
+if os.name == "posix":
+    import fcntl
+
+_PAUSE = 0.05  # seconds between two looks
+_CATCH_UP = 5.0  # seconds between two looks for payers that died
+_GRACE = 10.0  # seconds that a child gets after its slot, to commit what it has
+_LATE = (0.25, 0.1)  # how late an attempt may begin: seconds, or this share of its slot
+_DRESSING = 120.0  # seconds for a picture and a report, or to find an outcome
+_MOST_TRIES = 3  # of what fails before it begins, and of pictures
+_REST = 5.0  # seconds until the outcome of an attempt is looked for again, where it could not be found
+_AFTER_ERROR = 1.0  # seconds until the next try where the database does not answer
+
+
+@final
+class _Lane:
+    """A child at work, and what it is at work on."""
+
+    def __init__(self, child: Child, what: str, until: float) -> None:
+        self.child, self.what, self.until = child, what, until
+
+
+@final
+class Worker:
+    """What a service's worker does.
+
+    Parameters
+    ----------
+    service : whose; opened by this process, which must be single-threaded
+    reader : knows the formats of files
+    """
+
+    def __init__(self, service: Service, reader: Reader) -> None:
+        self.service, self._reader = service, reader
+        self._attempt: _Lane | None = None
+        self._registration: _Lane | None = None
+        self._after: _Lane | None = None
+        self._tries: Counter[str] = Counter()
+        self._rests: dict[str, float] = {}
+        self._stopping = 0
+        self._next_beat = self._next_catch_up = 0.0
+        self._lock = _locked(service)
+
+    def run(self) -> None:
+        """Work until a signal says to stop: the first lets the running attempt end, the second does not."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._stop)
+        prepare()
+        registering.begin_anew(self.service)
+        log("worker started", process="worker")
+        while not (self._stopping and self._attempt is None) and self._stopping < 2:
+            try:
+                self.step()
+            except Exception as problem:  # in whose message there may be anything
+                log("worker fault", "error", kind=type(problem).__name__, process="worker")
+                time.sleep(_AFTER_ERROR if self._attempt is None else 0.0)
+            time.sleep(_PAUSE)
+        self.close()
+        log("worker stopped", process="worker")
+
+    def close(self) -> None:
+        """End all children, and let another worker take the place."""
+        for lane in (self._attempt, self._registration, self._after):
+            if lane is not None:
+                lane.child.kill()
+        self._attempt = self._registration = self._after = None
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _stop(self, number: int, frame: object) -> None:
+        self._stopping += 1
+
+    def step(self) -> None:
+        """Look at everything once, and begin what is to be begun."""
+        self._watch_attempt()  # whatever the database is up to: the end of a slot waits for nothing
+        self._watch_others()
+        self._beat()
+        if not self._stopping:
+            self._begin_attempt()
+            self._begin_registration()
+        self._begin_after()
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_beat:
+            beats.beat(self.service.database)
+            self._next_beat = now + beats.EVERY
+        if now >= self._next_catch_up:
+            self._next_catch_up = now + _CATCH_UP
+            catch_up(self.service)
+
+    # ---------------------------------------------------------------- attempts
+
+    def _watch_attempt(self) -> None:
+        """Kill an attempt that is not ready when its slot ends; one that is has a little longer to commit."""
+        lane = self._attempt
+        if lane is None:
+            return
+        if not lane.child.ended():
+            late = time.time() - lane.until
+            if late < 0 or (lane.child.ready() and late < _GRACE):
+                return
+            lane.child.kill()
+        self._attempt = None
+
+    def _begin_attempt(self) -> None:
+        """Begin the attempt whose slot has started; give one that nobody began in time another slot."""
+        if self._attempt is not None:
+            return
+        now = time.time()
+        for row in self._paid(tables.releases.c.starts <= tables.now()):
+            if self._tries[row.id] >= _MOST_TRIES or attempts.status_of(self.service, row) != "spent":
+                continue
+            starts, due = (tables.moment(text).timestamp() for text in (row.starts, row.due))
+            if now - starts > max(_LATE[0], _LATE[1] * (due - starts)):
+                self._postpone(row)
+                continue
+            self._tries[row.id] += 1  # of one that is begun there is no second
+            if self._tries[row.id] >= _MOST_TRIES:
+                log("release cannot be begun", "error", what="release", count=_MOST_TRIES, process="worker")
+            child = fork(lambda ready: attempts.attempt(self.service, row.id, ready), closing=self._own())  # noqa: B023
+            self._attempt = _Lane(child, row.id, due)
+            return
+
+    def _paid(self, condition: Any) -> list[Row[Any]]:
+        """Return releases that are paid for and have no outcome yet, in the order of their slots."""
+        rows = tables.releases
+        wanted = select(rows.c.id, rows.c.account, rows.c.population, rows.c.key, rows.c.starts, rows.c.due,
+                        rows.c.publishes)  # fmt: skip
+        chosen = wanted.where(and_(rows.c.state == "paid", condition)).order_by(rows.c.starts)
+        with self.service.database.reading() as connection:
+            return list(connection.execute(chosen))
+
+    def _postpone(self, row: Row[Any]) -> None:
+        """Give a release another slot, as long as the one it had."""
+        seconds = (tables.moment(row.publishes) - tables.moment(row.starts)).total_seconds()
+        with self.service.database.writing() as connection:
+            scheduled(connection, row.id, seconds, anew=True)
+        log("release postponed", what="release", process="worker")
+
+    # ---------------------------------------------------------------- registrations, and what follows a release
+
+    def _watch_others(self) -> None:
+        """Take note of children that ended, and end those that take too long."""
+        now = time.monotonic()
+        lane = self._registration
+        if lane is not None and (lane.child.ended() or now > lane.until):
+            in_time = lane.child.ended()
+            lane.child.kill()
+            self._registration = None
+            if lane.child.code != 0:
+                self._refuse(lane.what, in_time)
+        lane = self._after
+        if lane is not None and (lane.child.ended() or now > lane.until):
+            lane.child.kill()
+            self._after = None
+
+    def _refuse(self, registration: str, in_time: bool) -> None:
+        seconds = self.service.settings.register_seconds
+        why = (
+            "Reading them ended the process: the file may be damaged, or take more memory than there is."
+            if in_time
+            else f"Reading them took longer than {seconds:.0f} seconds. Register less, or have the operator allow more."
+        )
+        registering.refused(self.service, registration, why)
+
+    def _begin_registration(self) -> None:
+        if self._registration is not None:
+            return
+        wanted = registering.waiting(self.service)
+        if wanted is None:
+            return
+        registering.begin(self.service, wanted)
+        settings = self.service.settings
+        child = fork(
+            lambda ready: registering.registered(self.service, wanted, self._reader),
+            behind=True, memory=settings.register_memory, closing=self._own(),
+        )  # fmt: skip
+        self._registration = _Lane(child, wanted, time.monotonic() + settings.register_seconds)
+
+    def _begin_after(self) -> None:
+        """Find the outcome of an attempt that was killed; dress what was released."""
+        if self._after is not None:
+            return
+        at_work = None if self._attempt is None else self._attempt.what
+        for row in self._paid(tables.releases.c.due <= tables.now()):
+            status = attempts.status_of(self.service, row)
+            if row.id == at_work or status in ("spent", "started") or self._rests.get(row.id, 0.0) > time.monotonic():
+                continue
+            if status is None:  # a ledger that was put back knows nothing of it; asking would pay once more
+                log("release not in the ledger", "error", what="release", process="worker")
+                attempts.lost(self.service, row.id)
+                continue
+            self._rests[row.id] = time.monotonic() + _REST
+            self._follow(row.id, lambda ready: attempts.attempt(self.service, row.id, ready))  # noqa: B023
+            return
+        undressed = self._undressed()
+        if undressed is not None:
+            self._tries[f"dress {undressed}"] += 1
+            self._follow(undressed, lambda ready: attempts.dress(self.service, undressed))
+
+    def _follow(self, release: str, work: Any) -> None:
+        child = fork(work, behind=True, closing=self._own())
+        self._after = _Lane(child, release, time.monotonic() + _DRESSING)
+
+    def _undressed(self) -> str | None:
+        """Return a release without its picture or its report, the latest first; None where all have them."""
+        rows = tables.releases
+        bare = and_(rows.c.state == "released", or_(rows.c.picture.is_(None), rows.c.report.is_(None)))
+        wanted = select(rows.c.id).where(bare).order_by(rows.c.publishes.desc()).limit(100)
+        with self.service.database.reading() as connection:
+            found = connection.execute(wanted).scalars().all()
+        return next((one for one in found if self._tries[f"dress {one}"] < _MOST_TRIES), None)
+
+    def _own(self) -> tuple[int, ...]:
+        """Return the files that are this process's alone."""
+        lanes = (self._attempt, self._registration, self._after)
+        return (self._lock, *(lane.child.pipe for lane in lanes if lane is not None and lane.child.pipe >= 0))
+
+
+def prepare() -> None:
+    """Import what children need, so that they begin at once."""
+    with contextlib.suppress(ImportError):  # then there are no pictures
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.figure
+
+    from dpmanifold.service import dressing, questions
+
+    questions.askable()
+    assert dressing
+
+
+def _locked(service: Service) -> int:
+    """Take the lock of the one worker, or refuse."""
+    path = service.settings.vault / "worker.lock"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as problem:
+        raise InvalidArgumentError(
+            f"the vault {service.settings.vault} cannot be written to: {problem.strerror}. It must be a folder of the "
+            "worker's user alone."
+        ) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise InvalidArgumentError(f"another worker is at work in {service.settings.vault}. Stop it first.") from None
+    return handle
+
+
+__all__ = ["Worker", "prepare"]
