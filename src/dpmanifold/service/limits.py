@@ -23,6 +23,10 @@ OF_NAME, OF_ADDRESS = 5, 20
 """How many failures of a name, and from an address, are taken in that time."""
 
 
+OF_TOKENS = 100
+"""How many tokens that are none are looked at from an address in that time: programs with an old one do no harm."""
+
+
 def count(connection: Connection, name: str, address: str | None = None) -> list[int]:
     """Count an attempt as a failure until it is forgiven, or refuse it if there were too many.
 
@@ -60,6 +64,32 @@ def forgive(connection: Connection, counted: list[int], name: str | None = None)
     connection.execute(delete(failures).where(failures.c.id.in_(counted)))
     if name is not None:
         connection.execute(delete(failures).where(failures.c.what == f"name:{name}"))
+
+
+def refuse_guesses(connection: Connection, address: str) -> None:
+    """Refuse to look at a token from an address that showed too many which are none.
+
+    Parameters
+    ----------
+    connection : of :meth:`Database.reading`
+    address : where it comes from
+    """
+    wait = _wait(connection, f"token:{network_of(address)}", OF_TOKENS, tables.now())
+    if wait:
+        raise TooMany("Too many tokens that are not known. Wait, then try again.", retry_after=wait)
+
+
+def count_guess(connection: Connection, address: str) -> None:
+    """Count a token that is not known.
+
+    Parameters
+    ----------
+    connection : of :meth:`Database.writing`
+    address : where it came from
+    """
+    time = tables.now()
+    connection.execute(delete(failures).where(failures.c.at <= tables.later(time, -WINDOW)))
+    connection.execute(failures.insert().values(what=f"token:{network_of(address)}", at=time))
 
 
 def network_of(address: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import html
 import json
+import pathlib
 import re
 import secrets
 import traceback
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 API = "/api"
-INCIDENT = "dpmanifold.incident"  # where the log finds what happened
+INCIDENT = "dpmanifold.incident"  # where the log finds what happened,
+ROUTE = "dpmanifold.route"  # and by which line of the table
 _ERROR_PAGE = "error.html"
 _LONGEST_NAME = 100
 
@@ -141,15 +143,21 @@ def answer_error(request: Request, error: Exception) -> Response:
     incident = secrets.token_hex(6)
     told = _told(error, incident)
     if told.status >= 500:
-        places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
-        request.scope[INCIDENT] = {"incident": incident, "error": type(error).__name__, "places": places}
+        request.scope[INCIDENT] = {"incident": incident, "kind": type(error).__name__, "what": _place(error)}
     if isinstance(error, UnknownHost):
         return PlainTextResponse(told.message, status_code=told.status)
-    if is_for_programs(request.url.path):
+    if is_for_programs(request.scope["path"]):
         return as_json({"error": {"kind": told.kind, "message": told.message}}, told.status, told.headers)
     if isinstance(error, NotSignedIn):
         return see_other(sign_in_path(request))
     return _error_page(request, told)
+
+
+def _place(error: Exception) -> str:
+    """Return the last place in this library that an error passed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "dpmanifold" in frame.filename] or frames
+    return f"{pathlib.Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
 
 
 def is_for_programs(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""The web process: layers, routes, templates, and the server that runs them."""
+"""The application of the web process: layers, routes and templates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ import jinja2
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import Mount, Route
 
-from dpmanifold.service.web.answers import Errors, answer_error
+from dpmanifold.service.web.answers import API, Errors, answer_error
+from dpmanifold.service.web.api import Api
 from dpmanifold.service.web.assets import Assets
+from dpmanifold.service.web.health import Health
+from dpmanifold.service.web.requests import RequestLog
 from dpmanifold.service.web.security import KnownHosts, SecurityHeaders, WholeBody
 
 if TYPE_CHECKING:
-
     from dpmanifold.service.service import Service
 
 _HERE = pathlib.Path(__file__).parent
@@ -36,10 +39,12 @@ def make_app(service: Service) -> Starlette:
     settings = service.settings
     pages = _pages()
     assets = Assets(_HERE / "static")
+    routes: list[Route] = [Health(service).route, assets.route, *getattr(pages, "ROUTES", ())]
     app = Starlette(
-        routes=[assets.route, *getattr(pages, "ROUTES", ())],
+        routes=[Mount(API, app=Api(settings.title)), *routes],
         middleware=[
             Middleware(SecurityHeaders, https=settings.url.startswith("https:")),
+            Middleware(RequestLog, routes={route.endpoint: route.path for route in routes}),
             Middleware(Errors),
             Middleware(KnownHosts, hosts=settings.hosts),
             Middleware(WholeBody, limit=settings.body_limit),

@@ -80,14 +80,15 @@ def page(request: Request, template: str, *, status: int = 200, **context: Any) 
     """Render a template.
 
     Every template knows `login` (None where nobody is signed in), `csrf` (for the hidden field of every form), `here`
-    (the path of this page), `site` (the title of the service), `title` (the service's where the page gives none) and `static_url(name)`.
+    (the path of this page), `site` (the title of the service), `title` (the service's where the page gives none) and
+    `static_url(name)`.
     """
     login = current(request)
     title = service_of(request).settings.title
     known = {
         "login": login,
         "csrf": "" if login is None else login.csrf,
-        "here": request.url.path,
+        "here": request.scope["path"],
         "site": title,
         "title": title,
     }
@@ -115,10 +116,11 @@ def local_path(path: str | None) -> str:
 
 def sign_in_path(request: Request) -> str:
     """Return the address of the sign-in page that leads back to what was asked for."""
-    if request.method not in ("GET", "HEAD") or request.url.path == "/":
+    path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
+    if request.method not in ("GET", "HEAD") or path == "/":
         return "/login"
-    query = f"?{request.url.query}" if request.url.query else ""
-    return f"/login?next={urllib.parse.quote(local_path(request.url.path + query), safe='/')}"
+    asked = urllib.parse.quote(path) + (f"?{query}" if query else "")
+    return f"/login?next={urllib.parse.quote(local_path(asked), safe='/')}"
 
 
 def form(request: Request) -> dict[str, str]:

@@ -1,0 +1,104 @@
+"""JSON for programs: who asks is known by the header Authorization and by nothing else.
+
+Who shows no token learns nothing, not even which addresses there are. Whatever does not exist, is somebody else's or is
+not for a role is one answer, the same to the last byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dpmanifold.service import limits
+from dpmanifold.service.errors import NotFound, NotSignedIn
+from dpmanifold.service.web.answers import ROUTE, as_json, planning
+from dpmanifold.service.web.endpoints import ENDPOINTS, SCHEMAS
+from dpmanifold.service.web.openapi import ROOT, Call, Endpoint, document
+from dpmanifold.service.web.reading import json_body, query_of
+from dpmanifold.service.web.security import address, has_controls
+from dpmanifold.service.web.sessions import ROLE, service_of
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from dpmanifold.service.accounts import Actor
+    from dpmanifold.service.service import Service
+
+DOCUMENT = "/openapi.json"
+_SCHEME = "bearer "
+
+
+@final
+class Api:
+    """The application below :data:`ROOT`.
+
+    Parameters
+    ----------
+    title : of the service, for the document
+    """
+
+    def __init__(self, title: str) -> None:
+        about = Endpoint("GET", DOCUMENT, self._openapi, None, {"type": "object"})
+        self.endpoints = (*ENDPOINTS, about)
+        self._document = document(title, self.endpoints, SCHEMAS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        response = await run_in_threadpool(self._answer, Request(scope))
+        await response(scope, receive, send)
+
+    def _openapi(self, _: Call) -> dict[str, Any]:
+        """Return this document."""
+        return self._document
+
+    def _answer(self, request: Request) -> Response:
+        endpoint, found = self._found(request.method, request.scope["path"].removeprefix(ROOT))
+        if endpoint is not None:
+            request.scope[ROUTE] = f"{ROOT}{endpoint.path}"
+            if endpoint.roles is None:
+                return as_json(self._document)
+        service = service_of(request)
+        actor = _actor(service, request)
+        request.scope[ROLE] = actor.role
+        if endpoint is None or actor.role not in (endpoint.roles or ()):
+            raise NotFound
+        call = Call(
+            actor=actor,
+            desk=service.desk(actor),
+            path=found,
+            query=query_of(request, endpoint.query, endpoint.needed),
+            body={} if endpoint.body is None else json_body(request, endpoint.body, SCHEMAS),
+        )
+        with planning() if endpoint.plans else contextlib.nullcontext():
+            answer = endpoint.call(call)
+        return answer if isinstance(answer, Response) else as_json(answer, endpoint.status)
+
+    def _found(self, method: str, path: str) -> tuple[Endpoint | None, dict[str, str]]:
+        for endpoint in self.endpoints:
+            found = endpoint.matched(method, path)
+            if found is not None and not any(map(has_controls, found.values())):
+                return endpoint, found
+        return None, {}
+
+
+def _actor(service: Service, request: Request) -> Actor:
+    """Return whose token a request shows; where too many showed none that is known, none is looked at for a while."""
+    said = request.headers.getlist("authorization")
+    if not said:
+        raise NotSignedIn("Show a token: Authorization: Bearer dpm_...")
+    where = address(request)
+    with service.database.reading() as connection:
+        limits.refuse_guesses(connection, where)
+    secret = said[0][len(_SCHEME) :].strip() if said[0].lower().startswith(_SCHEME) else ""
+    actor = service.tokens.find(secret) if len(said) == 1 else None
+    if actor is None:
+        with service.database.writing() as connection:
+            limits.count_guess(connection, where)
+        raise NotSignedIn("The token is not known, expired or revoked.")
+    return actor
