@@ -22,6 +22,7 @@ from dpmanifold.cli import (
     regression,
     reproduce,
     results,
+    two_sample,
 )
 from dpmanifold.cli.endings import Terminated, unwinding
 from dpmanifold.cli.failures import FAULT
@@ -95,7 +96,7 @@ for name, command, panel in (
     ("variance", private.variance, _PRIVATE),
     ("interval", private.interval, _PRIVATE),
     ("region", private.region, _PRIVATE),
-    ("test", private.two_sample, _PRIVATE),
+    ("test", two_sample.two_sample, _PRIVATE),
     ("groups", groups.groups, _PRIVATE),
     ("classes", classes.classes, _PRIVATE),
     ("components", components.components, _PRIVATE),
