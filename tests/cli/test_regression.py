@@ -56,7 +56,7 @@ def test_tables_whose_numbers_are_no_text(invoke, table):
 def test_what_is_wrong_is_said_in_the_words_of_options(invoke, table):
     no_range = ["--covariate-range", "1", "1"]
     wrong = invoke("regression", table, *ASKED, "--covariate", "age", *no_range, "--out", "no.json", code=2)
-    assert "covariate_range must be two numbers" in wrong.stderr
+    assert "--covariate-range must be two numbers" in wrong.stderr
     wrong = invoke("regression", table, *ASKED, "--covariate", "height", *RANGE, "--out", "no.json", code=2)
     assert "height" in wrong.stderr
     assert "one number per record, or a column" in wrong.stderr

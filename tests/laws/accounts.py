@@ -7,7 +7,7 @@ from dpmanifold.errors import BudgetError, InvalidArgumentError, ReleaseLostErro
 from dpmanifold.privacy import Account, Receipt
 from dpmanifold.privacy.accounts import Mark, canonical_json
 from dpmanifold.privacy.amounts import added, as_promise_down, as_promise_up, cost_of, fits, left_of, nothing, refusal
-from dpmanifold.stats.content import content_of
+from dpmanifold.stats.covariates import content_beside
 from dpmanifold.stats.registered import Opened, Registered
 from dpmanifold.stats.registering import survey
 
@@ -86,7 +86,8 @@ class MemoryAccount(Account):
         """Return records as registered data of this account."""
         found = survey(X, ball, units=units, labels=labels, classes=classes, invalid=invalid, confirm=confirm, **more)
         mark = self.marked(found.content, found.facts)
-        return MemoryData(self, mark, name, ball, found, invalid, classes, Opened(X, units, labels))
+        opened = Opened(X, units, labels, more.get("covariate"))
+        return MemoryData(self, mark, name, ball, found, invalid, classes, opened)
 
 
 class MemoryData(Registered):
@@ -96,6 +97,7 @@ class MemoryData(Registered):
         self.id, self.records_mark = mark.id, mark.records
         self.ledger, self.population, self.name = account.ledger, account.name, name
         self.ball, self.n, self.unit, self.facts, self.invalid = ball, found.n, found.unit, found.facts, invalid
+        self.covariate = found.covariate
         self._account, self._classes, self._opened = account, classes, opened
         self._content = b"".join(found.content())
         self.fingerprint = hashlib.sha256(self._content).hexdigest()
@@ -110,8 +112,8 @@ class MemoryData(Registered):
         self._account.events.append("opened")
         self.opening()
         given = self._opened
-        content = b"".join(content_of(given.records, self.ball, given.units, given.labels, self._classes)())
-        if content != self._content:
+        beside = given.units, given.labels, self._classes, given.covariate
+        if b"".join(content_beside(given.records, self.ball, *beside)()) != self._content:
             raise RuntimeError("the records are others: Ann Smith has left")
         return given
 
@@ -183,6 +185,7 @@ class RecordedData(Registered):
             "fingerprint",
             "records_mark",
             "facts",
+            "covariate",
         ):
             setattr(self, name, getattr(data, name))
 

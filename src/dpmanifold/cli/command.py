@@ -35,7 +35,7 @@ from dpmanifold.stats.registered import Registered
 _VIEWS = ("npy", "picture", "links")
 # What a private command may read, and how its message calls it.
 _INPUTS = {
-    "path": "the data", "other": "the second group", "units": "--units", "center": "--center", "ball": "--ball",
+    "path": "the data", "units": "--units", "center": "--center", "ball": "--ball",
     "about": "--about", "mask": "--mask", "labels": "--labels", "links": "--links", "shape": "--shape",
     "covariate": "--covariate",
 }  # fmt: skip
@@ -134,9 +134,9 @@ def question_of(words: dict[str, Any], tell: Teller | None = None, payer: Payer 
     """
     if words.get("dataset") is not None:
         privacy = promise_of(words["epsilon"], words["delta"], words["mu"], words["rho"])
-        along = (words["units"], words.get("labels"))
 
-        def opened() -> Given:
+        def opened(labels: str | None, covariate: str | None) -> Given:
+            along = (words["units"], one_apart(labels, covariate))
             return read(words["path"], words["space"], words["size"], how_of(words), along, tell)
 
         return Question(*registered(words["dataset"], words, payer.account, opened), privacy, None)
@@ -146,6 +146,11 @@ def question_of(words: dict[str, Any], tell: Teller | None = None, payer: Payer 
         words["path"], words["space"], words["size"], words["units"], ball, promise, how_of(words), words.get("labels"),
         tell,
     )  # fmt: skip
+
+
+def one_apart(labels: str | None, covariate: str | None) -> str | None:
+    """Return the column besides the ids that is no part of the records, though no columns were chosen for these."""
+    return covariate if labels is None else labels
 
 
 def how_of(words: dict[str, Any]) -> How:
@@ -198,7 +203,10 @@ def shared_options(
 
 
 def private_command(
-    *views: str, leading: tuple[str, ...] = (), refuse: Callable[[dict[str, Any]], None] | None = None
+    *views: str,
+    leading: tuple[str, ...] = (),
+    refuse: Callable[[dict[str, Any]], None] | None = None,
+    first: Callable[[dict[str, Any]], list[str]] | None = None,
 ) -> Callable[[Callable[..., Result]], Callable[..., None]]:
     """Make a command of a function from what was asked, and options of its own, to a result.
 
@@ -207,6 +215,7 @@ def private_command(
     views : which of "npy", "picture" and "links" the result can be written as
     leading : arguments of its own that come before the data
     refuse : raises where the options alone cannot be, before anything is read
+    first : says which of the paths the question is about, where the command reads others by itself
     """
 
     def decorate(release: Callable[..., Result]) -> Callable[..., None]:
@@ -222,11 +231,8 @@ def private_command(
             refuse_simulations(words | mine)
             curator = teller(words["notice"], words["quiet"], words["dataset"] is not None)
             with paying(words) as payer, at_work(words):
-                # Labels are read with the records, by the commands that have them; a covariate where it must not be
-                # taken for a part of the records.
-                chosen = words["columns"] is not None
-                beside = {"labels": mine.get("labels", None if chosen else mine.get("covariate"))}
-                asked = Asked(question_of({**beside, **words}, curator, payer), words, curator, payer)
+                asked_of = {**_beside(words, mine), **words, **({} if first is None else {"path": first(words | mine)})}
+                asked = Asked(question_of(asked_of, curator, payer), words, curator, payer)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)
                 with in_words_of_options(), quietly(words["quiet"]):
@@ -238,6 +244,18 @@ def private_command(
         return shared_options(*set(_VIEWS) - set(views), leading=leading)(run)
 
     return decorate
+
+
+def _beside(words: dict[str, Any], mine: dict[str, Any]) -> dict[str, Any]:
+    """Return what a command says about columns that are read with the records.
+
+    Labels are, by the commands that have them; a covariate where it must not be taken for a part of the records.
+    Registered data know both.
+    """
+    labels, covariate = mine.get("labels"), mine.get("covariate")
+    if words["dataset"] is not None:
+        return {"labels": labels, "covariate": covariate}
+    return {"labels": labels if words["columns"] is not None else one_apart(labels, covariate)}
 
 
 def refuse_mechanism(name: str) -> None:

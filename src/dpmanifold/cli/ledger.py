@@ -12,7 +12,7 @@ from dpmanifold.cli import ledger_options as steward
 from dpmanifold.cli import ledger_views as views
 from dpmanifold.cli import options
 from dpmanifold.cli.arguments import ball_of, class_words, classes_of, promise_of
-from dpmanifold.cli.command import how_of, invalid_of, shared_options
+from dpmanifold.cli.command import how_of, invalid_of, one_apart, shared_options
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.ledger_views import say_datasets, say_grants, say_populations
@@ -160,6 +160,16 @@ def register(
     labels_private: Annotated[
         bool, typer.Option("--labels-private", help="Nobody may know who is in which class: for dpm classes alone.")
     ] = False,
+    covariate: Annotated[
+        str | None, typer.Option(help="As in dpm regression: a column of numbers, to regress on.")
+    ] = None,
+    covariate_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="LOW HIGH", help="As in dpm regression: the covariate's public range."),
+    ] = None,
+    covariate_public: Annotated[
+        bool, typer.Option("--covariate-public", help="As in dpm regression: else covariates are protected, too.")
+    ] = False,
 ) -> None:
     """Register data of a population: read, check and count them, before anything is spent. Costs nothing.
 
@@ -171,14 +181,17 @@ def register(
     curator = teller(words["notice"], words["quiet"])
     with opened(words["ledger"], words["principal"], words["secret"]) as book, at_work(words):
         whose = population_of(book, words["population"])
-        given = read(words["path"], words["space"], words["size"], how_of(words), (words["units"], labels), curator)
+        along = (words["units"], one_apart(labels, covariate))
+        given = read(words["path"], words["space"], words["size"], how_of(words), along, curator)
         ball = ball_of(given.space, words["radius"], words["center"], words["source"], words["ball"])
         which = None if labels is None else given.column(labels, "--labels")
+        values = None if covariate is None else given.column(covariate, "--covariate")
         names = None if classes is None else classes_of(class_words(classes))
         with in_words_of_options(), quietly(words["quiet"]):
             found = whose.register(
                 name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,
-                labels_public=not labels_private, invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
+                labels_public=not labels_private, covariate=values, covariate_range=covariate_range,
+                covariate_public=covariate_public, invalid=invalid_of(words), curator=curator, confirm=words["confirm"],
             )  # fmt: skip
         say_datasets([one for one in whose.datasets() if one.id == found.id], words["as_json"])
         if found.unit == "record" != whose.unit and not words["as_json"]:

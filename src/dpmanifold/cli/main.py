@@ -23,6 +23,7 @@ from dpmanifold.cli import (
     reproduce,
     results,
     service,
+    two_sample,
 )
 from dpmanifold.cli.endings import Terminated, unwinding
 from dpmanifold.cli.failures import FAULT
@@ -96,7 +97,7 @@ for name, command, panel in (
     ("variance", private.variance, _PRIVATE),
     ("interval", private.interval, _PRIVATE),
     ("region", private.region, _PRIVATE),
-    ("test", private.two_sample, _PRIVATE),
+    ("test", two_sample.two_sample, _PRIVATE),
     ("groups", groups.groups, _PRIVATE),
     ("classes", classes.classes, _PRIVATE),
     ("components", components.components, _PRIVATE),

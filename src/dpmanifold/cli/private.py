@@ -37,7 +37,7 @@ from dpmanifold.cli.records import gathered, in_words_of_options, is_pattern, re
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import sync_folder
-from dpmanifold.inference import Interval, Region, TwoSampleTest
+from dpmanifold.inference import Interval, Region
 from dpmanifold.progress import quietly
 from dpmanifold.records import ball_to_dict, write_record
 from dpmanifold.release import Release
@@ -50,7 +50,6 @@ from dpmanifold.stats import (
     private_means,
     private_region,
     private_statistic,
-    private_test,
     private_variance,
 )
 
@@ -237,34 +236,6 @@ def region(
 def interval(asked: Asked, level: options.Level = 0.95, refine: options.Refine = False) -> Interval:
     """Release a Fréchet variance with a confidence interval for the population's."""
     return private_interval(*asked.about, level=level, refine=refine, **asked.terms)
-
-
-def _refuse_several(words: dict[str, Any]) -> None:
-    if len(words["path"]) != 1:
-        raise InvalidArgumentError(
-            f"dpm test takes two groups, and got {len(words['path']) + 1} paths: where each group has several files, "
-            "give its folder, or its pattern in quotes: dpm test 'a/*.parquet' 'b/*.parquet'."
-        )
-
-
-@private_command("picture", refuse=_refuse_several)
-def two_sample(
-    asked: Asked,
-    other: Annotated[str, typer.Argument(help="Records of the second group, in the same form.")],
-    level: options.Level = 0.95,
-    estimand: options.EstimandOfInference = None,
-    refine: options.Refine = False,
-    other_array: Annotated[
-        str | None, typer.Option("--other-array", "--other-key", help="Array inside the second .npz file.")
-    ] = None,
-    other_dataset: Annotated[str | None, typer.Option(metavar="NAME", help="The second group's --dataset.")] = None,
-) -> TwoSampleTest:
-    """Test whether two groups have the same mean. Nobody may be in both; --units is a column of both files."""
-    second = asked.second_group(other, other_array, other_dataset)
-    alike = asked.each_record or asked.words["dataset"] is not None
-    terms = asked.terms if alike else {**asked.terms, "units": (asked.question.units, second.units)}
-    records, ball, privacy = asked.about
-    return private_test(records, second.records, ball, privacy, level=level, estimand=estimand, refine=refine, **terms)
 
 
 def _refuse_statistic(words: dict[str, Any]) -> None:

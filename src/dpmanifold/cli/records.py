@@ -31,11 +31,21 @@ from dpmanifold.stats import EACH_RECORD
 from dpmanifold.stats.registered import Registered
 
 # Where a message of the library begins with an argument, the command line has an option of that name.
-_OPTION = re.compile(r"^(?=(?:key|columns|mask|order|coordinates|units|labels|covariate)[ :])")
+_OPTION = re.compile(
+    r"^(key|columns|mask|order|coordinates|units|labels|classes|covariate|covariate_range|covariate_public)(?=[ :])"
+)
 # The array of an .npz file, which the library calls key.
 _ARRAY = re.compile(r"^key(?= is needed:| means nothing | .* is not in )|(?<=with )key=")
 _PRODUCT = re.compile(r"take (Product\(.*\] \* [0-9]+\))")
 _PATHS = re.compile(r"^paths?: ")
+# What is asked for in the middle of a message.
+_GIVEN = {
+    "covariate=... and covariate_range=...": "--covariate and --covariate-range",
+    "covariate and covariate_range": "covariate and --covariate-range",
+    "covariate_public must be True": "covariate_public is missing",
+    "covariate_public must be False": "covariate_public must be left out",
+    "labels=... and classes=...": "--labels and --classes",
+}
 
 
 @dataclass(frozen=True)
@@ -148,7 +158,10 @@ def as_options(words: str) -> str:
     words = _ARRAY.sub("--array", words).replace("columns=", "--columns").replace("data.as_records, order=", "--order")
     words = _PRODUCT.sub(r'take --space "\1"', words)
     words = words.replace('give invalid="center"', "give --invalid center")
-    return _OPTION.sub("--", _PATHS.sub("", words.replace("order=", "--order ")))
+    for name, said in _GIVEN.items():
+        words = words.replace(name, said)
+    words = _PATHS.sub("", words.replace("order=", "--order "))
+    return _OPTION.sub(lambda found: "--" + found[0].replace("_", "-"), words)
 
 
 def opened_whole(

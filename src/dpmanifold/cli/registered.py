@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from dpmanifold.cli.arguments import EACH, ball_of, kind_of
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
 
 Words = Mapping[str, Any]
 """What was said on the command line."""
+Read = Callable[[str | None, str | None], Given]
+"""Opens the files, given which columns hold classes and covariates, where that is known."""
 _LATER = ()  # stands for ids that are read along with the records
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where classes and covariates stand, as it was said or else registered; None where there are none."""
+
+    labels: str | None
+    covariate: str | None
 
 
 @final
@@ -35,16 +46,17 @@ class Late(Registered):
     account : the population they are registered with
     known : what is registered
     read : opens the files; called after the spend
-    words : what was said about them
+    units : what was said about them
+    beside : where classes and covariates stand
     """
 
-    def __init__(self, account: Population, known: RegisteredData, read: Callable[[], Given], words: Words) -> None:
+    def __init__(self, account: Population, known: RegisteredData, read: Read, units: str, beside: Columns) -> None:
         self.id, self.ledger, self.population, self.name = known.id, known.ledger, known.population, known.name
         self.ball, self.n, self.unit, self.invalid, self.facts = (
             known.ball, known.n, known.unit, known.invalid, known.facts,
         )  # fmt: skip
-        self.fingerprint, self.records_mark = known.fingerprint, known.records_mark
-        self._account, self._known, self._read, self._words = account, known, read, words
+        self.fingerprint, self.records_mark, self.covariate = known.fingerprint, known.records_mark, known.covariate
+        self._account, self._known, self._read, self._units, self._beside = account, known, read, units, beside
 
     def check(self) -> None:
         """Refuse a ledger whose key is not there."""
@@ -52,19 +64,20 @@ class Late(Registered):
 
     def open(self) -> Opened:
         """Open the files, and compare them with what was registered."""
-        given = self._read()
-        labels = self._words.get("labels")
+        labels, covariate = self._beside.labels, self._beside.covariate
+        given = self._read(labels, covariate)
         found = self._account.dataset(
             self.name,
             given.records,
-            units=given.units(self._words["units"]),
+            units=given.units(self._units),
             labels=None if labels is None else given.column(labels, "--labels"),
+            covariate=None if covariate is None else given.column(covariate, "--covariate"),
             version=self._known.version,
         )
         return found.open()
 
 
-def registered(name: str, words: Words, account: Account | None, read: Callable[[], Given]) -> tuple[Given, Ball]:
+def registered(name: str, words: Words, account: Account | None, read: Read) -> tuple[Given, Ball]:
     """Return the data set of this name in the place of records, and the ball that was asked for or registered.
 
     Parameters
@@ -80,27 +93,53 @@ def registered(name: str, words: Words, account: Account | None, read: Callable[
     plain, _, version = name.partition("@")
     if version and not version.isdecimal():
         raise InvalidArgumentError(f"--dataset {name}: a version is a whole number, as in {plain}@1.")
-    known = whose.dataset(plain, None, units=_LATER, labels=_LATER, version=int(version) if version else None)
-    _refuse_others(name, words, known, whose)
+    which = int(version) if version else None
+    known = whose.dataset(plain, None, units=_LATER, labels=_LATER, covariate=_LATER, version=which)
+    about = next(one.about for one in whose.datasets() if one.id == known.id)
+    _refuse_others(name, words, known, about)
+    beside = Columns(*(_beside(option, words, known, about) for option in ("labels", "covariate")))
     space = known.ball.space
     said = (words["radius"], words["center"], words["source"], words.get("ball"))
     ball = known.ball if said == (None, None, "", None) else ball_of(space, *said)
-    return Given(Late(whose, known, read, words), space), ball
+    return Given(Late(whose, known, read, words["units"], beside), space), ball
 
 
-def _refuse_others(name: str, words: Words, known: RegisteredData, whose: Population) -> None:
+def _refuse_others(name: str, words: Words, known: RegisteredData, about: Words) -> None:
     """Refuse words that cannot be about these data."""
     if not issubclass(type(known.ball.space), kind_of(words["space"])):
         raise InvalidArgumentError(f"--space {words['space']} is not that of {known.id}, {known.ball.space!r}.")
     if (words["units"] == EACH) != (known.unit == "record"):
         said = "each record is a unit" if known.unit == "record" else "units have ids"
         raise InvalidArgumentError(f"--units {words['units']} is not as {known.id} was registered: {said}.")
-    about = next(one.about for one in whose.datasets() if one.id == known.id)
     if about["units"] not in (None, words["units"]):
         raise InvalidArgumentError(f"--units must be {about['units']}, as {known.id} was registered.")
     if words["invalid"] not in (None, known.invalid):
         raise InvalidArgumentError(f"--invalid must be {known.invalid}, as {known.id} was registered. Leave it out.")
     _refuse_missing(words["path"], name)
+
+
+def _beside(option: str, words: Words, known: RegisteredData, about: Words) -> str | None:
+    """Return where classes or covariates stand, as was said or else registered; or refuse what would only fail later.
+
+    Data are known again by all that was registered with them, whatever is asked about them now.
+    """
+    said, there = words.get(option), "classes" in known.facts if option == "labels" else known.covariate is not None
+    if not there:
+        if said is not None:
+            raise InvalidArgumentError(
+                f"--{option}: {known.id} was registered without. Register it again with --{option}, or leave it out."
+            )
+        return None
+    column = about["labels"] if option == "labels" else about[option]["column"]
+    if option == "covariate" and said is not None and column not in (None, said):
+        raise InvalidArgumentError(f"--{option} must be {column}, as {known.id} was registered. Or leave it out.")
+    if said is None and column is None:
+        raise InvalidArgumentError(
+            f"--{option}: {known.id} was registered with --{option}, by which it is known again, and not from a column "
+            f"that is read along with the records. Give it here as well; or, for a command that does not take it, "
+            f"register the data under another name without."
+        )
+    return said if said is not None else str(column)
 
 
 def _refuse_missing(paths: Sequence[str], name: str) -> None:

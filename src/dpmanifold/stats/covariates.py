@@ -17,6 +17,7 @@ from dpmanifold.sources import Block, SetApart, Source, as_source
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.inputs import column_or_ids
 
+
 def checked_numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray, int]:
     """Return one number per record, and how many were none; or refuse."""
     if isinstance(covariate, str):

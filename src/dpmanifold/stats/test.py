@@ -166,7 +166,11 @@ def _refuse_untold(account: Account, registered: bool, units: object) -> None:
     """
     if not (registered or is_each_record(units)):
         return
-    what = "data sets that are registered one by one are opened after the spend" if registered else "EACH_RECORD does not tell people apart"
+    what = (
+        "data sets that are registered one by one are opened after the spend"
+        if registered
+        else "EACH_RECORD does not tell people apart"
+    )
     raise InvalidArgumentError(
         f"X and Y must be given as arrays or sources with ids, in one call: population {account.name!r} protects each "
         f"{account.unit}, nobody may be in both groups, and {what}. Or register both groups as one data set with "

@@ -1,0 +1,121 @@
+"""Registered covariates and classes on the command line: said once to the ledger, and compared before a spend."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dpmanifold as dpm
+
+HOW = ["--space", "euclidean", "--units", "who", "--center", "0,0", "--radius", "3", "--ledger", "study.db"]
+RANGE = ["--covariate-range", "7", "15"]
+
+
+@pytest.fixture
+def study(invoke):
+    """A ledger, and 60 records of 30 people in ages.csv and groups.csv, the ages in ages.npy as well."""
+    rng = np.random.default_rng(0)
+    who, age, X = np.arange(60) // 2, rng.uniform(7, 15, 60).round(3), rng.normal(0.0, 0.5, (60, 2)).round(6)
+    whole = {"comments": "", "delimiter": ",", "fmt": "%.6g"}
+    np.savetxt("ages.csv", np.column_stack([who, age, X]), header="who,age,u,v", **whole)
+    np.savetxt("groups.csv", np.column_stack([who, np.arange(60) // 30, X]), header="who,group,u,v", **whole)
+    np.savetxt("mixed.csv", np.column_stack([who, np.arange(60) % 2, X]), header="who,group,u,v", **whole)
+    np.save("ages.npy", np.loadtxt("ages.csv", delimiter=",", skiprows=1)[:, 1])
+    invoke("ledger", "create", "study.db", "--witness", "study.witness")
+    invoke("ledger", "population", "cohort", "--unit", "participant", "--mu", "1", "--ledger", "study.db")
+
+    def call(*words, code=0):
+        told = invoke(*words, code=code)
+        if code == 2:
+            assert told.stderr.startswith("dpm: ")
+            assert spent(invoke) is None
+        return told
+
+    return call
+
+
+def spent(invoke):
+    return json.loads(invoke("ledger", "populations", "--ledger", "study.db", "--json").stdout)[0]["spent"]
+
+
+def register(name, file, *rest):
+    return ["ledger", "register", name, file, *HOW, *rest]
+
+
+def asked(command, file, name, *rest):
+    return [command, file, *HOW, "--mu", "0.3", "--dataset", name, "--out", f"{command}.json", "--force", *rest]
+
+
+@pytest.mark.parametrize("columns", [[], ["--columns", "u,v"]])
+def test_a_regression_on_registered_data_is_told_no_more(study, columns):
+    study(*register("ages", "ages.csv", "--covariate", "age", *RANGE, *columns))
+    study(*asked("regression", "ages.csv", "ages", "--key", "k", *columns))
+    found = dpm.load("regression.json")
+    assert (found.covariate_range, found.n, found.release.receipt.population) == ((7.0, 15.0), 30, "cohort")
+    raw = ["--mu", "0.3", "--covariate", "age", *RANGE, "--key", "k", "--out", "raw.json", *columns]
+    study("regression", "ages.csv", *HOW, *raw)  # the same request
+    assert dpm.load("raw.json").to_dict() == found.to_dict()
+    study(*asked("mean", "ages.csv", "ages", *columns))  # the age is no part of the records
+    assert dpm.load("mean.json").n == 30
+    assert "The release is consistent" in study("verify", "regression.json", "--ledger", "study.db").stdout
+
+
+def test_what_is_wrong_about_a_covariate_is_said_in_the_words_of_options(study):
+    half = study(*register("ages", "ages.csv", "--covariate", "age"), code=2).stderr
+    assert "--covariate and --covariate-range go together" in half
+    study(*register("ages", "ages.csv", "--covariate", "age", *RANGE, "--covariate-public"))
+    study(*register("file", "ages.csv", "--covariate", "ages.npy", *RANGE, "--columns", "u,v"))
+    study(*register("groups", "groups.csv", "--labels", "group", "--classes", "0,1"))
+    wrong = {
+        "--covariate-public is missing: X is registered with a public": ["ages.csv", "ages"],
+        "--covariate must be age, as ages@1 was registered": ["ages.csv", "ages", "--covariate", "u"],
+        "--covariate-range must be two numbers": ["ages.csv", "ages", "--covariate-public", "--covariate-range", 1, 1],
+        "--covariate: groups@1 was registered without": ["groups.csv", "groups", "--covariate", "u"],
+        "--covariate is missing: X is registered without one": ["groups.csv", "groups"],
+        "--covariate: file@1 was registered with --covariate": ["ages.csv", "file", "--columns", "u,v"],
+    }
+    for words, (file, name, *rest) in wrong.items():
+        assert words in study(*asked("regression", file, name, *rest), code=2).stderr
+    told = study(*asked("mean", "ages.csv", "file", "--columns", "u,v"), code=2).stderr
+    assert "register the data under another name without" in told
+    bare = study("regression", "ages.csv", *HOW, "--mu", "0.3", "--out", "r.json", code=2).stderr
+    assert "--covariate is missing" in bare
+    study(*asked("regression", "ages.csv", "ages", "--covariate-public"))
+    study(*asked("regression", "ages.csv", "file", "--covariate", "ages.npy", "--columns", "u,v"))
+
+
+def test_a_covariate_that_changed_loses_the_release(study):
+    study(*register("ages", "ages.csv", "--covariate", "age", *RANGE))
+    table = np.loadtxt("ages.csv", delimiter=",", skiprows=1)
+    table[0, 1] = 11.5
+    np.savetxt("ages.csv", table, header="who,age,u,v", comments="", delimiter=",", fmt="%.6g")
+    told = study(*asked("regression", "ages.csv", "ages"), code=1).stderr
+    assert "lost" in told
+    assert "age" not in told.replace("ages", "")
+    assert spent(study) is not None
+
+
+def test_two_classes_of_a_registered_data_set_are_tested(study):
+    by_class = ["--labels", "group", "--classes", "0,1"]
+    study(*register("groups", "groups.csv", *by_class))
+    study(*register("mixed", "mixed.csv", *by_class))
+    study(*register("secret", "groups.csv", *by_class, "--labels-private"))
+    both = ["--classes", "0,1"]
+    wrong = {
+        "a unit has records in 2 groups": (3, asked("test", "mixed.csv", "mixed", *both)),
+        "registered with private labels": (2, asked("test", "groups.csv", "secret", *both)),
+        "--classes must be those": (2, asked("test", "groups.csv", "groups", "--classes", "1,0")),
+        "--classes must be two for a test": (2, asked("test", "groups.csv", "groups", "--classes", "0,1,2")),
+        "--labels goes with --classes": (2, asked("test", "groups.csv", "groups", "--labels", "group")),
+        "got 1 path": (2, asked("test", "groups.csv", "groups")),
+        "no --other-dataset": (2, asked("test", "groups.csv", "groups", *both, "--other-dataset", "mixed")),
+        "give --dataset": (2, ["test", "groups.csv", *HOW, "--mu", "0.3", "--out", "t.json", *both]),
+    }
+    for words, (code, command) in wrong.items():
+        assert words in study(*command, code=code).stderr
+    assert spent(study) is None
+    study(*asked("test", "groups.csv", "groups", *both))
+    study(*asked("mean", "groups.csv", "groups"))  # the group is no part of the records
+    found = dpm.load("test.json")
+    assert [release.n for release in found.released] == [15, 15]
+    assert "The release is consistent" in study("verify", "test.json", "--ledger", "study.db").stdout
