@@ -8,7 +8,6 @@ file of the vault, for whoever holds the records, and is nowhere else.
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import time
 import traceback
@@ -21,14 +20,13 @@ from dpmanifold.errors import LedgerError, ReleaseLostError
 from dpmanifold.service import canonical, tables
 from dpmanifold.service.answers import answer_from_bytes, answer_to_bytes
 from dpmanifold.service.counter import Punctual
+from dpmanifold.service.notices import write_notice
 from dpmanifold.service.ordering import asked_before, population_named
 from dpmanifold.service.registering import folder_of
 from dpmanifold.stats.curator import Notice
 
 if TYPE_CHECKING:
     from dpmanifold.service.service import Service
-
-NOTICES = "notices"
 
 
 def attempt(service: Service, release: str, ready: Callable[[], object]) -> None:
@@ -45,7 +43,12 @@ def attempt(service: Service, release: str, ready: Callable[[], object]) -> None
     row = row_of(service, release)
     due = tables.moment(row.due).timestamp()
     asked = asked_before(service, row, lambda: canonical.open_folder(folder_of(service, row.population, row.dataset)))
-    account = Punctual(asked.account, due, lambda: (_disarm(), ready()))
+
+    def in_time() -> None:
+        _disarm()
+        ready()
+
+    account = Punctual(asked.account, due, in_time)
     _arm(due)
     try:
         answer = asked.call(account, row.key, curator=lambda notice: _told(service, release, notice))
@@ -55,7 +58,7 @@ def attempt(service: Service, release: str, ready: Callable[[], object]) -> None
     except LedgerError:
         raise  # the ledger may answer later
     except Exception:
-        _note(service, release, traceback.format_exc())
+        write_notice(service.settings.vault, release, traceback.format_exc())
         raise
     _disarm()
     time.sleep(max(0.0, due - time.time()))
@@ -118,17 +121,7 @@ def _kept(service: Service, release: str, values: dict[str, Any]) -> None:
 def _told(service: Service, release: str, notice: Notice) -> None:
     """Keep why a release is lost; what else a curator is told, stewards were when the data were registered."""
     if notice.problem:
-        _note(service, release, notice.problem)
+        write_notice(service.settings.vault, release, notice.problem)
 
 
-def _note(service: Service, release: str, text: str) -> None:
-    """Write a notice into the vault, for its owner alone; that it cannot be written changes nothing."""
-    folder = service.settings.vault / NOTICES
-    with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        with os.fdopen(os.open(folder / f"{release}.txt", flags, 0o600), "w", encoding="utf-8") as file:
-            file.write(f"{tables.now()} {text}\n")
-
-
-__all__ = ["NOTICES", "attempt", "dress", "lost", "row_of", "status_of"]
+__all__ = ["attempt", "dress", "lost", "row_of", "status_of"]

@@ -13,6 +13,7 @@ import pathlib
 import re
 import secrets
 import shutil
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +24,7 @@ from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError
 from dpmanifold.ledger.population import Population
 from dpmanifold.service import canonical, events, tables
 from dpmanifold.service.kept import Columns
+from dpmanifold.service.notices import NOTICES, write_notice
 from dpmanifold.service.ordering import population_named
 from dpmanifold.service.staging import Staging
 from dpmanifold.stats.curator import Notice
@@ -76,7 +78,13 @@ def registered(service: Service, registration: str, reader: Reader) -> None:
     except MemoryError:
         refused(service, registration, "There is not enough memory for these records.")
     except Exception as problem:
-        refused(service, registration, f"They cannot be read: an unexpected {type(problem).__name__}.")
+        write_notice(service.settings.vault, registration, traceback.format_exc())
+        refused(
+            service,
+            registration,
+            f"They cannot be read: an unexpected {type(problem).__name__}. The operator finds more in the vault's "
+            f"{NOTICES}.",
+        )
     else:
         _end(service, row, "done", " ".join([f"Registered as {dataset}.", *notes]), dataset)
 

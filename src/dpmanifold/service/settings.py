@@ -17,6 +17,8 @@ from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
 
 PREFIX = "DPM_SERVICE_"
+WHICH = f"{PREFIX}CONFIG"
+"""Names the file itself, for commands."""
 UNIX = "unix:"
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 _LARGEST_PORT = 65_535
@@ -326,7 +328,7 @@ def _overridden(said: dict[str, dict[str, Any]], environ: Mapping[str, str]) -> 
     known = {f"{PREFIX}{table}_{name}".upper(): (table, name) for table, lines in _KNOWN.items() for name in lines}
     found = {table: dict(lines) for table, lines in said.items()}
     for variable, value in environ.items():
-        if not variable.startswith(PREFIX):
+        if not variable.startswith(PREFIX) or variable == WHICH:
             continue
         if variable not in known:
             raise InvalidArgumentError(
