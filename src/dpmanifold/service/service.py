@@ -49,13 +49,16 @@ class Service:
 
     @staticmethod
     def create(settings: Settings) -> Service:
-        """Make folders, database and ledger where there are none, and return the service."""
+        """Make folders, tables and ledger where there are none, and return the service.
+
+        A ledger on PostgreSQL is its owner's to make, who is not the one that writes to it: `dpm ledger create`.
+        """
         settings.root.mkdir(parents=True, exist_ok=True)
         settings.vault.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for where in (settings.database, settings.ledger, settings.witness, settings.secret):
-            if where is not None and "://" not in str(where):
-                pathlib.Path(where).parent.mkdir(parents=True, exist_ok=True)
-        if not ("://" not in settings.ledger and pathlib.Path(settings.ledger).exists()):
+        files = [settings.database, settings.ledger, settings.witness, settings.secret]
+        for where in (path for path in files if path is not None and "://" not in str(path)):
+            pathlib.Path(where).parent.mkdir(parents=True, exist_ok=True)
+        if "://" not in settings.ledger and not pathlib.Path(settings.ledger).exists():
             Ledger.create(
                 settings.ledger, witness=settings.witness, secret=settings.secret, principal=PRINCIPAL
             ).close()
