@@ -134,10 +134,10 @@ def _settle_in(parent: int, behind: bool, memory: int | None) -> None:
             file.write("1000")
 
 
-def die_with_parent() -> None:
-    """Have the system kill this process when its parent ends, where the system can do that (Linux)."""
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Have the system send this process a signal when its parent ends, where the system can do that (Linux)."""
     if sys.platform.startswith("linux"):
-        ctypes.CDLL(None, use_errno=True).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(_DIE_WITH_PARENT, int(number), 0, 0, 0)
 
 
 __all__ = ["Child", "Work", "die_with_parent", "fork"]
