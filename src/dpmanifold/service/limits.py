@@ -118,4 +118,4 @@ def _wait(connection: Connection, what: str, most: int, time: str) -> int:
     if len(found) < most:
         return 0
     until = tables.moment(found[-1]) + datetime.timedelta(seconds=WINDOW)
-    return max(1, math.ceil((until - tables.moment(time)).total_seconds()))
+    return max(0, math.ceil((until - tables.moment(time)).total_seconds()))
