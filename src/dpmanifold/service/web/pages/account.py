@@ -1,0 +1,71 @@
+"""One's own account: tokens for programs, and the password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.service.web.pages.showing import Problem, show, tried, whole_in
+from dpmanifold.service.web.sessions import desk, form, see_other, service_of, sign_in, signed_in
+
+_DONE = {"password": "The password is changed. Other logins have ended.", "revoked": "The token is revoked."}
+_NOTHING: dict[str, Any] = {
+    "secret": None, "token_problem": None, "password_problem": None, "typed": {"label": "", "days": ""},
+}  # fmt: skip
+
+
+def account(request: Request) -> Response:
+    """Show tokens and forms."""
+    return _page(request, done=_DONE.get(request.query_params.get("done", "")))
+
+
+def _page(request: Request, problem: Problem | None = None, **context: Any) -> Response:
+    shown = {**_NOTHING, "done": None, "url": service_of(request).settings.url, "tokens": desk(request).tokens()}
+    return show(request, "account.html", problem=problem, title="Account", **{**shown, **context})
+
+
+def make_token(request: Request) -> Response:
+    """Make a token, and show its secret this once."""
+    fields = form(request)
+    at = desk(request)
+    made, problem = tried(lambda: at.make_token(fields.get("label", ""), whole_in(fields, "days")))
+    if made is None:
+        typed = {"label": fields.get("label", ""), "days": fields.get("days", "")}
+        return _page(request, problem, token_problem=None if problem is None else problem.text, typed=typed)
+    return _page(request, secret=made[1])
+
+
+def revoke_token(request: Request) -> Response:
+    """Revoke a token."""
+    form(request)
+    desk(request).revoke_token(request.path_params["token"])
+    return see_other("/account?done=revoked")
+
+
+def change_password(request: Request) -> Response:
+    """Change the password; this login goes on as a new one."""
+    fields = form(request)
+    at, actor = desk(request), signed_in(request).actor
+
+    def changed() -> bool:
+        if fields.get("new", "") != fields.get("again", ""):
+            raise InvalidArgumentError("The new password was typed in two ways: type the same twice.")
+        at.change_password(fields.get("old", ""), fields.get("new", ""))
+        return True
+
+    _, problem = tried(changed)
+    if problem is not None:
+        return _page(request, problem, password_problem=problem.text)
+    return sign_in(request, actor, "/account?done=password")
+
+
+ROUTES = [
+    Route("/account", account, methods=["GET"]),
+    Route("/account/tokens", make_token, methods=["POST"]),
+    Route("/account/tokens/{token}/revoke", revoke_token, methods=["POST"]),
+    Route("/account/password", change_password, methods=["POST"]),
+]

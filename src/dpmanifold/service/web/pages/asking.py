@@ -1,0 +1,193 @@
+"""Questions as forms: what was typed in, as a question for the desk, and a question as controls and as an address."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.service.forecasts import USUAL_DELTA
+from dpmanifold.service.questions import Asked, Option, Question, asked_named, promise_to_json
+from dpmanifold.service.web.pages.showing import number_in, typed_promise, whole_in
+from dpmanifold.service.web.pages.words import KIND_WORDS, SYMBOLS
+
+USUAL = {"GDP": "0.25", "PureDP": "0.5", "ApproxDP": "0.5", "ZCDP": "0.0315"}
+"""Where the slider stands at first."""
+_OPTION = "option-"
+_NONE, _YES, _NO = "none", "yes", "no"
+
+
+@final
+@dataclass(frozen=True)
+class Control:
+    """An option as a control of a form."""
+
+    field: str
+    kind: str
+    label: str
+    help: str
+    value: str
+    choices: list[tuple[str, str]]
+    mode: str
+
+
+@final
+@dataclass(frozen=True)
+class Typed:
+    """What stands in the form of a plan.
+
+    Attributes
+    ----------
+    statistic, kind, amount, delta : as they were typed, or what the form starts with
+    options : fields of options that were typed
+    ball, error : the id of a release of a ball; the error that is wanted; empty for none
+    """
+
+    statistic: str
+    kind: str
+    amount: str
+    delta: str
+    options: Mapping[str, str]
+    ball: str = ""
+    error: str = ""
+
+    @staticmethod
+    def read(fields: Mapping[str, str], first: str) -> Typed:
+        """Return what the fields of a form or an address say; what is left out is as usual.
+
+        Parameters
+        ----------
+        fields : by name
+        first : the statistic where none is named
+        """
+        kind = fields.get("kind", "") or "GDP"
+        if kind not in SYMBOLS:
+            raise InvalidArgumentError(f"kind must be one of {', '.join(SYMBOLS)}, got {kind[:40]!r}.")
+        asked = asked_named(fields.get("statistic", "") or first)
+        return Typed(
+            statistic=asked.name,
+            kind=kind,
+            amount=fields.get("amount", USUAL[kind]).strip(),
+            delta=fields.get("delta", USUAL_DELTA).strip(),
+            options={name: text for name, text in fields.items() if name.startswith(_OPTION)},
+            ball=fields.get("ball", "").strip(),
+            error=fields.get("error", "").strip(),
+        )
+
+    @property
+    def asked(self) -> Asked:
+        """The statistic."""
+        return asked_named(self.statistic)
+
+    @property
+    def amount_words(self) -> str:
+        """The promise, as typed."""
+        rest = f", delta {self.delta}" if self.kind == "ApproxDP" else ""
+        return f"{SYMBOLS[self.kind]} {self.amount}{rest}"
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """The fields that say the question again."""
+        found = [("statistic", self.statistic), ("kind", self.kind), ("amount", self.amount)]
+        found += [("delta", self.delta)] if self.kind == "ApproxDP" else []
+        found += [("ball", self.ball)] if self.ball else []
+        return found + sorted(self.chosen().items())
+
+    def chosen(self) -> dict[str, str]:
+        """Return the fields of options that differ from what is meant anyway."""
+        usual = {_OPTION + option.name: _text(option, option.default) for option in self.asked.options}
+        return {name: text for name, text in self.options.items() if name in usual and text.strip() != usual[name]}
+
+    @property
+    def named_options(self) -> set[str]:
+        """The names of options that differ from what is meant anyway."""
+        return {name.removeprefix(_OPTION) for name in self.chosen()}
+
+    def question(self) -> Question:
+        """Return the question, or say what is wrong with what was typed."""
+        promise = typed_promise(dict(self.fields))
+        return Question.from_dict(
+            {
+                "statistic": self.statistic,
+                "privacy": promise_to_json(promise),
+                "options": self.values(),
+                "ball": {"release": self.ball} if self.ball else None,
+            }
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Return the options that were chosen, as values."""
+        typed = self.chosen()
+        named = {_OPTION + option.name: option for option in self.asked.options}
+        return {named[name].name: _value(named[name], text.strip()) for name, text in typed.items()}
+
+    def controls(self) -> list[Control]:
+        """Return the options as controls, with what was typed."""
+        found = []
+        for option in self.asked.options:
+            field = _OPTION + option.name
+            text = self.options.get(field, _text(option, option.default))
+            choices = _choices(option)
+            found.append(
+                Control(field, "choice" if choices else "text", option.label, option.help, text, choices,
+                        {"number": "decimal", "whole": "numeric"}.get(option.kind, "text"))
+            )  # fmt: skip
+        return found
+
+    def words(self) -> list[tuple[str, str]]:
+        """Return the options that were chosen, for people."""
+        options = {_OPTION + option.name: option for option in self.asked.options}
+        found = [(options[name].label, dict(_choices(options[name])).get(text, text))
+                 for name, text in self.chosen().items()]  # fmt: skip
+        return found + ([("In the released ball", self.ball)] if self.ball else [])
+
+
+def option_words(statistic: str, chosen: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the options of a question that was asked, for people."""
+    known = {option.name: option for option in asked_named(statistic).options}
+    found = []
+    for name, value in chosen.items():
+        text = _text(known[name], value)
+        found.append((known[name].label, dict(_choices(known[name])).get(text, text)))
+    return found
+
+
+def address(path: str, fields: list[tuple[str, str]]) -> str:
+    """Return a local address with a query."""
+    return f"{urllib.parse.quote(path)}?{urllib.parse.urlencode(fields)}" if fields else urllib.parse.quote(path)
+
+
+def kinds(typed: Typed, path: str) -> list[tuple[str, str, str]]:
+    """Return the kinds of promise with their words, and the address of the same plan with each."""
+    kept = [(name, text) for name, text in typed.fields if name not in ("kind", "amount", "delta")]
+    return [(kind, words, address(path, [*kept, ("kind", kind)])) for kind, words in KIND_WORDS.items()]
+
+
+def _choices(option: Option) -> list[tuple[str, str]]:
+    if option.kind == "flag":
+        return [(_YES, "yes"), (_NO, "no")]
+    usual = "the usual one" if option.default is None else _NONE
+    return [(_text(option, choice), usual if choice is None else str(choice)) for choice in option.choices]
+
+
+def _text(option: Option, value: Any) -> str:
+    if option.kind == "flag":
+        return _YES if value else _NO
+    if value is None:
+        return _NONE if option.kind == "choice" else ""
+    return str(value)
+
+
+def _value(option: Option, text: str) -> Any:
+    match option.kind:
+        case "flag":
+            return text == _YES
+        case "number":
+            return number_in({option.name: text}, option.name)
+        case "whole":
+            return whole_in({option.name: text}, option.name)
+        case "choice":
+            return None if text == _NONE else text
+    return text or None

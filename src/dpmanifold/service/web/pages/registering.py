@@ -1,0 +1,120 @@
+"""The form by which a steward has records registered, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds.registry import examples
+from dpmanifold.service.person import STEWARD
+from dpmanifold.service.web.answers import as_json
+from dpmanifold.service.web.pages.showing import Problem, show, tried, whole_in
+from dpmanifold.service.web.sessions import desk, form, see_other, service_of
+
+_EACH_RECORD = "each-record"
+_FIRST = {
+    "population": "", "name": "", "path": "", "space": "spd", "size": "", "columns": "", "array": "", "order": "",
+    "coordinates": "", "normalize": "", "unit_kind": "column", "units": "", "radius": "", "center": "", "source": "",
+    "labels": "", "classes": "", "labels_public": "yes", "covariate": "", "covariate_low": "", "covariate_high": "",
+    "covariate_public": "", "confirm": "",
+}  # fmt: skip
+_TEXTS = ("center", "columns", "array", "order", "coordinates")
+
+
+def register(request: Request) -> Response:
+    """Show the form."""
+    return _page(request, {**_FIRST, "population": request.query_params.get("population", "")})
+
+
+def _page(request: Request, typed: Mapping[str, str], problem: Problem | None = None) -> Response:
+    at = desk(request)
+    at.require(STEWARD)
+    populations = [(one.name, f"{one.name} ({one.unit})") for one in at.populations()]
+    return show(
+        request, "register.html", problem=problem, title="Register data", typed=typed, populations=populations,
+        spaces=[(name, f"{name}: {space.describe()}") for name, space in examples().items()],
+        root=service_of(request).settings.root.name,
+    )  # fmt: skip
+
+
+def send(request: Request) -> Response:
+    """Ask the worker to register records."""
+    fields = form(request)
+    at = desk(request)
+    at.require(STEWARD)
+    found, problem = tried(
+        lambda: at.register(fields.get("population", ""), fields.get("name", "").strip(), request_of(fields))
+    )
+    if found is None:
+        # What is not ticked is not sent: where the form was sent, that is an answer.
+        typed = {**_FIRST, "labels_public": "", **fields}
+        return _page(request, typed, problem)
+    return see_other(f"/steward/registrations/{found.id}")
+
+
+def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the request for the worker that a form says; what was left empty is left out.
+
+    Examples
+    --------
+    >>> request_of({"path": "dti.csv", "unit_kind": "each-record", "radius": "2.5", "classes": "a, b"})["classes"]
+    ['a', 'b']
+    """
+    typed = {name: text.strip() for name, text in fields.items() if text.strip()}
+    found: dict[str, Any] = {name: typed[name] for name in ("path", "space", "radius", *_TEXTS) if name in typed}
+    found["source"] = typed.get("source", "")
+    found["units"] = _EACH_RECORD if typed.get("unit_kind") == _EACH_RECORD else typed.get("units")
+    if "size" in typed:
+        found["size"] = whole_in(typed, "size")
+    for name in ("normalize", "confirm"):
+        found[name] = typed.get(name) == "yes"
+    if "labels" in typed:
+        found["labels"] = typed["labels"]
+        found["labels_public"] = typed.get("labels_public") == "yes"
+        if "classes" in typed:
+            found["classes"] = [name.strip() for name in typed["classes"].split(",") if name.strip()]
+    if "covariate" in typed:
+        found |= {"covariate": typed["covariate"], "covariate_public": typed.get("covariate_public") == "yes"}
+        found["covariate_range"] = _range(typed)
+    return found
+
+
+def _range(typed: Mapping[str, str]) -> list[float]:
+    try:
+        return [float(typed[name]) for name in ("covariate_low", "covariate_high")]
+    except (KeyError, ValueError):
+        raise InvalidArgumentError(
+            "The covariate needs its range: two public numbers between which it lies, never read off the data."
+        ) from None
+
+
+def registration(request: Request) -> Response:
+    """Show what became of a registration."""
+    found = desk(request).registration(request.path_params["registration"])
+    waits = found.state in ("waiting", "working")
+    asked = [(name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+             for name, value in found.request.items() if value not in (None, "", False)]  # fmt: skip
+    return show(
+        request, "registration.html", title=f"Registration of {found.name}", one=found, asked=asked,
+        refresh=3 if waits else None,
+    )  # fmt: skip
+
+
+def registration_state(request: Request) -> Response:
+    """Return what the page of an unfinished registration looks for."""
+    found = desk(request).registration(request.path_params["registration"])
+    waits = found.state in ("waiting", "working")
+    return as_json({"state": "pending" if waits else found.state, "seconds": None, "publishes": None})
+
+
+ROUTES = [
+    Route("/steward/register", register, methods=["GET"]),
+    Route("/steward/registrations", send, methods=["POST"]),
+    Route("/steward/registrations/{registration}", registration, methods=["GET"]),
+    Route("/steward/registrations/{registration}/state.json", registration_state, methods=["GET"]),
+]

@@ -1,0 +1,84 @@
+"""What the functions of all pages share: templates with their words, and errors beside the form that caused them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.privacy import Promise
+from dpmanifold.service.errors import Forbidden, NotFound, NotSignedIn, ServiceError, Unavailable
+from dpmanifold.service.questions import promise_from_json
+from dpmanifold.service.web.answers import planning
+from dpmanifold.service.web.pages.words import SYMBOLS, WORDS
+from dpmanifold.service.web.sessions import page, start_page
+
+T = TypeVar("T")
+
+
+class Problem(NamedTuple):
+    """Why a form was refused, for whoever sent it, and the status of the answer that says so."""
+
+    text: str
+    status: int
+
+
+def show(request: Request, template: str, *, problem: Problem | None = None, **context: Any) -> HTMLResponse:
+    """Render a template; one with a problem has that problem's status."""
+    status = 200 if problem is None else problem.status
+    said = None if problem is None else problem.text
+    return page(request, template, status=status, **{**WORDS, "problem": said, **context})
+
+
+def show_start(request: Request, template: str, *, problem: Problem | None = None, **context: Any) -> HTMLResponse:
+    """Render a page for somebody who has not signed in."""
+    status = 200 if problem is None else problem.status
+    said = None if problem is None else problem.text
+    return start_page(request, template, status=status, **{**WORDS, "problem": said, **context})
+
+
+def tried(make: Callable[[], T]) -> tuple[T | None, Problem | None]:
+    """Return what a call makes, or what to say beside the form; what is no fault of the form goes on."""
+    try:
+        with planning():
+            return make(), None
+    except (NotFound, NotSignedIn, Forbidden, Unavailable):
+        raise
+    except ServiceError as problem:
+        return None, Problem(sentence(str(problem)), problem.status)
+
+
+def sentence(text: str) -> str:
+    """Return a message as a sentence: a page is no terminal."""
+    return text[:1].upper() + text[1:]
+
+
+def typed_promise(fields: Mapping[str, str]) -> Promise:
+    """Return the promise that was typed: `kind`, `amount` and, for the kind that has one, `delta`."""
+    kind = fields.get("kind", "")
+    if kind not in SYMBOLS:
+        raise InvalidArgumentError(f"kind must be one of {', '.join(SYMBOLS)}, got {kind[:40]!r}.")
+    record = {"kind": kind, SYMBOLS[kind]: fields.get("amount", "").strip()}
+    if kind == "ApproxDP":
+        record["delta"] = fields.get("delta", "").strip()
+    return promise_from_json(record)
+
+
+def number_in(fields: Mapping[str, str], name: str) -> float:
+    """Return a number that was typed."""
+    text = fields.get(name, "").strip()
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidArgumentError(f"{name} must be a number, got {text[:40]!r}.") from None
+
+
+def whole_in(fields: Mapping[str, str], name: str) -> int:
+    """Return a whole number that was typed."""
+    text = fields.get(name, "").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise InvalidArgumentError(f"{name} must be a whole number, got {text[:40]!r}.")
+    return int(text)
