@@ -22,6 +22,7 @@ from dpmanifold.cli import (
     regression,
     reproduce,
     results,
+    serve,
     service,
     two_sample,
 )
@@ -80,7 +81,7 @@ def main(
 
 
 _FIRST, _DATA, _PRIVATE, _AFTER = "Before any data", "Preparing data", "Private releases", "Afterwards"
-_PAPERS = "The papers"
+_SERVING, _PAPERS = "Serving", "The papers"
 for name, command, panel in (
     ("demo", demo.demo, _FIRST),
     ("plan", public.plan, _FIRST),
@@ -107,8 +108,9 @@ for name, command, panel in (
     ("verify", results.verify_command, _AFTER),
     ("show", results.show, _AFTER),
     ("predict", classes.predict, _AFTER),
+    ("serve", serve.serve, _SERVING),
     ("reproduce", reproduce.reproduce, _PAPERS),
 ):
     app.command(name=name, rich_help_panel=panel)(command)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_AFTER)
-app.add_typer(service.app, name="service", rich_help_panel="Serving")
+app.add_typer(service.app, name="service", rich_help_panel=_SERVING)

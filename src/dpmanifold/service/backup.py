@@ -103,8 +103,10 @@ def restore(settings: Settings, folder: pathlib.Path, reason: str) -> Copied:
             files.append(name)
     remarks = [f"What was there has names that end in {stamp}."] if files else []
     if LEDGER in files:
-        places = {"witness": settings.witness, "secret": settings.secret}
-        with Ledger.open(settings.ledger, **places, principal=PRINCIPAL, reconcile=reason) as ledger:
+        places = (settings.witness, settings.secret)
+        with Ledger.open(
+            settings.ledger, witness=places[0], secret=places[1], principal=PRINCIPAL, reconcile=reason
+        ) as ledger:
             remarks.append(f"The ledger agrees with its witness: {ledger.reconciled}")
     for where, what in ((settings.database, "database"), (settings.ledger, "ledger")):
         if "://" in where:

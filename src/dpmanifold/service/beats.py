@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
+import threading
+import time
 
 from sqlalchemy import delete, insert, select
 
+from dpmanifold.errors import DPManifoldError
 from dpmanifold.service import tables
 from dpmanifold.service.database import Database
 
@@ -25,6 +29,20 @@ def beat(database: Database, process: str = WORKER) -> None:
         connection.execute(insert(tables.beats).values(**row))
 
 
+def keep_beating(database: Database, process: str) -> threading.Thread:
+    """Have a thread say that this process is there, as long as it is."""
+
+    def say() -> None:
+        while True:
+            with contextlib.suppress(DPManifoldError):  # the database is away; it will be told when it is back
+                beat(database, process)
+            time.sleep(EVERY)
+
+    thread = threading.Thread(target=say, name="beats", daemon=True)
+    thread.start()
+    return thread
+
+
 def is_alive(database: Database, process: str = WORKER) -> bool:
     """Return whether a process said so lately."""
     with database.reading() as connection:
@@ -41,4 +59,4 @@ def owner(database: Database, process: str = WORKER) -> int | None:
     return None if found is None else int(found)
 
 
-__all__ = ["EVERY", "WEB", "WORKER", "beat", "is_alive", "owner"]
+__all__ = ["EVERY", "WEB", "WORKER", "beat", "is_alive", "keep_beating", "owner"]

@@ -235,8 +235,7 @@ def _users(database: Database) -> Iterator[Finding]:
 
 
 def _ledger(settings: Settings) -> Iterator[Finding]:
-    places = {"witness": settings.witness, "secret": settings.secret}
-    with Ledger.open(settings.ledger, **places, principal=PRINCIPAL) as ledger:
+    with Ledger.open(settings.ledger, witness=settings.witness, secret=settings.secret, principal=PRINCIPAL) as ledger:
         yield Finding(OK, f"The ledger {ledger.name} opens, and its witness agrees.")
         if not ledger.witness.writable:
             yield Finding(NOTE, "This user may not write to the witness; both processes must.")

@@ -57,12 +57,13 @@ class Processes:
         self._environ = dict(os.environ if environ is None else environ)
         self._asked_to_stop = 0
 
-    def run(self, started: Callable[[], object] = lambda: None) -> None:
+    def run(self, is_there: Callable[[], bool] = lambda: True, started: Callable[[], object] = lambda: None) -> None:
         """Run both until a signal says to stop: the first lets requests and the running release end, a second does not.
 
         Parameters
         ----------
-        started : called once both are there
+        is_there : whether the web process answers
+        started : called once it does
 
         Raises
         ------
@@ -71,9 +72,12 @@ class Processes:
         for number in _SIGNALS:
             signal.signal(number, self._stop)
         running = {part: self._started(part) for part in (WORKER, WEB)}
+        told = False
         try:
-            started()
             while not self._asked_to_stop:
+                if not told and is_there():
+                    told = True
+                    started()
                 for part, process in running.items():
                     if process.poll() is not None:
                         log("process ended", "error", process=part, status=process.returncode)
