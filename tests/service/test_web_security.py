@@ -1,14 +1,19 @@
 """What every request passes and every answer carries; of each, a variant without it is rejected."""
 
+import contextlib
 import json
 import re
+import socket
+import threading
+import time
 
 import jinja2
 import pytest
+from starlette.routing import Mount
 
 from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, LedgerError, PromiseError
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
-from dpmanifold.service.web import security, sessions
+from dpmanifold.service.web import security, server, sessions
 from dpmanifold.service.web.answers import Errors, as_json, document, download, planning, safe_name
 from dpmanifold.service.web.security import HEADERS, POLICY, REPORT_POLICY, KnownHosts, SecurityHeaders, WholeBody
 from dpmanifold.service.web.server import server_of
@@ -475,9 +480,80 @@ def test_the_server_tells_nothing_of_itself_and_believes_no_proxy(service):
     assert not config.date_header
     assert not config.proxy_headers
     assert not config.access_log
-    assert (config.http, config.ws, config.lifespan) == ("h11", "none", "off")
+    assert (config.http, config.ws, config.lifespan) == (server.Patient, "none", "off")
     assert config.limit_concurrency
     assert config.timeout_graceful_shutdown
+
+
+@pytest.fixture
+def listening(service):
+    """The address of a running server."""
+    made = server_of(service)
+    made.config.port = 0
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    while not made.started:
+        time.sleep(0.01)
+    yield made.servers[0].sockets[0].getsockname()
+    made.should_exit = True
+    thread.join()
+
+
+def _sent(where, text, seconds=5.0):
+    """What comes back until the connection ends; nothing where it does not in time."""
+    with socket.create_connection(where, timeout=seconds) as connection:
+        connection.sendall(text.encode())
+        found = b""
+        with contextlib.suppress(TimeoutError):
+            while piece := connection.recv(65536):
+                found += piece
+            return found.decode("latin-1")
+    return None
+
+
+def _assert_patience(where):
+    begun = f"GET /health HTTP/1.1\r\nHost: {HOST}\r\n"
+    assert _sent(where, "", 2) == ""
+    assert _sent(where, "GET /hea", 2) == ""
+    again = _sent(where, f"{begun}\r\n{begun}", 2)  # a whole request, and half of another one
+    assert again.startswith("HTTP/1.1 200")
+
+
+def test_the_server_waits_so_long_and_not_longer(listening, monkeypatch):
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.1)
+    _assert_patience(listening)
+
+
+def test_a_server_that_waits_for_ever_is_noticed(listening):
+    with rejected():
+        _assert_patience(listening)
+
+
+def test_the_server_refuses_what_is_no_request_and_what_is_too_much(listening, service):
+    head = f"Host: {HOST}\r\nConnection: close\r\n"
+    piece = "1000\r\n" + "x" * 4096 + "\r\n"
+    chunks = piece * (service.settings.body_limit // 4096 + 1) + "0\r\n\r\n"
+    chunked = f"POST /start HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n{chunks}"
+    assert _sent(listening, chunked).startswith("HTTP/1.1 413")
+    assert _sent(listening, f"GET / HTTP/1.1\r\nHost: evil\r\n{head}\r\n").startswith("HTTP/1.1 400")
+    assert _sent(listening, "GET /health HTTP/1.0\r\n\r\n").startswith("HTTP/1.1 421")
+    both = f"POST / HTTP/1.1\r\n{head}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    found = _sent(listening, both)
+    assert "\r\nserver:" not in found.lower()
+    assert "\r\ndate:" not in found.lower()
+
+
+def test_an_error_within_an_answer_ends_it(app, service, monkeypatch, capfd):
+    async def half(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError(CANARY)
+
+    made = app_of(service, monkeypatch)
+    made.router.routes.insert(0, Mount("/half", app=half))
+    assert ask(made, "GET", "/half/x").body == b""
+    said = capfd.readouterr().err
+    assert '"incident"' in said
+    assert CANARY not in said
 
 
 def test_a_socket_file_is_listened_on(tmp_path):

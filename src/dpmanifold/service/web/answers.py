@@ -143,7 +143,7 @@ def answer_error(request: Request, error: Exception) -> Response:
     incident = secrets.token_hex(6)
     told = _told(error, incident)
     if told.status >= 500:
-        request.scope[INCIDENT] = {"incident": incident, "kind": type(error).__name__, "what": _place(error)}
+        _note(request.scope, error, incident)
     if isinstance(error, UnknownHost):
         return PlainTextResponse(told.message, status_code=told.status)
     if is_for_programs(request.scope["path"]):
@@ -151,6 +151,11 @@ def answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, NotSignedIn):
         return see_other(sign_in_path(request))
     return _error_page(request, told)
+
+
+def _note(scope: Scope, error: Exception, incident: str) -> None:
+    """Leave to the log what went wrong, and where: not in which words."""
+    scope[INCIDENT] = {"incident": incident, "kind": type(error).__name__, "what": _place(error)}
 
 
 def _place(error: Exception) -> str:
@@ -211,7 +216,8 @@ class Errors:
         try:
             await self._app(scope, receive, noted)
         except Exception as error:
-            if begun:  # nobody is left to be told, and half an answer must not pass for a whole one
-                raise
+            if begun:  # nobody is left to be told; the server ends the connection within the answer
+                _note(scope, error, secrets.token_hex(6))
+                return
             response = await run_in_threadpool(answer_error, Request(scope), error)
             await response(scope, receive, send)
