@@ -22,6 +22,7 @@ from dpmanifold.remote.asking import (
     asking_by_name,
     checked_name,
     kind_of,
+    options_of,
     options_record,
     promise_record,
 )
@@ -95,9 +96,9 @@ class Client:
         return self._records("datasets")
 
     def dataset(self, ref: str) -> dict[str, Any]:
-        """Return one data set, by its name "population/name"."""
+        """Return one data set, by its name "population/name", or in an earlier version by "population/name@version"."""
         found = self._transport.get(quoted("datasets", *_parts(ref)))
-        if entry(found, "ref", str) != ref:
+        if entry(found, "ref", str) != _latest(ref):
             raise AnswerError(f"the service was asked about {ref}, and tells about {shown(found['ref'])}.")
         return dict(found)
 
@@ -133,7 +134,8 @@ class Client:
         error : of a mean, also say what an expected error of this size needs
         """
         asked = self._request(statistic, dataset, privacy, ball, options)
-        return dict(self._post("plans", asked if error is None else {**asked, "error": error}))
+        needs = {} if error is None else self._post("plans", {**asked, "error": error})
+        return {**self._post("plans", asked), **needs}
 
     def price(
         self, dataset: str, privacy: Promise, *, statistic: str = "mean", ball: BallGiven = None, **options: Any
@@ -159,7 +161,7 @@ class Client:
         Parameters
         ----------
         statistic : which call: its name, or that of a registered statistic
-        dataset : "population/name"
+        dataset : "population/name", the latest version of the data; or "population/name@version"
         privacy : PureDP, ApproxDP, ZCDP or GDP
         ball : another ball than the registered one: a public Ball, or one that was released at this service (its
             Release, handle or id)
@@ -181,7 +183,7 @@ class Client:
         kept = self._journal.key_for(request, key)
         with naming(kept):
             view = self._post("releases", {**request, "key": kept})
-            if (entry(view, "key", str), entry(view, "ref", str)) != (kept, dataset):
+            if (entry(view, "key", str), entry(view, "ref", str)) != (kept, _latest(dataset)):
                 raise AnswerError(f"the service was asked about {dataset}, and answers about something else.")
             pending = self._handle(view)
         return pending.result(timeout) if wait else pending
@@ -265,21 +267,24 @@ class Client:
         noted = self._journal.find(entry(view, "key", str)) if view.get("analyst") == self.account else None
         if noted is not None:
             asked, question = noted.request["dataset"], noted.request["question"]
-            if (asked, question["statistic"], question["privacy"]) != (view["ref"], name, promise_record(privacy)):
+            stated = (view["ref"], name, promise_record(privacy))
+            if (_latest(asked), question["statistic"], question["privacy"]) != stated:
                 raise AnswerError("the service states another question than was asked under this key.")
             options, ball = question["options"], self._ball_of(question["ball"], data)
-        classes, counts = data.get("classes"), data.get("units_by_class")
+        defaults = {option: parameter.default for option, parameter in options_of(name).items()}
+        classes, counts, beside = data.get("classes"), data.get("units_by_class"), data.get("covariate")
         return Expected(
             name,
             kind_of(name),
             privacy,
-            options,
+            {**defaults, **options},
             entry(view, "population", str),
             view.get("receipt"),
             ball,
             data.get("n"),
             data.get("unit"),
             dict(zip(classes, counts, strict=False)) if classes and counts else None,
+            tuple(beside["range"]) if isinstance(beside, dict) and "range" in beside else None,
         )
 
     def _data_of(self, view: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,3 +332,8 @@ def _parts(ref: object) -> tuple[str, str]:
     if not (population and slash and name) or "/" in name:
         raise InvalidArgumentError(f'dataset must be "population/name", such as "cohort/dti", got {shown(ref)}.')
     return population, name
+
+
+def _latest(ref: str) -> str:
+    """Return the name of a data set without a version."""
+    return ref.partition("@")[0]

@@ -42,11 +42,12 @@ class Expected:
     statistic : by which name it was asked for
     kind : the class of the result; dict for means by class
     privacy : the promise
-    options : those that were said
+    options : of the call, those that were left out included
     population : whose cap pays
     receipt : where the service says that it stands in the ledger; None where it says nothing
     ball : the public ball; None where it is not known here
     n, unit, by_class : how many units there are, what one is, and how many each class has; None where it is not known
+    covariate_range : of the covariate that the data set has; None where it has none
     """
 
     statistic: str
@@ -59,6 +60,7 @@ class Expected:
     n: int | None = None
     unit: str | None = None
     by_class: Mapping[Any, int] | None = None
+    covariate_range: tuple[float, ...] | None = None
 
 
 def answer_from_bytes(stored: bytes) -> Any:
@@ -158,6 +160,9 @@ def _number_faults(answer: Any, releases: list[Release], expected: Expected) -> 
     named = answer if isinstance(answer, dict) else getattr(answer, "groups", None)
     if by_class is not None and isinstance(named, Mapping) and list(named) != list(by_class):
         found.append("the answer is of other classes than the data set has")
+    ends = getattr(answer, "covariate_range", None)
+    if ends is not None and expected.covariate_range is not None and tuple(ends) != expected.covariate_range:
+        found.append("the answer is of another range of the covariate than the data set has")
     return found
 
 
