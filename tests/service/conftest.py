@@ -9,6 +9,8 @@ from dpmanifold.service.accounts import Accounts
 from dpmanifold.service.database import Database
 from ledger.conftest import ENGINES, running_cluster
 
+# For tests of what is the same on every engine, such as what an argument may be.
+one_engine = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 PASSWORD = "correct horse battery staple"
 
 
@@ -71,3 +73,13 @@ def clock(monkeypatch):
     made = Clock()
     monkeypatch.setattr(tables, "now", made.now)
     return made
+
+
+@pytest.fixture(scope="session")
+def nursery():
+    """A process that has imported everything, and forks web processes and workers."""
+    from service_running import Nursery
+
+    made = Nursery()
+    yield made
+    made.close()

@@ -13,8 +13,8 @@ from dpmanifold.service import events, limits, passwords, tables
 from dpmanifold.service.accounts import Accounts, Actor
 from dpmanifold.service.errors import Conflict, NotFound, NotSignedIn, ServiceError, TooMany
 from dpmanifold.service.passwords import Passwords
+from service.conftest import PASSWORD, one_engine
 
-PASSWORD = "correct horse battery staple"
 HERE = "192.0.2.7"
 
 
@@ -64,6 +64,7 @@ def test_the_work_of_a_hash_is_that_of_the_recommendation(monkeypatch):
     assert "$m=65536,t=3,p=4$" in Passwords().hash(PASSWORD)
 
 
+@one_engine
 @pytest.mark.parametrize(
     "name", ["", ".", "..", ".ada", "-ada", "a" * 65, "ada lovelace", "ad\u00e0", "ada\n", "a/b", "a:b", "<b>", None, 3,
              "operator", "Service", "others"]
@@ -73,18 +74,21 @@ def test_a_name_that_is_none_is_refused(accounts, name):
         accounts.add(name, "analyst", PASSWORD)
 
 
+@one_engine
 @pytest.mark.parametrize("name", ["a", "a" * 64, "0", "ada.b_c-d", "Grace"])
 def test_a_name_may_be(accounts, name):
     accounts.add(name, "analyst", PASSWORD)
     assert accounts.find(name) == Actor(name, "analyst")
 
 
+@one_engine
 @pytest.mark.parametrize("role", ["operator", "", None, "Analyst", ["analyst"]])
 def test_a_role_that_is_none_is_refused(accounts, role):
     with pytest.raises(InvalidArgumentError, match="role must be one of analyst, steward, auditor"):
         accounts.add("eve", role, PASSWORD)
 
 
+@one_engine
 @pytest.mark.parametrize("password", ["", "elevenchars", "e\u0301" * 11, None, 123456789012])
 def test_a_short_password_is_refused_and_not_repeated(accounts, database, password):
     with pytest.raises(InvalidArgumentError, match="password must") as caught:
@@ -94,6 +98,7 @@ def test_a_short_password_is_refused_and_not_repeated(accounts, database, passwo
     assert accounts.find("eve") is None
 
 
+@one_engine
 @pytest.mark.parametrize(
     "password", ["a" * 12, " " * 12, "\u00e9" * 12, "x" * 5000, "with a \x00 in it", "\ud800" * 12]
 )
@@ -103,6 +108,7 @@ def test_any_other_password_will_do(accounts, password):
     assert isinstance(failure_of(accounts, "eve", password + "x"), NotSignedIn)
 
 
+@one_engine
 def test_a_letter_is_the_same_however_it_is_composed(accounts):
     accounts.add("eve", "analyst", "caf\u00e9 au lait svp")
     assert accounts.signed("eve", "cafe\u0301 au lait svp", HERE).name == "eve"
@@ -129,6 +135,7 @@ def test_a_closed_account_does_not_sign_in(accounts, database):
     assert kinds(database)[-2:] == [("account-closed", "operator"), ("sign-in-failed", "ada")]
 
 
+@one_engine
 @pytest.mark.parametrize("name", ["nobody", "closed", "?", ""])
 def test_who_is_not_there_is_not_found(accounts, name):
     accounts.add("closed", "analyst", PASSWORD)
@@ -155,6 +162,7 @@ def test_ones_own_password_is_changed_with_the_old_one(accounts, database):
     assert kinds(database)[4:6] == [("signed-in", "ada"), ("password-changed", "ada")]
 
 
+@one_engine
 def test_old_passwords_are_not_guessed_by_changing_them(accounts):
     for _ in range(limits.OF_NAME):
         with pytest.raises(InvalidArgumentError):
@@ -163,6 +171,7 @@ def test_old_passwords_are_not_guessed_by_changing_them(accounts):
         accounts.change_password("ada", PASSWORD, "another long password")
 
 
+@one_engine
 def test_a_hash_of_other_work_is_renewed_when_its_owner_signs_in(accounts, database, monkeypatch):
     monkeypatch.setattr(passwords, "ROUNDS", 2)
     later = Accounts(database)
@@ -231,6 +240,7 @@ def test_the_comparison_sees_a_shortcut_for_unknown_names(accounts, work, monkey
     assert work("ada") != work("nobody")
 
 
+@one_engine
 def test_the_secret_of_nobody_opens_nothing(accounts, monkeypatch):
     monkeypatch.setattr(PasswordHasher, "verify", lambda self, stored, password: True)
     assert accounts.signed("ada", "x", HERE).name == "ada"
@@ -275,6 +285,7 @@ def test_after_twenty_failures_from_an_address_it_has_to_wait(accounts, clock):
     assert accounts.signed("ada", PASSWORD, HERE).name == "ada"
 
 
+@one_engine
 def test_one_network_of_ipv6_is_one_address(accounts):
     for number in range(limits.OF_ADDRESS):
         failure_of(accounts, f"name-{number}", address=f"2001:db8::{number:x}")
@@ -282,6 +293,7 @@ def test_one_network_of_ipv6_is_one_address(accounts):
     assert accounts.signed("ada", PASSWORD, "2001:db8:0:1::1").name == "ada"
 
 
+@one_engine
 def test_who_waited_as_long_as_told_is_let_in(accounts, clock):
     answers(accounts, "ada", 5)
     clock.forward(seconds=failure_of(accounts, "ada", PASSWORD).retry_after)
@@ -299,6 +311,7 @@ def test_a_right_password_forgives_its_name_and_not_its_address(accounts, databa
     assert [kind for kind, _, _ in answers(accounts, "ada", 5)] == [NotSignedIn] * 5
 
 
+@one_engine
 def test_refused_attempts_write_nothing(accounts, database):
     answers(accounts, "ada", 5)
     before = kinds(database)
@@ -322,38 +335,52 @@ def test_an_attempt_counts_before_it_is_verified(accounts, database, monkeypatch
     assert counted(database, "name:ada") == counted(database, f"address:{HERE}") == []
 
 
-def verified_at_once(accounts, monkeypatch, number=12):
-    """How many of several wrong passwords are verified when all come before the first is answered."""
-    seen, arrived = [], threading.Barrier(number + 1)
+def verified_at_once(accounts, monkeypatch, seconds):
+    """How many of twelve wrong passwords are verified when all come before the first is answered."""
+    seen, arrived = [], threading.Barrier(12)
 
     def waiting(self, stored, password):
         seen.append(password)
         with contextlib.suppress(threading.BrokenBarrierError):
-            arrived.wait(2)
+            arrived.wait(seconds)
         return False
 
     monkeypatch.setattr(Passwords, "holds", waiting)
-    with concurrent.futures.ThreadPoolExecutor(number) as pool:
-        list(pool.map(lambda turn: failure_of(accounts, "ada", f"guess {turn}"), range(number)))
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda turn: failure_of(accounts, "ada", f"guess {turn}"), range(12)))
     return len(seen)
 
 
-def test_many_at_once_are_no_way_around(accounts, monkeypatch):
-    assert verified_at_once(accounts, monkeypatch) == limits.OF_NAME
+def count_afterwards(monkeypatch):
+    """Have attempts looked at before the verification, and counted when it has failed."""
+    count, verified = limits.count, Accounts._verified
 
-
-def test_counting_afterwards_would_be_a_way_around(accounts, database, monkeypatch):
-    """What the test above must be able to see."""
-    count = limits.count
-
-    def only_looked(connection, name, address=None):
+    def look(connection, name, address=None):
         limits.forgive(connection, count(connection, name, address))
         return []
 
-    monkeypatch.setattr(limits, "count", only_looked)
-    assert verified_at_once(accounts, monkeypatch) == 12
+    def then_count(self, name, password, address):
+        found = verified(self, name, password, address)
+        with contextlib.suppress(TooMany), self._database.writing() as connection:
+            count(connection, name, address)
+        return found
+
+    monkeypatch.setattr(limits, "count", look)
+    monkeypatch.setattr(Accounts, "_verified", then_count)
 
 
+def test_many_at_once_are_no_way_around(accounts, monkeypatch):
+    assert verified_at_once(accounts, monkeypatch, 0.5) == limits.OF_NAME
+
+
+def test_counting_afterwards_would_be_a_way_around(accounts, monkeypatch):
+    """What the test above must be able to see; one after the other, nobody would notice."""
+    count_afterwards(monkeypatch)
+    assert [kind for kind, _, _ in answers(accounts, "sven", 8)] == [NotSignedIn] * 5 + [TooMany] * 3
+    assert verified_at_once(accounts, monkeypatch, 20) == 12
+
+
+@one_engine
 def test_two_are_verified_at_once_and_no_more(accounts, monkeypatch):
     verify, running, most, lock = PasswordHasher.verify, [0], [0], threading.Lock()
 
@@ -375,6 +402,7 @@ def test_two_are_verified_at_once_and_no_more(accounts, monkeypatch):
     assert most == [passwords.AT_ONCE]
 
 
+@one_engine
 def test_who_is_not_verified_for_want_of_a_turn_has_not_failed(accounts, database, monkeypatch):
     monkeypatch.setattr(passwords, "_PATIENCE", 0.05)
     slots = accounts._passwords._slots

@@ -11,6 +11,7 @@ from dpmanifold.ledger.entries import BEFORE_ALL
 from dpmanifold.service import events, tables
 from dpmanifold.service.database import Database
 from dpmanifold.service.errors import Unavailable
+from service.conftest import one_engine
 
 
 def record(database, kind="granted", who="sven", **facts):
@@ -79,12 +80,14 @@ def test_an_event_is_undone_with_what_it_tells(log):
     assert events.verify(log) == []
 
 
+@one_engine
 def test_what_cannot_happen_is_refused(log):
     with pytest.raises(ValueError, match="kind must be one of"):
         record(log, "mean-released")
     assert len(events.page(log)) == 5
 
 
+@one_engine
 @pytest.mark.parametrize("value", [0.5, None, True, [1], {"a": 1}, b"x"])
 def test_facts_are_texts_and_whole_numbers(log, value):
     with pytest.raises(ValueError, match="texts and whole numbers"):
@@ -141,6 +144,7 @@ def test_who_appends_without_waiting_for_their_turn_is_refused(log):
 # ------------------------------------------------------------------------------------------- what is found out
 
 
+@one_engine
 @pytest.mark.parametrize(
     ("values", "said"),
     [

@@ -13,9 +13,9 @@ from dpmanifold.service.accounts import Actor
 from dpmanifold.service.errors import NotFound, NotSignedIn
 from dpmanifold.service.logins import Logins
 from dpmanifold.service.tokens import Tokens
+from service.conftest import PASSWORD, one_engine
 
 ADA, SVEN = Actor("ada", "analyst"), Actor("sven", "steward")
-PASSWORD = "correct horse battery staple"
 
 
 @pytest.fixture
@@ -108,6 +108,7 @@ def test_a_login_that_outlives_its_account_is_none(logins, database):
     assert logins.find(cookie) is None
 
 
+@one_engine
 @pytest.mark.parametrize("actor", [ADA, Actor("nobody", "analyst"), Actor("sven", "auditor")])
 def test_no_login_begins_for_who_may_not_sign_in(accounts, logins, database, actor):
     accounts.close("ada")
@@ -116,6 +117,7 @@ def test_no_login_begins_for_who_may_not_sign_in(accounts, logins, database, act
     assert rows(database, tables.logins) == []
 
 
+@one_engine
 def test_when_a_login_was_seen_is_noted_once_a_minute(logins, clock, database):
     cookie, _ = logins.begin(ADA)
     seen = [rows(database, tables.logins)[0].seen]
@@ -149,6 +151,7 @@ def test_a_token_is_its_owners(tokens, database):
     assert last_kinds(database, 1) == [("token-made", "ada")]
 
 
+@one_engine
 def test_what_is_stored_of_a_token_opens_nothing(tokens, database):
     view, secret = tokens.make(ADA, "notebook", 30)
     (row,) = rows(database, tables.tokens)
@@ -210,12 +213,14 @@ def test_no_token_is_made_for_a_closed_account(accounts, tokens):
         tokens.make(ADA, "notebook", 30)
 
 
+@one_engine
 @pytest.mark.parametrize("days", [0, -1, 367, 1.5, True, "30", None])
 def test_a_time_that_is_none_is_refused(tokens, days):
     with pytest.raises(InvalidArgumentError, match="days must be a whole number from 1 to 366"):
         tokens.make(ADA, "notebook", days)
 
 
+@one_engine
 @pytest.mark.parametrize("label", ["", "  ", "a\nb", "\x1b[2J", "x" * 101, None, 3])
 def test_a_label_that_is_none_is_refused(tokens, label):
     with pytest.raises(InvalidArgumentError, match="label must be a text"):
