@@ -5,13 +5,21 @@ import contextlib
 import json
 from dataclasses import dataclass
 
+from sqlalchemy import update
 from starlette.routing import Route
 
+import dpmanifold as dpm
+from dpmanifold.service import tables
+from dpmanifold.service.answers import answer_to_bytes
+from dpmanifold.service.questions import Question
 from dpmanifold.service.web import app as web
 from dpmanifold.service.web.sessions import COOKIE
+from service_rooms import BALL, PEOPLE, desk_of, furnish, tensors
 
 HOST = "127.0.0.1:8000"
 ORIGIN = f"http://{HOST}"
+REF = "cohort/dti"
+SMALL = {"statistic": "mean", "privacy": {"kind": "GDP", "mu": "0.01"}}
 
 
 @dataclass(frozen=True)
@@ -105,3 +113,29 @@ def rejected():
     except AssertionError:
         return
     raise AssertionError("a wrong variant passed")
+
+
+class Rooms:
+    """A service with something of everybody, and a token for each."""
+
+    def __init__(self, service):
+        self.service = furnish(service)
+        self.tokens = {name: service.tokens.make(service.accounts.find(name), "tests", 1)[1] for name in PEOPLE}
+        self.spare = service.tokens.make(service.accounts.find("ada"), "spare", 1)[0].id
+        ada, sam = desk_of(service, "ada"), desk_of(service, "sam")
+        self.release = self.published(ada)
+        sam.set_terms(REF, approval=True)
+        self.waiting = [ada.ask(REF, Question.from_dict(SMALL), f"waits-{number}").id for number in range(2)]
+        sam.set_terms(REF, approval=False)
+        request = {"path": "x.csv", "space": "spd", "units": "subject", "radius": "2"}
+        self.registration = sam.register("cohort", "more", request).id
+
+    def published(self, ada):
+        """A release as the worker leaves it."""
+        made = ada.ask(REF, Question.from_dict(SMALL), "published").id
+        result = dpm.private_mean(tensors(60), BALL, dpm.GDP("0.01"), units="each-record")
+        values = {"state": "released", "publishes": tables.later(tables.now(), -1), "result": answer_to_bytes(result),
+                  "picture": b"\x89PNG", "report": b"<!doctype html><p>a report"}  # fmt: skip
+        with self.service.database.writing() as connection:
+            connection.execute(update(tables.releases).filter_by(id=made).values(**values))
+        return made

@@ -4,55 +4,23 @@ import itertools
 import json
 
 import pytest
-from sqlalchemy import update
 from typer.testing import CliRunner
 
-import dpmanifold as dpm
 from dpmanifold.cli import app as cli
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerError
-from dpmanifold.service import limits, tables
-from dpmanifold.service.answers import answer_to_bytes
+from dpmanifold.service import limits
 from dpmanifold.service.desk import Desk
-from dpmanifold.service.questions import Question
 from dpmanifold.service.web import api
 from dpmanifold.service.web.endpoints import ENDPOINTS, SCHEMAS
 from dpmanifold.service.web.openapi import document
 from dpmanifold.service.web.reading import parsed
 from dpmanifold.service.web.schemas import fault
-from service_rooms import BALL, PEOPLE, desk_of, furnish, service_in, tensors
-from service_web import app_of, ask, ask_json, cookie, rejected
+from service_rooms import desk_of, service_in
+from service_web import REF, SMALL, Rooms, app_of, ask, ask_json, cookie, rejected
 
-REF = "cohort/dti"
-SMALL = {"statistic": "mean", "privacy": {"kind": "GDP", "mu": "0.01"}}
 ASKED = {"dataset": REF, "question": SMALL}
 NOWHERE = {"dataset": "cohort/none", "question": SMALL}
 _numbers = itertools.count()
-
-
-class Rooms:
-    """A service with something of everybody, and a token for each."""
-
-    def __init__(self, service):
-        self.service = furnish(service)
-        self.tokens = {name: service.tokens.make(service.accounts.find(name), "tests", 1)[1] for name in PEOPLE}
-        self.spare = service.tokens.make(service.accounts.find("ada"), "spare", 1)[0].id
-        ada, sam = desk_of(service, "ada"), desk_of(service, "sam")
-        self.release = self.published(ada)
-        sam.set_terms(REF, approval=True)
-        self.waiting = [ada.ask(REF, Question.from_dict(SMALL), f"waits-{number}").id for number in range(2)]
-        sam.set_terms(REF, approval=False)
-        request = {"path": "x.csv", "space": "spd", "units": "subject", "radius": "2"}
-        self.registration = sam.register("cohort", "more", request).id
-
-    def published(self, ada):
-        """A release as the worker leaves it."""
-        made = ada.ask(REF, Question.from_dict(SMALL), "published").id
-        result = dpm.private_mean(tensors(60), BALL, dpm.GDP("0.01"), units="each-record")
-        values = {"state": "released", "publishes": tables.later(tables.now(), -1), "result": answer_to_bytes(result),
-                  "picture": b"\x89PNG", "report": b"<!doctype html><p>a report"}  # fmt: skip
-        with self.service.database.writing() as connection:
-            connection.execute(update(tables.releases).filter_by(id=made).values(**values))
-        return made
 
 
 @pytest.fixture(scope="module")

@@ -254,6 +254,23 @@ def test_a_form_that_is_not_asked_where_it_came_from_is_noticed(app, login, monk
         _assert_origins(app, login)
 
 
+def test_behind_a_proxy_forms_come_by_https(tmp_path, monkeypatch):
+    environ = {"DPM_SERVICE_WEB_URL": "https://stats.example.org", "DPM_SERVICE_WEB_BEHIND_PROXY": "true"}
+    with service_in(tmp_path, **environ) as made:
+        app = app_of(made, monkeypatch, taken=_taken)
+        value, known = made.logins.begin(made.accounts.find("ada"))
+        statuses = [
+            ask(app, "POST", "/taken", host=host, headers=[FORM, cookie(value), ("origin", origin)],
+                pieces=[f"csrf={known.csrf}".encode()]).status
+            for host, origin in [
+                ("stats.example.org", "https://stats.example.org"),
+                ("stats.example.org", "http://stats.example.org"),
+                ("127.0.0.1:8000", "https://stats.example.org"),
+            ]
+        ]  # fmt: skip
+    assert statuses == [200, 403, 403]
+
+
 def _assert_csrf(app, login, other):
     for csrf in ("", "x", other, login[1] + "x", login[1][:-1], "%C3%A9"):
         assert _post(app, login, csrf=csrf).status == 403
