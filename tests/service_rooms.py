@@ -51,3 +51,12 @@ def furnish(service, n=60):
     )  # fmt: skip
     sam.grant("cohort", "ada", GDP("1"), "the study")
     return service
+
+
+def write_tensors(service, n, **more):
+    """Records below the root, as a steward would put them there: tensors.npy, or tensors.npz with what goes along."""
+    root = service.settings.root
+    if not more:
+        np.save(root / "tensors.npy", tensors(n))
+    else:
+        np.savez(root / "tensors.npz", records=tensors(n), **{name: np.asarray(value) for name, value in more.items()})
