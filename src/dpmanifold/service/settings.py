@@ -103,6 +103,13 @@ def _whole(value: object, name: str) -> int:
     return value
 
 
+def _port(value: object, name: str) -> int:
+    number = _whole(value, name)
+    if number > _LARGEST_PORT:
+        raise InvalidArgumentError(f"{name} must be at most {_LARGEST_PORT}, got {number}.")
+    return number
+
+
 def _names(value: object, name: str) -> tuple[str, ...]:
     listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)):
@@ -119,7 +126,7 @@ _KNOWN: dict[str, dict[str, tuple[Callable[[object, str], Any], Any]]] = {
     },
     "web": {
         "host": (_text, "127.0.0.1"),
-        "port": (_whole, 8000),
+        "port": (_port, 8000),
         "url": (_text, None),
         "hosts": (_names, ()),
         "certificate": (_text, None),
@@ -254,8 +261,6 @@ class Settings:
 
     def _refuse_unsafe(self) -> None:
         """Refuse to speak in the clear to anybody but this machine, and what makes no sense."""
-        if self.port > _LARGEST_PORT:
-            raise InvalidArgumentError(f"web.port must be at most {_LARGEST_PORT}, got {self.port}.")
         if (self.certificate is None) != (self.private_key is None):
             raise InvalidArgumentError("web.certificate and web.private_key go together: give both, or neither.")
         if not self.is_local and not self.tls:
