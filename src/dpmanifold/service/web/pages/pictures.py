@@ -22,9 +22,9 @@ BALL = 100.0
 _VIEW = 116
 _POINTS, _SPREAD, _SEED = 70, 0.24, 20261117
 _OFF_CENTRE = (0.22, 0.14)
-_BAND = 200.0  # length of the line from nothing to the largest value
+_BAND = 460.0  # length of the line from nothing to the largest value
 _MOST_KINDS = 6
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 640.0, 300.0, 52.0, 26.0, 34.0
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 640.0, 320.0, 78.0, 30.0, 38.0
 
 
 @functools.cache
@@ -62,8 +62,9 @@ def disc(share: float | None) -> Markup:
     return Markup(
         f'<figure><svg class="picture" viewBox="{-_VIEW} {-_VIEW} {2 * _VIEW} {2 * _VIEW}" role="img" '
         f'aria-label="{said}"><circle class="ball" r="{BALL:g}"/>{points}'
+        f'<circle class="mean" cx="{BALL * x:.1f}" cy="{-BALL * y:.1f}" r="1.2"/>'
         f'<circle class="disc" data-live="disc" data-scale="{BALL:g}" cx="{BALL * x:.1f}" cy="{-BALL * y:.1f}" '
-        f'r="{radius}"/><circle class="mean" cx="{BALL * x:.1f}" cy="{-BALL * y:.1f}" r="2.6"/></svg>'
+        f'r="{radius}"/></svg>'
         "<figcaption>Synthetic points, not your data: the ball's edge, made-up points in it with their mean, and a "
         "disc as large as the error to expect.</figcaption></figure>"
     )
@@ -74,10 +75,10 @@ def band(share: float | None) -> Markup:
     width = 0.0 if share is None else _BAND * min(share, 1.0)
     said = "No error is stated" if share is None else f"An error of {percent(share)} of the largest value"
     return Markup(
-        f'<figure><svg class="picture" viewBox="-6 0 {_BAND + 12:g} 44" role="img" aria-label="{said}">'
-        f'<rect class="ball" x="0" y="8" width="{_BAND:g}" height="12" rx="2"/>'
-        f'<rect class="disc" data-live="band" data-scale="{_BAND:g}" x="0" y="8" width="{width:.3f}" height="12"/>'
-        f'<text x="0" y="36">0</text><text x="{_BAND:g}" y="36" text-anchor="end">largest value</text></svg>'
+        f'<figure><svg class="picture" viewBox="-4 0 {_BAND + 8:g} 70" role="img" aria-label="{said}">'
+        f'<rect class="ball" x="0" y="6" width="{_BAND:g}" height="26" rx="3"/>'
+        f'<rect class="disc" data-live="band" data-scale="{_BAND:g}" x="0" y="6" width="{width:.3f}" height="26"/>'
+        f'<text x="0" y="58">0</text><text x="{_BAND:g}" y="58" text-anchor="end">largest value</text></svg>'
         "<figcaption>The error to expect, against the largest value that the answer can have. No data were used."
         "</figcaption></figure>"
     )

@@ -37,7 +37,8 @@ def _page(request: Request, typed: Mapping[str, str], problem: Problem | None = 
     populations = [(one.name, f"{one.name} ({one.unit})") for one in at.populations()]
     return show(
         request, "register.html", problem=problem, title="Register data", typed=typed, populations=populations,
-        spaces=[(name, f"{name}: {space.describe()}") for name, space in examples().items()],
+        spaces=[(name, name) for name in examples()],
+        space_facts=[(name, space.describe()) for name, space in examples().items()],
         root=service_of(request).settings.root.name,
     )  # fmt: skip
 

@@ -48,12 +48,7 @@ def tried(make: Callable[[], T]) -> tuple[T | None, Problem | None]:
     except (NotFound, NotSignedIn, Forbidden, Unavailable):
         raise
     except ServiceError as problem:
-        return None, Problem(sentence(str(problem)), problem.status)
-
-
-def sentence(text: str) -> str:
-    """Return a message as a sentence: a page is no terminal."""
-    return text[:1].upper() + text[1:]
+        return None, Problem(str(problem), problem.status)
 
 
 def typed_promise(fields: Mapping[str, str]) -> Promise:

@@ -69,11 +69,11 @@ function planner() {
       if (answer.redirected) { location.assign(address); return; }
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (question !== latest) return;
-      const parts = ["result", "below", "problem"];
+      const parts = ["result", "cost", "below", "problem"];
       if (parts.some((id) => !page.getElementById(id))) { location.assign(address); return; }
       const confirming = document.activeElement && document.activeElement.getAttribute("formaction");
       for (const id of parts) byId(id).replaceWith(document.adoptNode(page.getElementById(id)));
-      if (confirming) { const again = document.querySelector("#result [formaction]"); if (again) again.focus(); }
+      if (confirming) { const again = document.querySelector("#cost [formaction]"); if (again) again.focus(); }
       const links = document.querySelectorAll("nav .choices a");
       page.querySelectorAll("nav .choices a").forEach((link, place) => links[place] && links[place].setAttribute("href", link.getAttribute("href")));
       history.replaceState(null, "", address);
