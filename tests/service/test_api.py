@@ -377,6 +377,29 @@ def test_what_goes_wrong_outside_of_plans_is_not_shown(rooms, app, monkeypatch, 
     assert "canary" not in found.body.decode()
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/populations/cohort/cap", {"cap": {"kind": "GDP", "mu": "0.5"}, "reason": "less"}),
+        ("/populations/cohort/cap", {"cap": {"kind": "PureDP", "epsilon": "9"}, "reason": "another kind"}),
+        ("/populations/cohort/cap", {"cap": {"kind": "GDP", "mu": "9"}, "reason": ""}),
+        ("/populations/cohort/grants", {"account": "sam", "promise": {"kind": "GDP", "mu": "1"}, "reason": "x"}),
+        ("/populations", {"name": "a/b", "cap": {"kind": "GDP", "mu": "1"}, "unit": "person"}),
+        ("/populations", {"name": "fine", "cap": {"kind": "GDP", "mu": "0"}, "unit": "person"}),
+        ("/registrations", {"population": "cohort", "name": "x", "request": {"path": "x.csv"}}),
+        ("/registrations", {"population": "cohort", "name": "x", "request": {"other": 1}}),
+    ],
+)
+def test_stewards_are_told_what_is_wrong(rooms, app, path, body):
+    found = ask_json(app, "POST", path, rooms.tokens["sam"], body)
+    assert (found.status, found.json()["error"]["kind"]) in [(400, "invalid"), (400, "promise")]
+
+
+def test_a_population_that_is_there_is_a_conflict(rooms, app):
+    body = {"name": "cohort", "cap": {"kind": "GDP", "mu": "1"}, "unit": "person"}
+    assert ask_json(app, "POST", "/populations", rooms.tokens["sam"], body).status == 409
+
+
 def test_an_approval_pays(rooms, app):
     found = ask_json(
         app, "POST", f"/approvals/{rooms.waiting[1]}", rooms.tokens["sam"], {"decision": "approve", "reason": ""}

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 API = "/api"
 INCIDENT = "dpmanifold.incident"  # where the log finds what happened,
 ROUTE = "dpmanifold.route"  # and by which line of the table
+# It may have failed after a payment: what it says is true either way.
+_NO_LEDGER = "The ledger does not answer. Try again later, under the same key: nothing is paid for twice."
 _ERROR_PAGE = "error.html"
 _LONGEST_NAME = 100
 
@@ -132,7 +134,7 @@ def _told(error: Exception, incident: str) -> _Told:
         case HTTPException():  # of the router: no such address, or not by this method
             return _told(NotFound(), incident)
         case LedgerError():
-            return _told(Unavailable("The ledger does not answer. Nothing was spent; try again later."), incident)
+            return _told(Unavailable(_NO_LEDGER), incident)
         case _:
             said = f"Something went wrong here. Whoever runs this service finds it in the log under {incident}."
             return _Told(500, "broken", said, incident=incident)
