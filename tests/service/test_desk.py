@@ -1,4 +1,4 @@
-"""What one person may do at the desk: plans as the command line makes them, one payment for a key, nothing of others."""
+"""What one person may do: plans as the command line makes them, one payment for a key, nothing of others."""
 
 import json
 
@@ -64,7 +64,8 @@ def test_plans_are_those_of_the_command_line(ada, question, words):
 
 def test_points_of_a_curve_are_plans(ada):
     curve = ada.curve(REF, "mean")
-    assert [point["amount"] for point in curve.points] == GRID and len(GRID) == 61
+    assert [point["amount"] for point in curve.points] == GRID
+    assert len(GRID) == 61
     point = curve.points[GRID.index("0.5")]
     plan = ada.plan(REF, Question("mean", dpm.GDP("0.5")))
     assert (point["error"], point["mechanism"]) == (plan["rows"][0]["error"], plan["rows"][0]["mechanism"])
@@ -103,7 +104,8 @@ def test_every_statistic_of_the_house_can_be_asked_for(rooms, ada):
 def test_a_key_pays_once(rooms, ada):
     first = ada.ask(REF, MEAN, "once")
     again = ada.ask(REF, MEAN, "once")
-    assert again.id == first.id and again.publishes == first.publishes
+    assert again.id == first.id
+    assert again.publishes == first.publishes
     assert len(_spends(rooms, "once")) == 1 == len(_rows(rooms, key="once"))
 
 
@@ -118,7 +120,8 @@ def test_another_question_under_a_key_is_refused(rooms, ada):
 def test_more_than_is_left_is_refused_and_binds_nothing(rooms, ada):
     with pytest.raises(BudgetError):
         ada.ask(REF, Question("mean", dpm.GDP("1.5")), "too-much")
-    assert not _rows(rooms, key="too-much") and not _spends(rooms, "too-much")
+    assert not _rows(rooms, key="too-much")
+    assert not _spends(rooms, "too-much")
     assert ada.ask(REF, MEAN, "too-much").state == "pending"
 
 
@@ -147,7 +150,8 @@ def test_whoever_died_between_payment_and_slot_is_caught_up_with(rooms, ada):
     catch_up(rooms)
     assert [one.state for one in _rows(rooms, id=row.id)] == ["paid"]
     assert [one.state for one in _rows(rooms, id=unpaid.id)] == ["asked"]
-    assert ada.ask(REF, MEAN, "died").id == row.id and len(_spends(rooms, "died")) == 1
+    assert ada.ask(REF, MEAN, "died").id == row.id
+    assert len(_spends(rooms, "died")) == 1
 
 
 def test_nothing_shows_before_it_is_published(rooms, ada):
@@ -172,7 +176,8 @@ def test_nothing_shows_before_it_is_published(rooms, ada):
 def test_what_is_not_yours_is_not_there(rooms, ada):
     bob, sam, ann = (desk_of(rooms, name) for name in ("bob", "sam", "ann"))
     mine = ada.ask(REF, MEAN, "mine").id
-    assert bob.datasets() == [] and bob.releases() == []
+    assert bob.datasets() == []
+    assert bob.releases() == []
     foreign = [
         lambda: bob.dataset(REF), lambda: bob.plan(REF, MEAN), lambda: bob.ask(REF, MEAN, "k"),
         lambda: bob.price(REF, MEAN), lambda: bob.release(mine), lambda: bob.history("cohort"),
@@ -227,12 +232,15 @@ def test_a_steward_decides_where_that_is_asked_for(rooms, ada):
         seen = ada.dataset(REF)
         assert (seen.approval, seen.slot, seen.note) == (True, 20.0, "Ask before you plan large studies.")
         good, bad = (ada.ask(REF, MEAN, key) for key in ("good", "bad"))
-        assert (good.state, bad.state) == ("waiting", "waiting") and not _spends(rooms, "good")
+        assert (good.state, bad.state) == ("waiting", "waiting")
+        assert not _spends(rooms, "good")
         assert [one.id for one in sam.waiting()] == [good.id, bad.id]
-        assert sam.approve(good.id).state == "pending" and len(_spends(rooms, "good")) == 1
+        assert sam.approve(good.id).state == "pending"
+        assert len(_spends(rooms, "good")) == 1
         assert _spends(rooms, "good")[0].principal == "ada"
         refused = sam.refuse(bad.id, "not in the protocol")
-        assert (refused.state, refused.reason) == ("refused", "not in the protocol") and not _spends(rooms, "bad")
+        assert (refused.state, refused.reason) == ("refused", "not in the protocol")
+        assert not _spends(rooms, "bad")
         with pytest.raises(Conflict):
             sam.approve(bad.id)
         kinds = [event.kind for event in desk_of(rooms, "ann").events(limit=1000)]
@@ -248,7 +256,9 @@ def test_what_does_not_fit_any_more_when_it_is_approved_is_refused(tmp_path):
         one, two = (ada.ask(REF, Question("mean", dpm.GDP("0.9")), key) for key in ("one", "two"))
         assert sam.approve(one.id).state == "pending"
         late = sam.approve(two.id)
-        assert late.state == "refused" and "Nothing was spent" in late.reason and not _spends(service, "two")
+        assert late.state == "refused"
+        assert "Nothing was spent" in late.reason
+        assert not _spends(service, "two")
 
 
 def test_caps_are_raised_with_a_reason(rooms):
@@ -279,7 +289,7 @@ def test_registrations_say_what_they_take(rooms):
         ({"statistic": "mode", "privacy": {"kind": "GDP", "mu": "1"}}, "statistic must be one of"),
         ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "seed": 3}, "and nothing else"),
         ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "options": {"rng": 3}}, "takes the options"),
-        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "options": {"reveal": True}}, "takes the options"),
+        ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "options": {"reveal": True}}, "the options"),
         ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "options": {"refine": 1}}, "refine must be true"),
         ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1"}, "options": {"mechanism": "none"}}, "mechanism"),
         ({"statistic": "mean", "privacy": {"kind": "GDP", "mu": "1/3"}}, "mu"),

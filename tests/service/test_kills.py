@@ -105,12 +105,14 @@ def test_kills_leave_every_payment_with_one_outcome(tmp_path, nursery, kills):
         assert set(states.values()) <= {"released", "lost"}
         answered = {(name, key): row for name, keys in zip(names, asked, strict=True)
                     for key, row in keys.items() if row is not None}  # fmt: skip
-        assert answered and set(answered) <= set(states)
+        assert answered
+        assert set(answered) <= set(states)
         for (name, key), row in answered.items():
             found = seen[name].release(row)
             assert (found.key, found.state) == (key, states[name, key])
             if found.state == "released":
                 answer = seen[name].answer(row)
-                assert service.ledger.verify(answer) == [] and dpm.verify(answer).ok
+                assert service.ledger.verify(answer) == []
+                assert dpm.verify(answer).ok
         released = sum(state == "released" for state in states.values())
         assert released > 0
