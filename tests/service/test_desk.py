@@ -11,10 +11,11 @@ import dpmanifold as dpm
 from dpmanifold.cli import app
 from dpmanifold.errors import BudgetError, InvalidArgumentError, PromiseError
 from dpmanifold.service import tables
+from dpmanifold.service.askable import askable, listed
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.forecasts import GRID
 from dpmanifold.service.ordering import Ref, asking, catch_up
-from dpmanifold.service.questions import Question, askable, listed
+from dpmanifold.service.questions import Question
 from service_rooms import desk_of, furnish, service_in
 
 MEAN = Question("mean", dpm.GDP("0.1"))

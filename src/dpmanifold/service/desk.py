@@ -20,11 +20,12 @@ from dpmanifold.privacy.amounts import Amount, as_promise_down, in_words, left_o
 from dpmanifold.result import Result
 from dpmanifold.service import events, tables
 from dpmanifold.service.answers import answer_from_bytes
+from dpmanifold.service.askable import asked_named
 from dpmanifold.service.auditing import Auditing
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.ordering import Asking, Ref, asking, pay
 from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, share_of, state_of
-from dpmanifold.service.questions import Question, asked_named
+from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import free_from
 from dpmanifold.service.stewardship import Stewardship
 from dpmanifold.service.tokens import TokenView
@@ -68,8 +69,8 @@ class Desk(Stewardship, Auditing):
 
     def needed(self, ref: str, question: Question, error: float) -> dict[str, Any]:
         """Return which promise, and how many units, an expected error of a mean takes."""
-        if question.statistic != "mean":
-            raise InvalidArgumentError(f"error is about means, got the statistic {question.statistic!r}: leave it out.")
+        if not question.asked.tells_needs:
+            raise InvalidArgumentError(f"error is about means, got {question.statistic!r}: leave it out.")
         asked = self._asking(ref, question)
         return self.service.forecasts.needed(asked.data, asked.ball, question.privacy, error, asked.options)
 

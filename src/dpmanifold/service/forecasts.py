@@ -14,8 +14,9 @@ from dpmanifold.errors import InvalidArgumentError, PromiseError
 from dpmanifold.privacy import ApproxDP, Promise
 from dpmanifold.privacy.promises import KINDS
 from dpmanifold.records import ball_to_dict
+from dpmanifold.service.askable import Asked
 from dpmanifold.service.kept import Kept
-from dpmanifold.service.questions import Asked, promise_from_json, promise_to_json
+from dpmanifold.service.questions import promise_from_json, promise_to_json
 from dpmanifold.service.views import Curve
 from dpmanifold.stats import Outlook, Plan, needed_promise, needed_units
 from dpmanifold.stats import plan as planned
@@ -128,10 +129,10 @@ def _number(asked: Asked, data: Kept) -> Any:
 
 def _plan(asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> Plan | Outlook:
     number, taken = asked.planned(options, data)
-    if asked.name == "means":  # each is a mean, of the smallest class, at the promise that a class gets
+    if asked.plan_as:  # one of several that share the promise, where units are in several classes
         touched = int(data.facts["touched"])
         share = privacy if touched == 1 else divide(privacy, touched)[0]
-        return planned(number, ball, share, statistic="mean", **taken)
+        return planned(number, ball, share, statistic=asked.plan_as, **taken)
     return planned(number, ball, privacy, statistic=asked.statistic or asked.name, **taken)
 
 

@@ -21,10 +21,11 @@ from dpmanifold.privacy.accounts import Account, Order
 from dpmanifold.release import Release
 from dpmanifold.service import tables
 from dpmanifold.service.answers import answer_from_bytes
+from dpmanifold.service.askable import Answer
 from dpmanifold.service.counter import Call, order_of
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept, Opener
-from dpmanifold.service.questions import Answer, Question
+from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration, scheduled
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def asking(service: Service, who: str, ref: Ref, question: Question, opener: Ope
     if not question.asked.fits(data):
         raise InvalidArgumentError(
             f"{question.statistic} cannot be asked of {data.id}: it is not registered with the "
-            f"{question.asked.needs or 'facts'} that this takes."
+            f"{question.asked.beside or 'facts'} that this takes."
         )
     options = dict(question.options)
     if "about" in options:

@@ -16,10 +16,11 @@ from dpmanifold.privacy.amounts import Amount, as_promise_down, cost_of, in_word
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Actor
 from dpmanifold.service.answers import receipt_in
+from dpmanifold.service.askable import askable, classes_of, labels_public, listed
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept
 from dpmanifold.service.ordering import Ref, data_set, population_named, terms_of
-from dpmanifold.service.questions import Question, askable, classes_of, labels_public, listed
+from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration
 from dpmanifold.service.views import DataSetView, ReleaseView
 

@@ -178,6 +178,7 @@ class Worker:
             lane.child.kill()
             self._registration = None
             if lane.child.code != 0:
+                registering.remove_left(self.service)
                 self._refuse(lane.what, in_time)
         lane = self._after
         if lane is not None and (lane.child.ended() or now > lane.until):
@@ -255,9 +256,9 @@ def prepare() -> None:
         matplotlib.use("Agg")
         import matplotlib.figure
 
-    from dpmanifold.service import dressing, questions
+    from dpmanifold.service import askable, dressing
 
-    questions.askable()
+    askable.askable()
     assert dressing
 
 
