@@ -20,6 +20,7 @@ from dpmanifold.cli import (
     private,
     public,
     regression,
+    remote,
     reproduce,
     results,
     serve,
@@ -114,3 +115,4 @@ for name, command, panel in (
     app.command(name=name, rich_help_panel=panel)(command)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_AFTER)
 app.add_typer(service.app, name="service", rich_help_panel=_SERVING)
+app.add_typer(remote.app, name="remote", rich_help_panel=_SERVING)
