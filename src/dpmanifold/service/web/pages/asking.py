@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.service.askable import Asked, asked_named
 from dpmanifold.service.forecasts import USUAL_DELTA
-from dpmanifold.service.questions import Asked, Option, Question, asked_named, promise_to_json
+from dpmanifold.service.options import Option
+from dpmanifold.service.questions import Question, promise_to_json
 from dpmanifold.service.web.pages.showing import number_in, typed_promise, whole_in
 from dpmanifold.service.web.pages.words import KIND_WORDS, SYMBOLS
 

@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dpmanifold.service.askable import asked_named
 from dpmanifold.service.person import ANALYST
-from dpmanifold.service.questions import asked_named
 from dpmanifold.service.views import DataSetView, PriceView
 from dpmanifold.service.web.pages import pictures
 from dpmanifold.service.web.pages.asking import USUAL, Typed

@@ -146,8 +146,9 @@ def history(lines: Sequence[LineView]) -> Markup:
     last = percent(lines[-1].total_share)
     return (
         Markup(
-            f'<figure class="history"><svg class="picture" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="Bars that grow '
-            f'with each of {len(lines)} releases, up to {last} of the cap; the table below has the numbers">'
+            f'<figure class="history"><svg class="picture" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" '
+            f'aria-label="Bars that grow with each of {len(lines)} releases, up to {last} of the cap; '
+            'the table below has the numbers">'
             f"{_axes(bars)}{before}{paths}{_cap(bars)}</svg>"
         )
         + _key(bars, sums)

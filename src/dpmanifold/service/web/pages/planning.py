@@ -13,10 +13,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dpmanifold.privacy import cautions, in_plain_words
+from dpmanifold.service.askable import asked_named
 from dpmanifold.service.desk import Desk
 from dpmanifold.service.forecasts import GRID
 from dpmanifold.service.person import ANALYST
-from dpmanifold.service.questions import Question, asked_named, promise_from_json
+from dpmanifold.service.questions import Question, promise_from_json
 from dpmanifold.service.views import DataSetView, ReleaseView
 from dpmanifold.service.web.answers import as_json
 from dpmanifold.service.web.pages import pictures
@@ -132,7 +133,7 @@ def _needed(
 ) -> dict[str, Any]:
     """Return which promise gives the error that is wanted, where that can be told."""
     asked = {"can_need": False, "needed": None, "needed_problem": None}
-    if question is None or found is None or "rows" not in found or typed.asked.needs:
+    if question is None or found is None or not typed.asked.tells_needs:
         return asked  # only of one mean can it be told
     asked["can_need"] = True
     if not typed.error:

@@ -63,8 +63,8 @@ def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> request_of({"path": "dti.csv", "unit_kind": "each-record", "radius": "2.5", "classes": "a, b"})["classes"]
-    ['a', 'b']
+    >>> request_of({"path": "dti.csv", "unit_kind": "each-record", "radius": "2.5", "size": "3"})["size"]
+    3
     """
     typed = {name: text.strip() for name, text in fields.items() if text.strip()}
     found: dict[str, Any] = {name: typed[name] for name in ("path", "space", "radius", *_TEXTS) if name in typed}
