@@ -16,6 +16,7 @@ from dpmanifold.service import tables
 from dpmanifold.service.answers import answer_to_bytes
 from dpmanifold.service.askable import askable, listed
 from dpmanifold.service.forecasts import GRID
+from dpmanifold.service.ordering import set_terms
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.app import make_app
 from dpmanifold.service.web.pages import pictures, words
@@ -457,6 +458,32 @@ def test_a_steward_sets_terms_and_decides(service, sam, ada):
         assert len(_spends(service, "decide-2")) == 1
     finally:
         sam.post(place, slot="", note=f"fitted {HOSTILE}")
+
+
+def test_a_paused_data_set_is_said_to_be_and_resumed_with_a_reason(service, sam, ada):
+    with service.database.writing() as connection:
+        set_terms(connection, service, "cohort", "dti", paused=tables.now())
+    place = "/steward/populations/cohort"
+    try:
+        page = ada.page(f"/data/{REF}")
+        assert "Paused" in page.one("main", id="content").text
+        assert not [one for one in page.all("a") if one.text == "Plan a release"]
+        assert "is paused" in ada.page(f"/plan/{REF}").one("section", id="cost").text
+        assert faults(sam.page(place)) == []
+        assert sam.post(f"{place}/resume/dti", reason="").status == 400
+    finally:
+        assert sam.post(f"{place}/resume/dti", reason="a disk was full").status == 303
+    assert "Paused" not in ada.page(f"/data/{REF}").one("main", id="content").text
+    again = sam.post(f"{place}/resume/dti", reason="once more")
+    assert again.status == 409
+
+
+def test_a_slot_that_a_steward_has_set_stands_in_its_form(sam):
+    place = "/steward/populations/cohort"
+    assert sam.page(place).one("input", id="terms-dtislot").get("value") == ""
+    sam.post(f"{place}/terms/dti", slot="42.5", note=f"fitted {HOSTILE}")
+    assert sam.page(place).one("input", id="terms-dtislot").get("value") == "42.5"
+    sam.post(f"{place}/terms/dti", slot="", note=f"fitted {HOSTILE}")
 
 
 def test_a_registration_is_sent_as_it_was_typed(service, sam):
