@@ -14,7 +14,7 @@ from dpmanifold.service import tables
 from dpmanifold.service.askable import askable, listed
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.forecasts import GRID
-from dpmanifold.service.ordering import Ref, asking, catch_up
+from dpmanifold.service.ordering import Ref, asking, catch_up, lost
 from dpmanifold.service.questions import Question
 from service_rooms import desk_of, furnish, service_in
 
@@ -169,6 +169,34 @@ def test_nothing_shows_before_it_is_published(rooms, ada):
         past = tables.later(tables.now(), -1)
         connection.execute(update(tables.releases).filter_by(id=found.id).values(publishes=past))
     assert ada.release(found.id).state == "lost"
+
+
+def test_a_lost_release_pauses_its_data_set_until_a_steward_has_looked(tmp_path):
+    """Wrong would be to go on: whoever asks at next to no cost would have a bit for every question."""
+    with furnish(service_in(tmp_path)) as service:
+        ada, sam, ann = (desk_of(service, name) for name in ("ada", "sam", "ann"))
+        first, queued = (ada.ask(REF, Question("mean", dpm.GDP("1e-6")), key) for key in ("first", "queued"))
+        lost(service, first.id)
+        spent = service.ledger.population("cohort").spent
+        assert ada.dataset(REF).paused
+        for action in (ada.price, lambda *asked: ada.ask(*asked, "second")):
+            with pytest.raises(Conflict, match="paused"):
+                action(REF, MEAN)
+        assert ada.ask(REF, Question("mean", dpm.GDP("1e-6")), "queued").id == queued.id  # paid for before
+        assert service.ledger.population("cohort").spent == spent
+        for other in (ada, ann):
+            with pytest.raises(NotFound):
+                other.resume(REF, "go on")
+        with pytest.raises(InvalidArgumentError, match="reason"):
+            sam.resume(REF, "")
+        sam.set_terms(REF, approval=False, note="Another note does not resume it.")
+        assert ada.dataset(REF).paused
+        sam.resume(REF, "the disk was full")
+        assert not ada.dataset(REF).paused
+        assert ada.ask(REF, MEAN, "second").state == "pending"
+        assert ann.events(limit=1000)[-2].kind == "dataset-resumed"
+        with pytest.raises(Conflict, match="not paused"):
+            sam.resume(REF, "once more")
 
 
 # -------------------------------------------------------------------- roles

@@ -21,7 +21,7 @@ from dpmanifold.service import canonical, tables
 from dpmanifold.service.answers import answer_from_bytes, answer_to_bytes
 from dpmanifold.service.counter import Punctual
 from dpmanifold.service.notices import write_notice
-from dpmanifold.service.ordering import asked_before, population_named
+from dpmanifold.service.ordering import asked_before, lost, population_named
 from dpmanifold.service.registering import folder_of
 from dpmanifold.stats.curator import Notice
 
@@ -78,11 +78,6 @@ def _arm(due: float) -> None:
 
 def _disarm() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.0)
-
-
-def lost(service: Service, release: str) -> None:
-    """Say that nothing will come of a release."""
-    _kept(service, release, {"state": "lost"})
 
 
 def dress(service: Service, release: str) -> None:

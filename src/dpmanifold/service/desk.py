@@ -23,7 +23,7 @@ from dpmanifold.service.answers import answer_from_bytes
 from dpmanifold.service.askable import asked_named
 from dpmanifold.service.auditing import Auditing
 from dpmanifold.service.errors import Conflict, NotFound
-from dpmanifold.service.ordering import Asking, Ref, asking, pay
+from dpmanifold.service.ordering import Asking, Ref, asking, pay, refuse_paused
 from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, share_of, state_of
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import free_from
@@ -103,6 +103,7 @@ class Desk(Stewardship, Auditing):
     def price(self, ref: str, question: Question) -> PriceView:
         """Return what a question costs and leaves, or refuse as :meth:`ask` would. Spends nothing."""
         asked, order, standing = self._ordered(ref, question, key="price")
+        refuse_paused(self.service, asked.data)
         cost = standing.after(order.privacy, asked.account.name, self.actor.name)[0]
         left = standing.left
         after = left_of(left, cost)
@@ -138,6 +139,7 @@ class Desk(Stewardship, Auditing):
         asked, order, standing = self._ordered(ref, question, key)
         row = self._row_of(asked.account.name, key)
         if row is None:
+            refuse_paused(self.service, asked.data)
             standing.after(order.privacy, asked.account.name, self.actor.name)  # refuses what does not fit
             row = self._written(asked, order)
         if row.request != order.request_hash or json.loads(row.question) != question.to_dict():

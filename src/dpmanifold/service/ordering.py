@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Row, select
+from sqlalchemy import Connection, Row, insert, select, update
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
@@ -23,7 +23,7 @@ from dpmanifold.service import tables
 from dpmanifold.service.answers import answer_from_bytes
 from dpmanifold.service.askable import Answer
 from dpmanifold.service.counter import Call, order_of
-from dpmanifold.service.errors import NotFound
+from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration, scheduled
@@ -171,8 +171,43 @@ def terms_of(service: Service, population: str, name: str) -> dict[str, Any]:
     with service.database.reading() as connection:
         found = connection.execute(select(tables.terms).where(wanted)).one_or_none()
     if found is None:
-        return {"approval": service.settings.approval, "slot": None, "note": ""}
-    return {"approval": bool(found.approval), "slot": found.slot, "note": found.note}
+        return {"approval": service.settings.approval, "slot": None, "note": "", "paused": None}
+    return {"approval": bool(found.approval), "slot": found.slot, "note": found.note, "paused": found.paused}
+
+
+def set_terms(connection: Connection, service: Service, population: str, name: str, **changed: Any) -> None:
+    """Change what a steward has set for a data set; what is not named stays."""
+    here = (tables.terms.c.population == population) & (tables.terms.c.name == name)
+    if connection.execute(select(tables.terms).where(here)).one_or_none() is None:
+        values = {"approval": service.settings.approval, "slot": None, "note": "", "paused": None}
+        connection.execute(insert(tables.terms).values(population=population, name=name, **{**values, **changed}))
+    else:
+        connection.execute(update(tables.terms).where(here).values(**changed))
+
+
+def refuse_paused(service: Service, data: Kept) -> None:
+    """Refuse data of which a release was lost, until a steward has looked into it.
+
+    That a release is lost is the one bit that leaves besides what was drawn. Whoever could ask again and again, at next
+    to no cost, would have as many bits.
+    """
+    if terms_of(service, data.population, data.name)["paused"] is not None:
+        raise Conflict(
+            f"{data.population}/{data.name} is paused: a release of it was lost, and a steward has to look into that "
+            "first. Nothing was spent."
+        )
+
+
+def lost(service: Service, release: str) -> None:
+    """Say that nothing will come of a release that was paid for, and pause its data set."""
+    chosen = (tables.releases.c.id == release) & (tables.releases.c.state == "paid")
+    with service.database.writing() as connection:
+        row = connection.execute(select(tables.releases).where(chosen)).one_or_none()
+        if row is None:
+            return
+        connection.execute(update(tables.releases).where(chosen).values(state="lost"))
+        name = row.dataset.partition("@")[0]
+        set_terms(connection, service, row.population, name, paused=tables.now())
 
 
 def asked_before(service: Service, row: Row[Any], opener: Opener | None = None) -> Asking:

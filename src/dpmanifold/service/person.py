@@ -107,6 +107,7 @@ class Person:
             approval=terms["approval"],
             slot=duration("mean", data.n, data.ball.space.dim, self.service.settings.slot, terms["slot"]),
             note=terms["note"],
+            paused=terms["paused"] is not None,
             statistics=[name for name, asked in askable().items() if listed(asked) and asked.fits(data)],
         )
 

@@ -155,6 +155,7 @@ terms = Table(
     Column("approval", Boolean, nullable=False),
     Column("slot", Float),
     Column("note", Text, nullable=False),
+    Column("paused", _name),  # since when nothing is released until a steward has looked; None for not paused
 )
 
 registrations = Table(

@@ -49,6 +49,7 @@ class DataSetView(View):
     approval : whether a steward decides on each release
     slot : how many seconds pass from a spend to its publication at least
     note : what the steward says about it
+    paused : whether nothing can be asked until a steward has looked into a release that was lost
     statistics : names of what can be asked
     """
 
@@ -75,6 +76,7 @@ class DataSetView(View):
     approval: bool
     slot: float
     note: str
+    paused: bool
     statistics: list[str]
 
 

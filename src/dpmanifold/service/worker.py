@@ -20,7 +20,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import attempts, beats, registering, tables
 from dpmanifold.service.children import Child, fork
 from dpmanifold.service.logs import log
-from dpmanifold.service.ordering import catch_up
+from dpmanifold.service.ordering import catch_up, terms_of
 from dpmanifold.service.registering import Reader
 from dpmanifold.service.schedule import scheduled
 
@@ -137,8 +137,14 @@ class Worker:
         if self._attempt is not None:
             return
         now = time.time()
+        held: set[tuple[str, str]] = set()  # data sets with an attempt whose outcome is not known yet
         for row in self._paid(tables.releases.c.starts <= tables.now()):
-            if self._tries[row.id] >= _MOST_TRIES or attempts.status_of(self.service, row) != "spent":
+            whose = row.population, row.dataset.partition("@")[0]
+            if attempts.status_of(self.service, row) != "spent":
+                held.add(whose)
+                continue
+            paused = terms_of(self.service, *whose)["paused"] is not None
+            if self._tries[row.id] >= _MOST_TRIES or paused or whose in held:
                 continue
             starts, due = (tables.moment(text).timestamp() for text in (row.starts, row.due))
             if now - starts > max(_LATE[0], _LATE[1] * (due - starts)):
@@ -154,8 +160,8 @@ class Worker:
     def _paid(self, condition: Any) -> list[Row[Any]]:
         """Return releases that are paid for and have no outcome yet, in the order of their slots."""
         rows = tables.releases
-        wanted = select(rows.c.id, rows.c.account, rows.c.population, rows.c.key, rows.c.starts, rows.c.due,
-                        rows.c.publishes)  # fmt: skip
+        wanted = select(rows.c.id, rows.c.account, rows.c.population, rows.c.dataset, rows.c.key, rows.c.starts,
+                        rows.c.due, rows.c.publishes)  # fmt: skip
         chosen = wanted.where(and_(rows.c.state == "paid", condition)).order_by(rows.c.starts)
         with self.service.database.reading() as connection:
             return list(connection.execute(chosen))

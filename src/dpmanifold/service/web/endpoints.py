@@ -217,6 +217,12 @@ def set_terms(call: Call) -> Record:
     return get_dataset(call)
 
 
+def resume(call: Call) -> Record:
+    """Let a data set be asked about again, of which a release was lost."""
+    call.desk.resume(_ref(call), call.body["reason"])
+    return get_dataset(call)
+
+
 def list_approvals(call: Call) -> Record:
     """Releases that wait for a steward."""
     return _listed("releases", call.desk.waiting())
@@ -278,6 +284,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/datasets/{population}/{name}", get_dataset, ALL, _view(DataSetView)),
     Endpoint("PUT", "/datasets/{population}/{name}/terms", set_terms,
              (STEWARD,), _view(DataSetView), body=_TERMS, plans=True),
+    Endpoint("POST", "/datasets/{population}/{name}/resume", resume,
+             (STEWARD,), _view(DataSetView), body=record({"reason": text(200)}), plans=True),
     Endpoint("POST", "/plans", plan,
              ALL, _ANYTHING, body=record(_ASKED, {"error": {"type": "number"}}), plans=True),
     Endpoint("GET", "/curves", get_curve, ALL,
