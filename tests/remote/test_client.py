@@ -64,9 +64,9 @@ def test_options_are_those_of_the_library(name):
 
 
 def test_options_are_those_that_a_service_takes():
-    questions = pytest.importorskip("dpmanifold.service.questions")
-    assert {name: asked.options for name, asked in questions.askable().items()}.keys() >= CALLS.keys()
-    for name, asked in questions.askable().items():
+    table = pytest.importorskip("dpmanifold.service.askable")
+    assert {name: asked.options for name, asked in table.askable().items()}.keys() >= CALLS.keys()
+    for name, asked in table.askable().items():
         if name in CALLS:
             assert {option.name for option in asked.options} == set(options_of(name)), name
 
