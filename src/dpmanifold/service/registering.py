@@ -114,6 +114,11 @@ def begin_anew(service: Service) -> None:
     with service.database.writing() as connection:
         at_work = tables.registrations.c.state == "working"
         connection.execute(update(tables.registrations).where(at_work).values(state="waiting"))
+    remove_left(service)
+
+
+def remove_left(service: Service) -> None:
+    """Remove what a registration that was killed left in the vault; none may be at work."""
     canonical.remove_unfinished(service.settings.vault)
     for folder in service.settings.vault.glob(f"{_STAGING}*"):
         shutil.rmtree(folder, ignore_errors=True)
@@ -269,4 +274,15 @@ def _moved(service: Service, population: str, expected: str, found: str, folder:
         return True
 
 
-__all__ = ["EACH_RECORD", "Read", "Reader", "begin", "begin_anew", "folder_of", "refused", "registered", "waiting"]
+__all__ = [
+    "EACH_RECORD",
+    "Read",
+    "Reader",
+    "begin",
+    "begin_anew",
+    "folder_of",
+    "refused",
+    "registered",
+    "remove_left",
+    "waiting",
+]
