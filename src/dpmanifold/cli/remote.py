@@ -135,7 +135,8 @@ def _say_plan(found: Mapping[str, Any]) -> None:
         rows.append((*what, "-" if part is None else f"{part:.1%}"))
     _say_rows("What to expect", ("draw", "mechanism", "scale", "error", "/largest"), rows)
     parts = [found, *(found.get(name) for name in ("refined", "shaped", "prospect"))]
-    say("\n".join(_plain(part["verdict"]) for part in parts if part and part.get("verdict")))
+    told = [_plain(part["verdict"]) for part in parts if part and part.get("verdict")]
+    say("\n".join(text.replace("refine=True", "--refine") for text in told))
     for caution in found.get("cautions", ()):
         say(_plain(caution))
     if "needed_units" in found:
@@ -168,7 +169,8 @@ def releases(
         return
     names = ("id", "ref", "statistic", "privacy_words", "state", "publishes", "key")
     rows = [tuple("" if one[name] is None else one[name] for name in names) for one in found]
-    _say_rows("Releases", ("id", "data set", "statistic", "promise", "state", "published", "key"), rows)
+    rows = [(*row[:5], row[5].partition(".")[0], row[6]) for row in rows]  # to the second, in UTC
+    _say_rows("Releases", ("id", "data set", "statistic", "promise", "state", "published (UTC)", "key"), rows)
 
 
 @guarded

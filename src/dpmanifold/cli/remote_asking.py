@@ -229,7 +229,8 @@ class Writer:
             complain(f"release {pending.id}, to be published at {pending.publishes}")
         with quietly(quiet):
             result = pending.result(timeout)
-        remark = f"The service keeps it: dpm remote fetch {pending.id} --out FILE gives it again, at no cost."
+        where = "FOLDER" if self.by_class else "FILE"
+        remark = f"The service keeps it: dpm remote fetch {pending.id} --out {where} gives it again, at no cost."
         assert self.outputs is not None
         if self.by_class:
             self.check_classes(result)

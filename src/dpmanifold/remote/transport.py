@@ -34,7 +34,7 @@ _PATIENCE = 120.0  # for one answer as a whole; each part of it must come within
 _CONNECTING, _SILENCE = 10.0, 30.0
 LARGEST = 64 * 2**20  # bytes of an answer: more than any release has
 _LONGEST_MESSAGE = 1000
-_AGAIN = (429, 502, 503, 504)
+_AGAIN = (408, 429, 502, 503, 504)
 _REFUSALS: dict[str, type[DPManifoldError]] = {
     "invalid": InvalidArgumentError,
     "promise": PromiseError,
