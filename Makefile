@@ -28,11 +28,11 @@ test: $(READY)
 	$(THREADS) $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 test-all: $(READY)
-	$(THREADS) $(BIN)/python -m pytest -q -n 2 -m "not reference"
+	$(THREADS) $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not reference"
 
 # The same tests without the compiled kernels.
 test-numpy: $(READY)
-	$(THREADS) $(BIN)/python -m pytest -q -n 2 --backend numpy
+	$(THREADS) $(BIN)/python -m pytest -q -n 2 --dist worksteal --backend numpy
 
 # The lower bounds that pyproject.toml declares, and nothing newer; on the oldest Python, unless PYTHON says otherwise.
 LOWEST := .venv-lowest
@@ -43,7 +43,7 @@ test-lowest:
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--constraint $(LOWEST)/constraints.txt --build-constraint $(LOWEST)/constraints.txt --editable ".[dev]" --editable ./papers
-	$(THREADS) $(LOWEST)/bin/python -m pytest -q -n 2
+	$(THREADS) $(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal
 
 # The compiled kernels alone, next to the package: for who works on them (CXX chooses the compiler).
 kernels:

@@ -114,11 +114,11 @@ def test_refused_and_unfitted_models_are_not_fitted():
 
 def test_it_goes_into_pipelines_with_units():
     E, y = epochs(450)
-    pipe = make_pipeline(Covariances(), made(GDP(0.4), refine=True))
+    pipe = make_pipeline(Covariances(), made(GDP(0.4), refine=True, random_state=0))
     scores = cross_val_score(pipe, E, y, cv=3, error_score="raise")
     assert scores.mean() > 0.6
     X, y = matrices(600)
     owners = np.arange(600) // 4  # with trials of several classes each
-    model = made(units=None).fit(X, y, units=owners)
+    model = made(units=None, random_state=0).fit(X, y, units=owners)  # one seed in 25 scores less than is asked for
     assert (model.release_.n, model.release_.unit) == (150, "unit")
     assert model.score(X, y) > 0.6

@@ -12,7 +12,7 @@ from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.stats.inputs import Told, prepare
 from laws.pieces import ListSource
 from laws.spaces import BALLS, SMALL_BALLS
-from laws.tiers import every
+from laws.tiers import across
 from test_same_bits import data, squares
 
 ROOMS = (0, 2**30)  # points are read again in every pass, or held
@@ -47,13 +47,13 @@ def names_of(ids, how):
 
 
 slow = pytest.mark.slow
-EVERY_BALL = [*BALLS, *(pytest.param(ball, marks=slow) for ball in SMALL_BALLS)]
 # A flat one, one that the kernels add vectors of, and both metrics of matrices.
 SOME_BALLS = [BALLS[i] if i in (4, 5) else pytest.param(BALLS[i], marks=slow) for i in (0, 1, 4, 5)]
 
 
-@pytest.mark.parametrize("how", every(2, ["records", "numbers", "text", "sparse numbers"]))
-@pytest.mark.parametrize("ball", EVERY_BALL, ids=repr)
+@pytest.mark.parametrize(
+    ("ball", "how"), across(5, [*BALLS, *SMALL_BALLS], ["records", "numbers", "text", "sparse numbers"]), ids=repr
+)
 def test_partitions_orders_threads_and_held_points_do_not_show(ball, how):
     X, ids = data(ball, 1100)
     person = names_of(ids, how)

@@ -97,7 +97,7 @@ def test_sums_of_doubles_would_show_the_order(monkeypatch):
     assert sums[0].tobytes() != sums[1].tobytes()
 
 
-@pytest.mark.parametrize("space", SPACES, ids=repr)
+@pytest.mark.parametrize("space", every(2, SPACES), ids=repr)
 def test_blocks_leave_no_trace(monkeypatch, space):
     ball, X, ids = question(space)
     units, records = points_of(X, ball, ids).array(), points_of(X, ball, EACH_RECORD)

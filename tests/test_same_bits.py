@@ -17,7 +17,7 @@ from dpmanifold import EACH_RECORD, GDP, SPD, Euclidean, frechet, linalg
 from dpmanifold.frechet import default_tol
 from dpmanifold.stats.inputs import Told, prepare
 from laws.spaces import BALLS, SMALL_BALLS
-from laws.tiers import every
+from laws.tiers import across
 
 N, PEOPLE = 2000, 70
 BLOCK_SIZES = (1.0, 4.0, 0.31, 0.03, 0.006)  # times what the library takes
@@ -149,10 +149,7 @@ def what_shows(compute, ball):
 # -------------------------------------------------------------------- the tests
 
 
-@pytest.mark.parametrize("name", every(2, COMPUTED))
-@pytest.mark.parametrize(
-    "ball", [*BALLS, *(pytest.param(ball, marks=pytest.mark.slow) for ball in SMALL_BALLS)], ids=repr
-)
+@pytest.mark.parametrize(("ball", "name"), across(6, [*BALLS, *SMALL_BALLS], COMPUTED), ids=repr)
 def test_order_blocks_and_threads_do_not_show(ball, name):
     assert what_shows(COMPUTED[name], ball) == []
 

@@ -14,6 +14,8 @@ from dpmanifold.mechanisms import laplace, riemannian_laplace
 from dpmanifold.privacy import gdp_epsilon
 from dpmanifold.stats import inputs
 
+pytestmark = pytest.mark.usefixtures("solved_once")
+
 EPSILON = 1.0
 
 

@@ -11,6 +11,8 @@ import dpmanifold as dpm
 from laws import black_box
 from laws.sabotage import with_less_noise
 
+pytestmark = pytest.mark.usefixtures("solved_once")
+
 MU, N, MANY = 2.0, 10, 200  # a search for a radius is skipped where there are few
 SHAPE = np.diag([2e-2, 2e-3, 2e-4])
 TENSORS = dpm.Ball(dpm.SPD(2), np.diag([2.0, 0.5]), 1.0)

@@ -16,7 +16,7 @@ from dpmanifold.mechanisms import get
 from dpmanifold.noise import GradientLaw, RiemannianGaussian, RiemannianLaplace, WrappedGaussian, WrappedLaplace
 from dpmanifold.privacy import gdp_delta
 from laws import adversary
-from laws.tiers import every
+from laws.tiers import across, every
 
 EPSILON = 1.0
 BALLS = [
@@ -138,8 +138,7 @@ def test_half_the_noise_is_too_little():
     assert np.abs(first.logpdf(x) - second.logpdf(x)).max() > EPSILON
 
 
-@pytest.mark.parametrize("ball", BALLS, ids=repr)
-@pytest.mark.parametrize("mu", [0.5, 2.0])
+@pytest.mark.parametrize(("ball", "mu"), across(3, BALLS, [0.5, 2.0]), ids=repr)
 def test_gaussian_mechanisms_by_monte_carlo(ball, mu):
     """delta(epsilon) of the mechanism on worst-case neighbours stays below the curve of its promise."""
     n = 8

@@ -23,6 +23,8 @@ from dpmanifold.mechanisms import choose, get
 from dpmanifold.noise.source import SimulationSource
 from dpmanifold.privacy import best_guess
 
+pytestmark = pytest.mark.usefixtures("solved_once")
+
 # The words that `private_*` functions take for an arithmetic. "float" is the variant that loses.
 ARITHMETICS = {"float": {"arithmetic": "float"}, "exact": {"arithmetic": "exact"}}
 

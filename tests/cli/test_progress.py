@@ -1,5 +1,6 @@
 """Bars: one display after a moment, on terminals and in notebooks, and nothing anywhere else."""
 
+import concurrent.futures
 import subprocess
 import sys
 import threading
@@ -91,9 +92,16 @@ with progress.bar("work"):
 }
 
 
+@pytest.fixture(scope="module")
+def silent():
+    """What terminals saw of every case, all at the same time: they sleep most of it."""
+    with concurrent.futures.ThreadPoolExecutor(len(SILENT)) as pool:
+        return dict(zip(SILENT, pool.map(lambda case: on_terminal(HASTE + SILENT[case]), SILENT), strict=True))
+
+
 @pytest.mark.parametrize("case", SILENT)
-def test_nothing_is_shown_where_nothing_should_be(case):
-    seen = on_terminal(HASTE + SILENT[case])
+def test_nothing_is_shown_where_nothing_should_be(silent, case):
+    seen = silent[case]
     assert seen.code == 0
     assert ("INSIDE" not in seen.text) if case == "another thread" else seen.raw == ""
 
@@ -110,11 +118,12 @@ one = multiprocessing.get_context("fork").Process(target=inside); one.start(); o
 
 
 def test_nothing_is_written_where_stderr_is_no_terminal():
-    piped = subprocess.run([sys.executable, "-c", HASTE + NESTED], capture_output=True, check=True)
-    assert piped.stderr == b"to the curator\n"
     without = ["sh", "-c", 'exec "$0" -c "$1" 2>&-', sys.executable, HASTE + NESTED]
-    closed = subprocess.run(without, stdout=subprocess.PIPE, check=True)
-    assert closed.stdout.endswith(b"a result\nafterwards\n")
+    with subprocess.Popen(without, stdout=subprocess.PIPE) as closed:  # while the other one sleeps
+        piped = subprocess.run([sys.executable, "-c", HASTE + NESTED], capture_output=True, check=True)
+        assert piped.stderr == b"to the curator\n"
+        assert closed.stdout.read().endswith(b"a result\nafterwards\n")
+    assert closed.returncode == 0
 
 
 def test_a_bar_that_an_error_left_open_ends_with_the_one_around_it():

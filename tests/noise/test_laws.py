@@ -23,7 +23,7 @@ from dpmanifold.noise import (
 )
 from dpmanifold_papers.chains import flat_laplace_chain, metropolis
 from laws.fit import assert_fits, assert_mean, rejects, tabulated_cdf
-from laws.tiers import every
+from laws.tiers import across, every
 
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
 RANK_ONE = [
@@ -70,8 +70,7 @@ def exact_cdf(space, law, scale):
 
 
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("space", every(2, RANK_ONE), ids=repr)
+@pytest.mark.parametrize(("space", "law"), across(5, RANK_ONE, LAWS), ids=repr)
 def test_radius_and_directions(space, law, n):
     n = min(n, 5_000_000 // max(space.dim, 25))
     scale = scale_for(space, law)

@@ -1,6 +1,7 @@
 """Nothing raises behind the spend: forced failures, and a great many configurations at the ball's edge."""
 
 import contextlib
+import functools
 
 import numpy as np
 import pytest
@@ -96,6 +97,15 @@ def shape_of(result):
     return outline(result.to_dict())
 
 
+FLAT = Ball(Euclidean(3), np.zeros(3), 5.0, source="a range")
+NEAR_ZERO = 0.1 * np.random.default_rng(0).standard_normal((3000, 3))
+
+
+@functools.cache
+def shape_where_nothing_fails(question):
+    return shape_of(QUESTIONS[question](NEAR_ZERO, FLAT, GDP(1.0), units=EACH_RECORD, budget=dpm.Budget(GDP(1.0))))
+
+
 # Of the longest ones some steps by default, the rest in the slow tier.
 SOME, LONGEST = (
     ("moments", "moving points to another ball", "moving the draw back"),
@@ -115,11 +125,8 @@ FORCED = [
 @pytest.mark.parametrize(("question", "step", "failure"), FORCED)
 def test_a_failure_at_any_step_leaves_the_same_kind_of_result(monkeypatch, question, step, failure):
     """With one of two neighbours a step fails, with the other it does not: what comes back has the same outline."""
-    ball = Ball(Euclidean(3), np.zeros(3), 5.0, source="a range")
-    X = 0.1 * np.random.default_rng(0).standard_normal((3000, 3))
-    ask = QUESTIONS[question]
-    budget = dpm.Budget(GDP(10.0))
-    expected = shape_of(ask(X, ball, GDP(1.0), units=EACH_RECORD, budget=budget))
+    ball, X, ask, budget = FLAT, NEAR_ZERO, QUESTIONS[question], dpm.Budget(GDP(10.0))
+    expected = shape_where_nothing_fails(question)
     target, behind = STEPS[step][0], []
     spend = dpm.Budget.spend
 

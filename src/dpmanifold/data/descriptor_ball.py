@@ -10,7 +10,7 @@ import math
 from numbers import Integral
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
@@ -130,7 +130,7 @@ def smallest_ball(size: int, eta: float, trace: float) -> tuple[float, float]:
 
     def best_touch(log_center: float) -> tuple[float, float]:
         center = math.exp(log_center)
-        found = minimize_scalar(
+        found = scipy.optimize.minimize_scalar(
             lambda touch: squared_radius_bound(size, eta, trace, center, touch),
             bounds=(1.0, farthest),
             method="bounded",
@@ -138,7 +138,7 @@ def smallest_ball(size: int, eta: float, trace: float) -> tuple[float, float]:
         )
         return float(found.x), float(found.fun)
 
-    found = minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         lambda log_center: best_touch(log_center)[1],
         bounds=(math.log(eta), math.log(eta + trace)),
         method="bounded",

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int, shown
 from dpmanifold.errors import InvalidArgumentError
@@ -184,7 +184,7 @@ class Components(FromRelease, format=FORMAT):
 
         def end(limit: float) -> float:
             inside = outside(value) > 0 or outside(limit) <= 0
-            return limit if inside else float(optimize.brentq(outside, value, limit, xtol=1e-12))
+            return limit if inside else float(scipy.optimize.brentq(outside, value, limit, xtol=1e-12))
 
         return _held(min(float(part @ self._fitting) / self.total, 1.0), end(0.0), end(1.0))
 

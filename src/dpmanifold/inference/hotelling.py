@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from dpmanifold._check import FloatArray
 from dpmanifold.linalg import symmetrize
@@ -145,7 +146,9 @@ class NoisyCovariance:
         if self.noise == 0 or not 0 < longest < math.inf:
             return longest
         # Never above what the smallest allowance gives, never below 0: the root is between, as a share of the former.
-        share = optimize.brentq(lambda x: length(x * longest) / longest - x, 0.0, 1.0 + 1e-9, xtol=1e-13, disp=False)
+        share = scipy.optimize.brentq(
+            lambda x: length(x * longest) / longest - x, 0.0, 1.0 + 1e-9, xtol=1e-13, disp=False
+        )
         return float(share * longest)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpmanifold._check import Array, FloatArray, open_fraction
 from dpmanifold.ball import Ball
@@ -301,5 +301,5 @@ def _nearest(apart: FloatArray, variances: FloatArray, bound: float) -> float:
     top = math.log(float(np.abs(apart).max()) ** 2 + float(variances.max())) + 40
     if outside(top) >= 0:  # an ellipsoid as small as a point
         return float(np.linalg.norm(apart))
-    s = math.exp(optimize.brentq(outside, min(-700.0, top - 700), top))
+    s = math.exp(scipy.optimize.brentq(outside, min(-700.0, top - 700), top))
     return float(np.linalg.norm(s * apart / (variances + s)))

@@ -20,8 +20,8 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from flint import acb, arb, ctx
-from scipy import integrate
 
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
 from dpmanifold.errors import InvalidArgumentError
@@ -311,7 +311,7 @@ class _Radial:
         if not low < high:
             return 0.0
         knots = np.linspace(low, high, _PANELS + 1)
-        return float(sum(integrate.fixed_quad(density, a, b, n=_NODES)[0] for a, b in pairwise(knots)))
+        return float(sum(scipy.integrate.fixed_quad(density, a, b, n=_NODES)[0] for a, b in pairwise(knots)))
 
 
 class _WideCircle(_Radial):

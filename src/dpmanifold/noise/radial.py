@@ -33,6 +33,9 @@ _EXCESS = 1e-9
 # Numbers held at a time in sampling and in quadrature.
 _BLOCK = 262_144
 
+# A law keeps so many answers for quantiles, each of so many numbers at most.
+_KEPT, _KEPT_SIZE = 32, 1024
+
 
 @final
 class RadialLaw:
@@ -96,6 +99,7 @@ class RadialLaw:
             self._panels = Panels(curve, tangents, ceiling)
             self._envelope, self.rounding = lifted_envelope(curve, tangents, ceiling, self._panels)
         self._ceiling = ceiling
+        self._known: dict[bytes, FloatArray] = {}  # quantiles that were asked for
 
     def __repr__(self) -> str:
         return f"RadialLaw(breaks={self.breaks.tolist()!r})"
@@ -272,9 +276,19 @@ class RadialLaw:
             raise InvalidArgumentError(f"q must be probabilities between 0 and 1, got {q!r}.")
         result: FloatArray = np.where(wanted > 0.5, self.breaks[-1], self.breaks[0])
         inside = (wanted > 0) & (wanted < 1)
-        with np.errstate(all="ignore"):
-            result[inside] = self._panels.quantile(wanted[inside])
+        result[inside] = self._quantile(wanted[inside])
         return result
+
+    def _quantile(self, q: FloatArray) -> FloatArray:
+        """Solve for quantiles, or take them from a cache: plans and results ask for the same few levels."""
+        key = q.tobytes()
+        found = self._known.get(key)
+        if found is None:
+            with np.errstate(all="ignore"):
+                found = self._panels.quantile(q)
+            if q.size <= _KEPT_SIZE and len(self._known) < _KEPT:
+                self._known[key] = found
+        return found
 
     def mean(self) -> float:
         """Return the expectation.

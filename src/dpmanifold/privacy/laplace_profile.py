@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
+import scipy
 from flint import acb, arb, ctx
-from scipy import optimize
 
 from dpmanifold._check import positive_float, positive_int
 from dpmanifold.noise.lazy import precision_kept
@@ -92,7 +92,7 @@ def largest_shift(dim: int, promise: ApproxDP) -> float:
         while excess(low * factor) <= 0:
             low, factor = low * factor, min(factor * factor, 256.0)
         ends = math.log(low) - 1e-6, math.log(low * factor) + 1e-6  # so that rounding leaves the signs as they are
-        guess = optimize.brentq(lambda log: excess(math.exp(log)), *ends, xtol=1e-9)
+        guess = scipy.optimize.brentq(lambda log: excess(math.exp(log)), *ends, xtol=1e-9)
         step = _step_below(math.exp(guess))
         while holds(step + 1):
             step += 1

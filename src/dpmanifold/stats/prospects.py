@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from dpmanifold._check import fraction
 from dpmanifold.inference import Region
@@ -167,7 +168,7 @@ def _found_without_noise(dim: int, numbers: list[int], variance: float, size: fl
     if free < 1:
         return math.inf
     limit = float(special.fdtri(dim, free, 1 - size))
-    central = optimize.brentq(lambda square: POWER - 1 + special.ncfdtr(dim, free, square, limit), 1e-9, 1e4)
+    central = scipy.optimize.brentq(lambda square: POWER - 1 + special.ncfdtr(dim, free, square, limit), 1e-9, 1e4)
     return math.sqrt(float(central) * variance * sum(1 / n for n in numbers))
 
 
