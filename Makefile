@@ -10,10 +10,13 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo docs kernels sanitize test test-all test-lowest test-numpy test-reference wheels lint format bench clean
 
-$(READY): pyproject.toml papers/pyproject.toml CMakeLists.txt $(wildcard src/dpmanifold/linalg/native/src/*)
+$(READY): pyproject.toml papers/pyproject.toml CMakeLists.txt tests/service/browser/package-lock.json \
+		$(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,docs]" --editable ./papers
+	@if command -v npm > /dev/null; then npm ci --silent --no-audit --no-fund --prefix tests/service/browser; \
+	else echo "npm is not installed: the service's pages are not looked at for barriers (axe-core)." >&2; fi
 	touch $(READY)
 
 demo: $(READY)
