@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import socket
+import stat
 import sys
 import tempfile
 import webbrowser
@@ -102,6 +103,7 @@ def _init(config: pathlib.Path) -> None:
         say(f"Written: {config}")
     settings = Settings.read(config)
     with Service.create(settings) as service:
+        _share(settings.database, settings.ledger, service.ledger.witness.path)
         say(
             f"  database  {service.database.name}\n  ledger    {service.ledger.name}\n"
             f"  witness   {service.ledger.witness.path}\n  key       {service.ledger.secret}\n"
@@ -110,6 +112,13 @@ def _init(config: pathlib.Path) -> None:
             f"  dpm service account add NAME --role steward --config {config}\n"
             f"  dpm serve --check --config {config}\n  dpm serve --config {config}"
         )
+
+
+def _share(*paths: str | pathlib.Path) -> None:
+    """Let a group write to files in a folder that it may write to: web and worker are two users of one group."""
+    for path in map(pathlib.Path, paths):
+        if path.is_file() and stat.S_IMODE(path.parent.stat().st_mode) & stat.S_IWGRP:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) | stat.S_IRGRP | stat.S_IWGRP)
 
 
 def _check(config: pathlib.Path) -> None:
