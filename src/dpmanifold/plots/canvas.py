@@ -33,7 +33,7 @@ WIDTH, DPI = 6.5, 200  # inches: the text width of a page; dots per inch when sa
 _HEADER, _FOOTER = 0.66, 0.5  # inches kept for title and mark, and for the promise
 _MARGIN = 0.12
 _TITLE_LETTER, _MARK_LETTER = 0.092, 0.07  # inches per letter
-_SUBTITLE_LINE, _FOOTER_LINE = 96, 130  # letters per line
+_SUBTITLE_LINE, _FOOTER_LINE = 96, 118  # letters per line
 _KEY_ROW, _KEY_HANDLE, _KEY_LETTER = 0.19, 0.52, 0.061  # of a key, in inches: a row, a sample with gaps, a letter
 
 
