@@ -72,8 +72,8 @@ def _population(request: Request, problems: dict[str, Problem] | None = None, ty
     found = problems or {}
     return show(
         request, "population.html", problem=next(iter(found.values()), None), title=one.name, one=one,
-        analysts=[(name, name) for name in at.analysts()], slots=_own_slots(request, one), problems=_texts(found), typed=typed,
-        done=_DONE.get(request.query_params.get("done", "")),
+        analysts=[(name, name) for name in at.analysts()], slots=_own_slots(request, one),
+        problems=_texts(found), typed=typed, done=_DONE.get(request.query_params.get("done", "")),
     )  # fmt: skip
 
 

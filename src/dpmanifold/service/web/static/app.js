@@ -31,7 +31,7 @@ function planner() {
   }
 
   function say(point) {
-    slider.setAttribute("aria-valuetext", point ? spoken(point) : promiseWords(amounts[slider.value]));
+    slider.setAttribute("aria-valuetext", point ? spoken(point) : promiseWords(form.elements.amount.value));
   }
 
   function spoken(point) {
@@ -78,6 +78,9 @@ function planner() {
       page.querySelectorAll("nav .choices a").forEach((link, place) => links[place] && links[place].setAttribute("href", link.getAttribute("href")));
       history.replaceState(null, "", address);
       settled = form.elements.amount.value;
+      // An amount that was typed has its place on the slider, too: the nearest.
+      if (amounts[slider.value] !== settled) slider.value = page.getElementById("slider").value;
+      say(points && points[slider.value].amount === settled ? points[slider.value] : null);
       const curve = page.getElementById("slide").dataset.curve;
       if (curve !== slide.dataset.curve) { slide.dataset.curve = curve; load(); }
     } catch { // offline: the form still works
