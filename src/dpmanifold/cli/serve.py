@@ -16,10 +16,10 @@ import typer
 
 from dpmanifold._extras import optional_module
 from dpmanifold.cli.endings import Terminated
-from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
+from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, fail, guarded
 from dpmanifold.cli.serve_records import read_request
 from dpmanifold.cli.speech import complain, say
-from dpmanifold.errors import InvalidArgumentError, LedgerError
+from dpmanifold.errors import InvalidArgumentError
 
 _DEFAULT = pathlib.Path("dpm-service.toml")
 _BEGIN = (
@@ -173,7 +173,7 @@ def _run_web(service: Any) -> None:
     with contextlib.suppress(Terminated, KeyboardInterrupt):  # uvicorn raises the signal again once it has ended
         server.run()
     if not server.started:
-        raise LedgerError("the web process could not start: dpm serve --check says why.")
+        fail("the web process could not start: dpm serve --check says why.", FAULT)
 
 
 def _both(config: pathlib.Path, open_page: bool) -> None:
@@ -188,7 +188,9 @@ def _both(config: pathlib.Path, open_page: bool) -> None:
         if open_page:
             webbrowser.open(settings.url)
 
-    Processes(config.absolute(), complain).run(lambda: _answers(settings), started)
+    problem = Processes(config.absolute(), complain).run(lambda: _answers(settings), started)
+    if problem:
+        fail(problem, FAULT)
 
 
 def _answers(settings: Any) -> bool:

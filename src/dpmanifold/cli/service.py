@@ -118,6 +118,35 @@ def events(
         raise typer.Exit(PROMISE_IMPOSSIBLE)
 
 
+@guarded
+def backup(
+    folder: Annotated[pathlib.Path, typer.Argument(help="A new folder for the copy, for its owner alone.")],
+    config: Config = DEFAULT,
+) -> None:
+    """Copy the service's database and the ledger, each in one state; the service may run meanwhile.
+
+    The vault, the ledger's key and its witness are no part of it. A database on a server is copied by pg_dump.
+    """
+    _say_copied("Copied", _module("backup").backup(_module("settings").Settings.read(config), folder))
+
+
+@guarded
+def restore(
+    folder: Annotated[pathlib.Path, typer.Argument(help="The folder of a copy, made by dpm service backup.")],
+    reason: Annotated[str, typer.Option(help="Why, for whoever audits the ledger: it stays there.")],
+    config: Config = DEFAULT,
+) -> None:
+    """Put a copy back while the service does not run. What was spent since is recovered from the ledger's witness.
+
+    Results that came out since are not. What was there before is set aside.
+    """
+    _say_copied("Put back", _module("backup").restore(_module("settings").Settings.read(config), folder, reason))
+
+
+def _say_copied(what: str, copied: Any) -> None:
+    say("\n".join([f"{what}: {', '.join(copied.files) or 'nothing'}.", *copied.remarks]))
+
+
 def _module(name: str) -> Any:
     """Import a module of the service, or say how it is installed."""
     optional_module("sqlalchemy", "server", "a service")
@@ -196,3 +225,5 @@ for _name, _command in (("add", add), ("list", listed), ("close", close), ("pass
     account.command(name=_name)(_command)
 app.add_typer(account, name="account")
 app.command(name="events")(events)
+app.command(name="backup")(backup)
+app.command(name="restore")(restore)

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import final
 
-from dpmanifold.errors import LedgerError
 from dpmanifold.service.children import die_with_parent
 from dpmanifold.service.logs import log
 
@@ -57,7 +56,7 @@ class Processes:
         self._environ = dict(os.environ if environ is None else environ)
         self._asked_to_stop = 0
 
-    def run(self, is_there: Callable[[], bool] = lambda: True, started: Callable[[], object] = lambda: None) -> None:
+    def run(self, is_there: Callable[[], bool] = lambda: True, started: Callable[[], object] = lambda: None) -> str:
         """Run both until a signal says to stop: the first lets requests and the running release end, a second does not.
 
         Parameters
@@ -65,9 +64,9 @@ class Processes:
         is_there : whether the web process answers
         started : called once it does
 
-        Raises
-        ------
-        LedgerError : one of them ended by itself, and the other was stopped
+        Returns
+        -------
+        what to say of one that ended by itself, whereupon the other was stopped; nothing where both were asked to
         """
         for number in _SIGNALS:
             signal.signal(number, self._stop)
@@ -81,12 +80,13 @@ class Processes:
                 for part, process in running.items():
                     if process.poll() is not None:
                         log("process ended", "error", process=part, status=process.returncode)
-                        raise LedgerError(
+                        return (
                             f"the {part} process ended by itself (exit code {process.returncode}), and the service was "
                             "stopped. What it said is above; dpm serve --check says what is missing."
                         )
                 time.sleep(_PAUSE)
             self._tell("Stopping: requests and the running release are let end. Once more, and they are not.")
+            return ""
         finally:
             self._end(running)
 
