@@ -39,7 +39,14 @@ def test_every_call_returns_what_the_service_has_stored(client, service, name):
     assert len(service.payments) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if "refine" in options_of(name)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("mean", "test") else pytest.mark.slow)
+        for name in EVERY
+        if "refine" in options_of(name)
+    ],
+)
 def test_with_and_without_a_smaller_ball(client, service, name):
     default = options_of(name)["refine"].default
     found = getattr(client, name)("cohort/dti", PROMISE, refine=not default)
@@ -247,7 +254,7 @@ def test_a_key_that_is_given_is_used_and_gives_the_same_again(client, service):
     one = client.mean("cohort/dti", PROMISE, key="mean-v1")
     assert client.mean("cohort/dti", PROMISE, key="mean-v1").to_dict() == one.to_dict()
     assert service.payments == ["mean-v1"]
-    with pytest.raises(InvalidArgumentError, match="another question"):
+    with pytest.raises(InvalidArgumentError, match=r"another question\. The key is 'mean-v1'"):
         client.mean("cohort/dti", dpm.GDP("0.8"), key="mean-v1")
 
 
@@ -498,12 +505,23 @@ def test_answers_without_lies_are_taken(client, service):
         {"state": "strange"},
         {"id": 7},
         {"receipt": {}},
+        {"publishes": "\x1b[31m"},
+        {"privacy": {"kind": "GDP"}},
+        {"options": []},
         {"population": "other"},
     ],
     ids=str,
 )
 def test_a_service_that_tells_about_another_release_is_found_out(client, service, lie):
     service.lie = lambda view: {**view, **lie}
+    with pytest.raises(RemoteError):
+        client.mean("cohort/dti", PROMISE)
+
+
+@pytest.mark.parametrize("lie", [{"classes": 5}, {"n": "many"}, {"ball": {}}, {"covariate": {"range": 3}}], ids=str)
+def test_a_data_set_that_is_none_is_found_out(client, service, lie):
+    honest = service.dataset()
+    service.dataset = lambda: {**honest, **lie}
     with pytest.raises(RemoteError):
         client.mean("cohort/dti", PROMISE)
 

@@ -17,9 +17,9 @@ from dpmanifold.remote.results import answer_to_record
 from service_rooms import desk_of, service_in, write_tensors
 from service_running import Nursery, Running, free_port, until
 
-SLOT, N = 1.0, 400
+SLOT, N = 1.5, 400
 # One of each kind of answer every time, and all of them in the slow tier.
-OFTEN = ("mean", "region", "means", "test")
+OFTEN = ("region", "means")
 STATISTICS = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.slow) for name in CALLS]
 REQUEST = {
     "path": "tensors.npz", "array": "records", "space": "spd", "units": "each-record", "radius": "2",
@@ -106,6 +106,7 @@ def test_plans_are_those_of_the_command_line(office):
     assert price["cost_words"]
 
 
+@pytest.mark.slow
 def test_balls_and_means_that_were_released_are_used(office):
     with office.client() as client:
         small = client.ball("cohort/dti", dpm.GDP("3"))

@@ -233,8 +233,10 @@ def _say_rows(title: str, headings: Iterable[str], rows: Iterable[Iterable[objec
 
 
 def _plain(value: object) -> str:
-    """Return text of a service as a terminal can show it: whatever it holds, it gives no orders."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(value))
+    """Return text of a service as a terminal can show it."""
+    from dpmanifold.remote.transport import printable
+
+    return printable(str(value))
 
 
 def _number(value: float | None) -> str:

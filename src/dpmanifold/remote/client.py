@@ -30,9 +30,9 @@ from dpmanifold.remote.journal import Journal
 from dpmanifold.remote.pending import Pending, naming
 from dpmanifold.remote.results import AnswerError, Expected
 from dpmanifold.remote.tokens import token_for
-from dpmanifold.remote.transport import RemoteError, Transport, checked_url, entry, quoted
+from dpmanifold.remote.transport import ConflictError, RemoteError, Transport, checked_url, entry, quoted
 
-_MOST_PAGES = 200  # that are looked through for a release
+_MOST_PAGES = 200  # that are looked through
 
 
 def connect(url: str, token: str | None = None, *, ca: str | os.PathLike[str] | None = None) -> Client:
@@ -106,7 +106,9 @@ class Client:
         """Return what used a population's cap up: its lines, those of others without their names."""
         page = self._transport.get(quoted("history", population))
         lines = list(entry(page, "lines", list))
-        while page.get("after") is not None:
+        for _ in range(_MOST_PAGES):
+            if page.get("after") is None:
+                break
             page = self._transport.get(quoted("history", population), after=page["after"])
             lines += entry(page, "lines", list)
         return {**page, "lines": lines}
@@ -182,11 +184,21 @@ class Client:
         request = self._request(statistic, dataset, privacy, ball, options)
         kept = self._journal.key_for(request, key)
         with naming(kept):
-            view = self._post("releases", {**request, "key": kept})
+            view = self._taken({**request, "key": kept})
             if (entry(view, "key", str), entry(view, "ref", str)) != (kept, _latest(dataset)):
                 raise AnswerError(f"the service was asked about {dataset}, and answers about something else.")
             pending = self._handle(view)
         return pending.result(timeout) if wait else pending
+
+    def _taken(self, request: Mapping[str, Any]) -> Any:
+        """Send a request for a release."""
+        try:
+            return self._post("releases", request)
+        except ConflictError as problem:
+            raise InvalidArgumentError(
+                f"{problem} The key is {request['key']!r}: what was asked under it is in client.releases() (dpm remote "
+                "releases). For another release give key= (--key) a new name."
+            ) from None
 
     # ---------------------------------------------------------------- requests
 

@@ -18,7 +18,7 @@ from dpmanifold.errors import (
 from dpmanifold.progress import bar
 from dpmanifold.remote.journal import Journal
 from dpmanifold.remote.results import AnswerError, Expected, answer_from_bytes, faults
-from dpmanifold.remote.transport import RemoteError, Transport, entry, quoted
+from dpmanifold.remote.transport import RemoteError, Transport, entry, printable, quoted
 from dpmanifold.stats.settling import KEY_NOTE
 
 R_co = TypeVar("R_co", covariant=True)
@@ -26,6 +26,8 @@ R_co = TypeVar("R_co", covariant=True)
 _WAITING, _REFUSED, _PENDING, _RELEASED, _LOST = "waiting", "refused", "pending", "released", "lost"
 _STATES = (_WAITING, _REFUSED, _PENDING, _RELEASED, _LOST)
 _FINAL = (_REFUSED, _RELEASED, _LOST)
+# What an answer can break that is not what it should be.
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # Seconds between looks: at most while the time is known, at least, and how far they grow once it has passed.
 _LONGEST, _SHORTEST, _GROWTH = 15.0, 0.2, 1.5
 # A service that is later than this has nobody at work.
@@ -68,8 +70,10 @@ class Pending(Generic[R_co]):
         """Return what is said about this release, and about no other."""
         if (entry(view, "id", str), entry(view, "key", str)) != (self.id, self.key):
             raise AnswerError(f"the service was asked about release {self.id}, and tells about another one.")
-        if entry(view, "state", str) not in _STATES:
-            raise RemoteError("the service tells of a state that is not known here: it may be of another version.")
+        told = [view["id"], view["key"], view.get("publishes") or ""]
+        shown = all(isinstance(one, str) and one.isprintable() for one in told)
+        if entry(view, "state", str) not in _STATES or not shown:
+            raise RemoteError("the service tells of a release what is not known here: it may be of another version.")
         return dict(view)
 
     @property
@@ -111,11 +115,8 @@ class Pending(Generic[R_co]):
         if state == _LOST:
             raise ReleaseLostError.of(self.key)
         if state == _REFUSED:
-            reason = self.view.get("reason")
-            raise RemoteError(
-                f"release {self.id} was refused by a steward{f': {reason}' if isinstance(reason, str) else ''}. "
-                "Nothing was spent."
-            )
+            reason = printable(str(self.view.get("reason") or "no reason is given"))
+            raise RemoteError(f"release {self.id} was refused by a steward: {reason}. Nothing was spent.")
         return answer
 
     def _received(self) -> Any:
@@ -123,7 +124,7 @@ class Pending(Generic[R_co]):
         try:
             answer = answer_from_bytes(self._transport.bytes_of(quoted("releases", self.id, "result")))
             wrong = faults(answer, self._expect(self.view))
-        except (DPManifoldError, ValueError) as problem:
+        except (DPManifoldError, *_DAMAGE) as problem:
             if isinstance(problem, RemoteError):
                 raise
             raise AnswerError(f"the service's answer cannot be read: {problem}") from None

@@ -30,8 +30,10 @@ def token_for(url: str, token: str | None) -> tuple[str, str | None]:
     url : as :func:`~dpmanifold.remote.transport.checked_url` returns it
     token : where it is given
     """
+    if token:
+        return token, None
     stored = known_services().get(url, {})
-    found = token or os.environ.get(VARIABLE) or stored.get("token")
+    found = os.environ.get(VARIABLE) or stored.get("token")
     if not found:
         raise InvalidArgumentError(
             f"token is missing for {url}: make one on the service's account page, and store it with dpm remote login "

@@ -35,12 +35,10 @@ _CONNECTING, _SILENCE = 10.0, 30.0
 LARGEST = 64 * 2**20  # bytes of an answer: more than any release has
 _LONGEST_MESSAGE = 1000
 _AGAIN = (408, 429, 502, 503, 504)
-_REFUSALS: dict[str, type[DPManifoldError]] = {
-    "invalid": InvalidArgumentError,
-    "promise": PromiseError,
-    "over-budget": BudgetError,
-    "conflict": InvalidArgumentError,
-}
+
+
+class ConflictError(InvalidArgumentError):
+    """Something stands already that the request contradicts, such as another question under its key."""
 
 
 class RemoteError(DPManifoldError, RuntimeError):
@@ -48,6 +46,14 @@ class RemoteError(DPManifoldError, RuntimeError):
 
     Where a release may have been paid for, the message names its key: asking again under it costs nothing.
     """
+
+
+_REFUSALS: dict[str, type[DPManifoldError]] = {
+    "invalid": InvalidArgumentError,
+    "promise": PromiseError,
+    "over-budget": BudgetError,
+    "conflict": ConflictError,
+}
 
 
 @dataclass(frozen=True)
@@ -230,8 +236,7 @@ class Transport:
             kind, message = str(said["kind"]), str(said["message"])
         except (ValueError, RecursionError, KeyError, TypeError, InvalidDataError):
             return "", ""
-        shown = "".join(letter if letter.isprintable() else " " for letter in message[:_LONGEST_MESSAGE])
-        return kind, shown.replace(self._token, "(the token)")
+        return kind, printable(message).replace(self._token, "(the token)")
 
 
 def _trusting(ca: str | os.PathLike[str]) -> ssl.SSLContext:
@@ -239,6 +244,17 @@ def _trusting(ca: str | os.PathLike[str]) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=pathlib.Path(ca))
     except (OSError, ssl.SSLError):
         raise InvalidArgumentError(f"ca must be a file with certificates (.pem), got {os.fspath(ca)}.") from None
+
+
+def printable(text: str) -> str:
+    r"""Return text of a service as a terminal can show it: whatever it holds, it gives no orders.
+
+    Examples
+    --------
+    >>> printable("\x1b[31mred")
+    ' [31mred'
+    """
+    return "".join(letter if letter.isprintable() else " " for letter in text[:_LONGEST_MESSAGE])
 
 
 def quoted(*parts: object) -> str:
