@@ -52,6 +52,17 @@ def main(config, flags):
         Worker(service, reader).run()
 
 
+def until(condition, seconds=30.0):
+    """Wait until something holds, and return it."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen in time")
+
+
 class Crew:
     """The worker of a service, beside the tests; started when it is needed, and killed at the end."""
 

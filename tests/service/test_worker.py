@@ -22,22 +22,11 @@ from dpmanifold.service.answers import answer_from_bytes
 from dpmanifold.service.questions import Question
 from dpmanifold.service.worker import Worker
 from service_rooms import desk_of, service_in, tensors
-from service_worker import Crew
+from service_worker import Crew, until
 
 SLOT = 2.0
 MEAN = Question("mean", GDP("0.05"))
 REQUEST = {"space": "spd", "units": "each-record", "radius": "2.0", "source": "an atlas"}
-
-
-def until(condition, seconds=30.0):
-    """Wait until something holds, and return it."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it did not happen in time")
 
 
 @pytest.fixture(scope="module")
