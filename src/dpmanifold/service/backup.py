@@ -15,6 +15,8 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, final
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from dpmanifold.errors import InvalidArgumentError, LedgerError
 from dpmanifold.files import sync_folder, whole_file
 from dpmanifold.ledger import Ledger
@@ -151,7 +153,8 @@ def _refuse_running(settings: Settings) -> None:
     if "://" not in settings.database and not pathlib.Path(settings.database).exists():
         return
     running = False
-    with contextlib.suppress(Unavailable, InvalidArgumentError), Database(settings.database) as database:
+    damaged = (Unavailable, InvalidArgumentError, SQLAlchemyError)  # which may be why it is to be put back
+    with contextlib.suppress(*damaged), Database(settings.database) as database:
         database.prepare()
         running = any(beats.is_alive(database, process) for process in (beats.WORKER, beats.WEB))
     if running:

@@ -20,7 +20,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import attempts, beats, registering, tables
 from dpmanifold.service.children import Child, fork
 from dpmanifold.service.logs import log
-from dpmanifold.service.ordering import catch_up, terms_of
+from dpmanifold.service.ordering import asked_before, catch_up, terms_of
 from dpmanifold.service.registering import Reader
 from dpmanifold.service.schedule import scheduled
 
@@ -167,8 +167,8 @@ class Worker:
             return list(connection.execute(chosen))
 
     def _postpone(self, row: Row[Any]) -> None:
-        """Give a release another slot, as long as the one it had."""
-        seconds = (tables.moment(row.publishes) - tables.moment(row.starts)).total_seconds()
+        """Give a release another slot, as long as one is now: a steward may have made it longer."""
+        seconds = asked_before(self.service, attempts.row_of(self.service, row.id)).seconds(self.service)
         with self.service.database.writing() as connection:
             scheduled(connection, row.id, seconds, anew=True)
         log("release postponed", what="release", process="worker")
