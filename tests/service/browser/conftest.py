@@ -97,9 +97,9 @@ class Place:
             visitor.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium():
-    """Chromium. It ends with the module: while it runs, no other test of this process could use an event loop."""
+    """Chromium. It ends with this folder: while it runs, no other test of this process could use an event loop."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = shutil.which(os.environ.get("DPM_CHROMIUM", "chromium"))
     if path is None:
@@ -110,13 +110,13 @@ def chromium():
         opened.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def running(tmp_path_factory, chromium):
     """Both processes of a service with three people, a population, and a file of records that nobody registered."""
     port = free_port()
     environ = {
         "DPM_SERVICE_WEB_PORT": str(port), "DPM_SERVICE_WEB_URL": f"http://127.0.0.1:{port}",
-        "DPM_SERVICE_WORKER_SLOT": "1.5", "DPM_SERVICE_SERVICE_TITLE": "A study",
+        "DPM_SERVICE_WORKER_SLOT": "1.2", "DPM_SERVICE_SERVICE_TITLE": "A study",
     }  # fmt: skip
     nursery = Nursery()
     with service_in(tmp_path_factory.mktemp("browser"), **environ) as service:

@@ -24,6 +24,7 @@ _POINTS, _SPREAD, _SEED = 70, 0.24, 20261117
 _OFF_CENTRE = (0.22, 0.14)
 _BAND = 460.0  # length of the line from nothing to the largest value
 _MOST_KINDS = 6
+_WIDEST = 70.0  # bar of a history
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 640.0, 320.0, 78.0, 30.0, 38.0
 
 
@@ -112,8 +113,9 @@ class _Bars:
         return self.kinds.index(line.what) + 1 if line.what in self.kinds else 0
 
     def bar(self, place: int, low: float, high: float) -> str:
-        gap = 0.14 if len(self.lines) <= 60 else 0.0
-        x, width = self.x(place + gap), self.x(place + 1 - gap) - self.x(place + gap)
+        cell = self.x(1) - self.x(0)
+        width = min(_WIDEST, cell * (0.72 if len(self.lines) <= 60 else 1.0))
+        x = self.x(place) + (cell - width) / 2
         return f"M{x:.1f} {self.y(high):.2f}h{width:.2f}V{self.y(low):.2f}h{-width:.2f}z"
 
 
