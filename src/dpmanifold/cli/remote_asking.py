@@ -196,12 +196,13 @@ class Writer:
     @staticmethod
     def of(words: Mapping[str, Any], by_class: bool, mechanism: str = "auto") -> Writer:
         """Refuse files that cannot be written."""
-        named = [words.get(option) for option in ("npy", "picture", "html")]
-        if any(name is not None for name in named) and (words["out"] is None or by_class):
+        named = {option: words.get(option) for option in ("npy", "picture", "html")}
+        if any(name is not None for name in named.values()) and (words["out"] is None or by_class):
             raise InvalidArgumentError("--npy, --picture and --html go with --out, of one release. Leave them out.")
         if words["out"] is None:
             return Writer(None, by_class)
-        outputs = Outputs(words["out"], *named, words["force"], Views(words.get("coordinates"), words.get("links")))
+        views = Views(words.get("coordinates"), words.get("links"))
+        outputs = Outputs(words["out"], **named, force=words["force"], views=views)
         if not by_class:
             outputs.check({"--ball": words.get("ball"), "--center": words.get("center")}, mechanism)
         elif outputs.release.exists() and not outputs.release.is_dir():

@@ -332,6 +332,7 @@ def how_many(left: Amount, cost: Amount) -> int:
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> how_many((Fraction(1, 2),), (Fraction(1, 8),))
     4
     """
