@@ -108,6 +108,21 @@ def test_an_analyst_moves_the_slider_and_sees_the_numbers_of_the_command_line(re
     visitor.shot("plan")
 
 
+def test_a_click_right_after_typing_is_not_lost(registered):
+    """What is typed is asked about while the button is pressed, and the answer must not take the button away."""
+    page = registered.visitor("ada").page
+    page.goto(f"/plan/{REF}")
+    page.locator("#slide[data-ready]").wait_for()
+    page.get_by_label("Exactly mu").fill("0.077")
+    button = page.get_by_role("button", name="Go on to the price").bounding_box()
+    page.mouse.move(button["x"] + 20, button["y"] + 10)
+    with page.expect_response(re.compile("amount=0.077")):
+        page.mouse.down()
+    page.wait_for_timeout(300)
+    page.mouse.up()
+    page.wait_for_url("**/confirm?**amount=0.077**")
+
+
 def test_a_release_comes_with_picture_report_and_receipt(registered):
     visitor = registered.visitor("ada")
     page = visitor.page

@@ -202,7 +202,9 @@ def confirm(request: Request) -> Response:
     """Show what a question costs. The key is in the address: whoever comes back finds the same one."""
     fields = dict(request.query_params)
     ref, key = fields.get("data", ""), fields.pop("key", "")
-    one = desk(request).dataset(ref)
+    at = desk(request)
+    at.require(ANALYST)
+    one = at.dataset(ref)
     typed, problem = tried(lambda: Typed.read(fields, one.statistics[0]))
     if typed is None or problem is not None:
         return see_other(address(f"/plan/{one.ref}", []))

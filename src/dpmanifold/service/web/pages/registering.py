@@ -13,7 +13,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds.registry import examples
 from dpmanifold.service.person import STEWARD
 from dpmanifold.service.web.answers import as_json
-from dpmanifold.service.web.pages.showing import Problem, show, tried, whole_in
+from dpmanifold.service.web.pages.showing import Problem, show, tried
 from dpmanifold.service.web.sessions import desk, form, see_other, service_of
 
 _EACH_RECORD = "each-record"
@@ -23,7 +23,7 @@ _FIRST = {
     "labels": "", "classes": "", "labels_public": "yes", "covariate": "", "covariate_low": "", "covariate_high": "",
     "covariate_public": "", "confirm": "",
 }  # fmt: skip
-_TEXTS = ("center", "columns", "array", "order", "coordinates")
+_TEXTS = ("size", "center", "columns", "array", "order", "coordinates")
 
 
 def register(request: Request) -> Response:
@@ -63,26 +63,29 @@ def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> request_of({"path": "dti.csv", "unit_kind": "each-record", "radius": "2.5", "size": "3"})["size"]
-    3
+    >>> request_of({"path": "dti.csv", "unit_kind": "each-record", "radius": "2.5", "size": "3"})["units"]
+    'each-record'
     """
     typed = {name: text.strip() for name, text in fields.items() if text.strip()}
     found: dict[str, Any] = {name: typed[name] for name in ("path", "space", "radius", *_TEXTS) if name in typed}
     found["source"] = typed.get("source", "")
     found["units"] = _EACH_RECORD if typed.get("unit_kind") == _EACH_RECORD else typed.get("units")
-    if "size" in typed:
-        found["size"] = whole_in(typed, "size")
     for name in ("normalize", "confirm"):
         found[name] = typed.get(name) == "yes"
     if "labels" in typed:
         found["labels"] = typed["labels"]
         found["labels_public"] = typed.get("labels_public") == "yes"
         if "classes" in typed:
-            found["classes"] = [name.strip() for name in typed["classes"].split(",") if name.strip()]
+            found["classes"] = _classes(typed["classes"])
     if "covariate" in typed:
         found |= {"covariate": typed["covariate"], "covariate_public": typed.get("covariate_public") == "yes"}
         found["covariate_range"] = _range(typed)
     return found
+
+
+def _classes(text: str) -> str | list[str]:
+    """Return the classes one by one; a range such as 0..9 is for the reader of records to spell out."""
+    return text if ".." in text else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _range(typed: Mapping[str, str]) -> list[float]:

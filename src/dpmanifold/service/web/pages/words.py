@@ -159,7 +159,10 @@ def row_words(row: Mapping[str, Any]) -> str:
 
 def matrix(value: Any) -> Markup:
     """Return public numbers as a table; [real, imaginary] pairs are rows of two."""
-    array = np.asarray(value, dtype=np.float64) if not isinstance(value, dict) else np.zeros(0)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):  # parts of several shapes
+        array = np.zeros(0)
     if array.ndim == 1:
         array = array[None, :]
     if array.ndim != 2 or array.size == 0 or max(array.shape) > _LARGEST_MATRIX:

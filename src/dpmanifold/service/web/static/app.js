@@ -15,6 +15,8 @@ function planner() {
   let points = null;
   let latest = 0; // number of the last question sent: an answer to an older one is not shown
   let settled = form.elements.amount.value;
+  let waiting = 0; // timer
+  let pressed = false; // whether a button of the mouse is down
 
   const live = (name) => document.querySelector(`#result [data-live="${name}"]`);
 
@@ -30,8 +32,11 @@ function planner() {
     return `${slide.dataset.symbol} ${amount}${delta}`;
   }
 
-  function say(point) {
-    slider.setAttribute("aria-valuetext", point ? spoken(point) : promiseWords(form.elements.amount.value));
+  // What the slider is said to stand at: the amount that is typed, which need not be one of its own.
+  function say() {
+    const amount = form.elements.amount.value;
+    const point = points && points[slider.value].amount === amount ? points[slider.value] : null;
+    slider.setAttribute("aria-valuetext", point ? spoken(point) : promiseWords(amount));
   }
 
   function spoken(point) {
@@ -43,7 +48,7 @@ function planner() {
     const amount = amounts[slider.value];
     form.elements.amount.value = amount;
     const point = points && points[slider.value];
-    say(point);
+    say();
     if (!point) return;
     put("amount", promiseWords(amount));
     put("error", point.error_text, point.error);
@@ -57,9 +62,26 @@ function planner() {
     if (band) band.setAttribute("width", Math.min(share, 1) * Number(band.dataset.scale));
   }
 
+  // Keys move a slider step by step: only where it comes to rest is asked about.
+  function settleSoon() {
+    byId("content").setAttribute("aria-busy", "true");
+    clearTimeout(waiting);
+    waiting = setTimeout(settle, 120);
+  }
+
+  // What is being clicked is not taken away: the click would be lost.
+  function released() {
+    return new Promise((done) => {
+      if (!pressed) done();
+      else addEventListener("pointerup", () => setTimeout(done), { once: true });
+    });
+  }
+
   // The server is asked for the page of what is typed now, and what follows from it is put in place.
   async function settle() {
+    clearTimeout(waiting);
     const question = ++latest;
+    const asked = form.elements.amount.value;
     const query = new URLSearchParams(new FormData(form));
     const address = `${form.getAttribute("action")}?${query}`;
     const main = byId("content");
@@ -68,6 +90,7 @@ function planner() {
       const answer = await fetch(address, { headers: { Accept: "text/html" } });
       if (answer.redirected) { location.assign(address); return; }
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      await released();
       if (question !== latest) return;
       const parts = ["result", "cost", "below", "problem"];
       if (parts.some((id) => !page.getElementById(id))) { location.assign(address); return; }
@@ -75,12 +98,15 @@ function planner() {
       for (const id of parts) byId(id).replaceWith(document.adoptNode(page.getElementById(id)));
       if (confirming) { const again = document.querySelector("#cost [formaction]"); if (again) again.focus(); }
       const links = document.querySelectorAll("nav .choices a");
-      page.querySelectorAll("nav .choices a").forEach((link, place) => links[place] && links[place].setAttribute("href", link.getAttribute("href")));
+      page.querySelectorAll("nav .choices a").forEach((link, place) => {
+        if (links[place]) links[place].setAttribute("href", link.getAttribute("href"));
+      });
       history.replaceState(null, "", address);
-      settled = form.elements.amount.value;
+      settled = asked;
+      if (form.elements.amount.value !== asked) move(); // it was moved on in the meantime
       // An amount that was typed has its place on the slider, too: the nearest.
-      if (amounts[slider.value] !== settled) slider.value = page.getElementById("slider").value;
-      say(points && points[slider.value].amount === settled ? points[slider.value] : null);
+      else if (amounts[slider.value] !== asked) slider.value = page.getElementById("slider").value;
+      say();
       const curve = page.getElementById("slide").dataset.curve;
       if (curve !== slide.dataset.curve) { slide.dataset.curve = curve; load(); }
     } catch { // offline: the form still works
@@ -98,14 +124,16 @@ function planner() {
       const found = answer.ok ? (await answer.json()).points : null;
       if (wanted !== slide.dataset.curve) return;
       points = found;
-      if (points) { say(points[slider.value]); slide.dataset.ready = "yes"; }
+      if (points) { say(); slide.dataset.ready = "yes"; }
       // The slider may have been moved while the curve was on its way.
       if (points && form.elements.amount.value !== settled) move();
     } catch { points = null; }
   }
 
   slider.addEventListener("input", move);
-  slider.addEventListener("change", settle);
+  slider.addEventListener("change", settleSoon);
+  addEventListener("pointerdown", () => { pressed = true; }, true);
+  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => { pressed = false; }, true);
   for (const control of form.elements) {
     if (control !== slider && control.name && control.type !== "hidden") control.addEventListener("change", settle);
   }
@@ -115,7 +143,7 @@ function planner() {
     settle();
   });
   slide.hidden = false;
-  slider.setAttribute("aria-valuetext", promiseWords(form.elements.amount.value));
+  say();
   load();
 }
 
@@ -126,9 +154,8 @@ function watcher() {
   if (!place) return;
   const counted = place.querySelector("[data-countdown]");
   const said = place.querySelector("[data-said]");
-  const first = performance.now();
   let seconds = place.dataset.seconds ? Number(place.dataset.seconds) : null;
-  let from = first;
+  let from = performance.now();
 
   function left() { return seconds === null ? null : Math.max(0, seconds - (performance.now() - from) / 1000); }
 
@@ -139,7 +166,9 @@ function watcher() {
     return minutes < 100 ? `${minutes} minutes` : `${Math.ceil(whole / 3600)} hours`;
   }
 
-  function tick() { if (counted && left() !== null) counted.textContent = left() > 0 ? words(left()) : "any moment now"; }
+  function tick() {
+    if (counted && left() !== null) counted.textContent = left() > 0 ? words(left()) : "any moment now";
+  }
 
   async function look() {
     let wait = 2000;
