@@ -114,8 +114,10 @@ def test_a_click_right_after_typing_is_not_lost(registered):
     page.goto(f"/plan/{REF}")
     page.locator("#slide[data-ready]").wait_for()
     page.get_by_label("Exactly mu").fill("0.077")
-    button = page.get_by_role("button", name="Go on to the price").bounding_box()
-    page.mouse.move(button["x"] + 20, button["y"] + 10)
+    button = page.get_by_role("button", name="Go on to the price")
+    button.scroll_into_view_if_needed()
+    place = button.bounding_box()
+    page.mouse.move(place["x"] + 20, place["y"] + 10)
     with page.expect_response(re.compile("amount=0.077")):
         page.mouse.down()
     page.wait_for_timeout(300)

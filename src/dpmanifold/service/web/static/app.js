@@ -138,7 +138,10 @@ function planner() {
     if (control !== slider && control.name && control.type !== "hidden") control.addEventListener("change", settle);
   }
   form.addEventListener("submit", (event) => {
-    if (event.submitter && event.submitter.hasAttribute("formaction")) return;
+    if (event.submitter && event.submitter.hasAttribute("formaction")) {
+      latest++; // the page is being left: an answer that comes now would stop that
+      return;
+    }
     event.preventDefault();
     settle();
   });
