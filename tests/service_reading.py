@@ -1,6 +1,9 @@
 """Read a page as a browser and as a screen reader would: what is wrong with it, and what it says."""
 
+import urllib.parse
 from html.parser import HTMLParser
+
+from service_web import ORIGIN, ask, cookie
 
 VOID = {"meta", "link", "input", "br", "hr", "img", "circle", "rect", "path", "line"}
 CONTROLS = {"input", "select", "textarea"}
@@ -115,3 +118,25 @@ def _table_faults(page, table):
     found = [] if "caption" in inside else ["a table without a caption"]
     found += [] if heads else ["a table without headers"]
     return found + ["a header without a scope" for other in heads if other.get("scope") not in ("row", "col")]
+
+
+class Visitor:
+    """Somebody who has signed in, and looks at pages."""
+
+    def __init__(self, app, service, name):
+        self._app = app
+        self.cookie, login = service.logins.begin(service.accounts.find(name))
+        self.csrf = login.csrf
+
+    def get(self, path):
+        return ask(self._app, "GET", path, headers=[cookie(self.cookie)])
+
+    def page(self, path, status=200):
+        found = self.get(path)
+        assert found.status == status, found.body[:500]
+        return Page(found.body)
+
+    def post(self, path, /, **fields):
+        body = urllib.parse.urlencode({"csrf": self.csrf, **fields}).encode()
+        headers = [cookie(self.cookie), ("origin", ORIGIN), ("content-type", "application/x-www-form-urlencoded")]
+        return ask(self._app, "POST", path, headers=headers, pieces=[body])
