@@ -64,7 +64,7 @@ TABLE = [
     ("GET", "/datasets", None, EVERYBODY),
     ("GET", "/datasets/cohort/dti", None, SEEN),
     ("PUT", "/datasets/cohort/dti/terms", {"approval": False, "slot": None, "note": "x"}, STEWARDS),
-    ("POST", "/datasets/cohort/dti/resume", {"reason": "x"}, tuple(409 if status == 200 else status
+    ("POST", "/populations/cohort/resume", {"reason": "x"}, tuple(409 if status == 200 else status
                                                                   for status in STEWARDS)),  # it is not paused
     ("POST", "/plans", ASKED, SEEN),
     ("POST", "/plans", {**ASKED, "error": 1.0}, SEEN),
@@ -102,7 +102,7 @@ NOTHING = [
     ("DELETE", "/tokens/none", None), ("GET", "/datasets/cohort/none", None), ("GET", "/datasets/none/dti", None),
     ("GET", "/datasets/cohort/dti@7", None), ("PUT", "/datasets/none/dti/terms", {"approval": True}),
     ("PUT", "/datasets/cohort/none/terms", {"approval": True}), ("POST", "/plans", NOWHERE),
-    ("POST", "/datasets/none/dti/resume", {"reason": "x"}),
+    ("POST", "/populations/none/resume", {"reason": "x"}),
     ("POST", "/prices", NOWHERE), ("POST", "/releases", {**NOWHERE, "key": "none"}),
     ("GET", "/curves?dataset=none/dti&statistic=mean", None),
     ("GET", "/releases?before=none", None), ("GET", "/releases/none", None), ("GET", "/releases/none/result", None),

@@ -1,6 +1,7 @@
 """What one person may do: plans as the command line makes them, one payment for a key, nothing of others."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,14 +10,17 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli import app
-from dpmanifold.errors import BudgetError, InvalidArgumentError, PromiseError
+from dpmanifold.errors import BudgetError, InvalidArgumentError, LedgerError, PromiseError
+from dpmanifold.ledger import Population
 from dpmanifold.service import tables
 from dpmanifold.service.askable import askable, listed
 from dpmanifold.service.errors import Conflict, NotFound
 from dpmanifold.service.forecasts import GRID
-from dpmanifold.service.ordering import Ref, asking, catch_up, lost
+from dpmanifold.service.ordering import Ref, asking, catch_up
+from dpmanifold.service.pausing import lost
 from dpmanifold.service.questions import Question
-from service_rooms import desk_of, furnish, service_in
+from dpmanifold.service.schedule import duration
+from service_rooms import BALL, desk_of, furnish, service_in, tensors
 
 MEAN = Question("mean", dpm.GDP("0.1"))
 REF = "cohort/dti"
@@ -171,32 +175,102 @@ def test_nothing_shows_before_it_is_published(rooms, ada):
     assert ada.release(found.id).state == "lost"
 
 
-def test_a_lost_release_pauses_its_data_set_until_a_steward_has_looked(tmp_path):
-    """Wrong would be to go on: whoever asks at next to no cost would have a bit for every question."""
+def test_a_lost_release_pauses_its_population_until_a_steward_has_looked(tmp_path):
+    """Wrong would be to go on, or to pause one name alone: there would be a bit for every question, or every name."""
     with furnish(service_in(tmp_path)) as service:
         ada, sam, ann = (desk_of(service, name) for name in ("ada", "sam", "ann"))
-        first, queued = (ada.ask(REF, Question("mean", dpm.GDP("1e-6")), key) for key in ("first", "queued"))
+        service.ledger.population("cohort").register("again", tensors(9), BALL, units=[*"abcabcabc"])
+        first, queued = (ada.ask(REF, MEAN, key) for key in ("first", "queued"))
         lost(service, first.id)
+        assert not ada.dataset(REF).paused  # before it is published
+        _publish(service, first.id)
         spent = service.ledger.population("cohort").spent
-        assert ada.dataset(REF).paused
-        for action in (ada.price, lambda *asked: ada.ask(*asked, "second")):
-            with pytest.raises(Conflict, match="paused"):
-                action(REF, MEAN)
-        assert ada.ask(REF, Question("mean", dpm.GDP("1e-6")), "queued").id == queued.id  # paid for before
+        for ref in (REF, "cohort/again"):
+            assert ada.dataset(ref).paused
+            for action in (ada.price, lambda *asked: ada.ask(*asked, "second")):
+                with pytest.raises(Conflict, match="paused"):
+                    action(ref, MEAN)
+        assert ada.ask(REF, MEAN, "queued").id == queued.id  # paid for before
         assert service.ledger.population("cohort").spent == spent
         for other in (ada, ann):
             with pytest.raises(NotFound):
-                other.resume(REF, "go on")
+                other.resume("cohort", "go on")
         with pytest.raises(InvalidArgumentError, match="reason"):
-            sam.resume(REF, "")
-        sam.set_terms(REF, approval=False, note="Another note does not resume it.")
-        assert ada.dataset(REF).paused
-        sam.resume(REF, "the disk was full")
+            sam.resume("cohort", "")
+        sam.resume("cohort", "the disk was full")
         assert not ada.dataset(REF).paused
         assert ada.ask(REF, MEAN, "second").state == "pending"
-        assert ann.events(limit=1000)[-2].kind == "dataset-resumed"
+        assert ann.events(limit=1000)[-2].kind == "population-resumed"
         with pytest.raises(Conflict, match="not paused"):
-            sam.resume(REF, "once more")
+            sam.resume("cohort", "once more")
+
+
+def _publish(service, release):
+    """Have the time of a release come, and of the pause that its loss is for."""
+    past = tables.later(tables.now(), -1)
+    with service.database.writing() as connection:
+        connection.execute(update(tables.releases).filter_by(id=release).values(publishes=past))
+        connection.execute(update(tables.pauses).values(since=past))
+
+
+def test_a_row_that_nobody_paid_is_asked_anew(tmp_path, monkeypatch):
+    """Wrong would be to pay it when it comes again: a steward may have decided otherwise meanwhile."""
+    with furnish(service_in(tmp_path)) as service:
+        ada, sam = desk_of(service, "ada"), desk_of(service, "sam")
+        with monkeypatch.context() as patch:
+            patch.setattr(Population, "pay", lambda *asked: (_ for _ in ()).throw(LedgerError("no witness")))
+            for key in ("one", "two"):
+                with pytest.raises(LedgerError):
+                    ada.ask(REF, MEAN, key)
+        sam.set_terms(REF, approval=True)
+        assert ada.ask(REF, MEAN, "one").state == "waiting"
+        assert not _spends(service, "one")
+        with service.database.writing() as connection:
+            connection.execute(tables.pauses.insert().values(population="cohort", since=tables.now()))
+        with pytest.raises(Conflict, match="paused"):
+            ada.ask(REF, MEAN, "two")
+        with pytest.raises(Conflict, match="paused"):
+            sam.approve(sam.waiting()[0].id)
+        sam.resume("cohort", "a test")
+        assert sam.approve(sam.waiting()[0].id).state == "pending"
+        assert len(_spends(service, "one")) == 1
+
+
+def test_what_costs_next_to_nothing_is_refused(rooms, ada):
+    """Wrong would be to take it: there would be no end to the number of releases, each of which may be lost."""
+    before = rooms.ledger.population("cohort").spent
+    for action in (ada.price, lambda *asked: ada.ask(*asked, "cheap")):
+        with pytest.raises(InvalidArgumentError, match="millionth of the cap"):
+            action(REF, Question("mean", dpm.GDP("0.001")))
+    assert rooms.ledger.population("cohort").spent == before
+
+
+def test_nothing_is_drawn_in_doubles(rooms, ada):
+    """Wrong would be to leave that to whoever asks: all digits of such a draw tell more than is promised."""
+    offered = next(option for option in askable()["mean"].options if option.name == "mechanism").choices
+    assert "kng" not in offered
+    assert "auto" in offered
+    for mechanism in offered:
+        question = Question("mean", dpm.PureDP("0.5"), {} if mechanism == "auto" else {"mechanism": mechanism})
+        found = asking(rooms, "ada", Ref("cohort", "dti"), question)
+        try:
+            assert found.order("k").request["arithmetic"] == "exact"
+        except (PromiseError, InvalidArgumentError):
+            continue  # it keeps no such promise here
+    with pytest.raises(InvalidArgumentError, match="mechanism must be one of"):
+        Question.from_dict({**MEAN.to_dict(), "options": {"mechanism": "kng"}})
+    monstrous = asking(rooms, "ada", Ref("cohort", "dti"), Question("mean", dpm.PureDP("0.5"), {"mechanism": "kng"}))
+    with pytest.raises(PromiseError, match="cannot be drawn exactly"):
+        monstrous.order("k")
+
+
+def test_slots_grow_with_what_is_drawn():
+    facts = {"n": 200, "units by class": [100, 100], "touched": 1}
+    some = SimpleNamespace(n=200, facts=facts, covariate=None)
+    mean, region = (askable()[name] for name in ("mean", "region"))
+    assert duration(region, some, 1400, 10.0) > 100 > duration(mean, some, 1400, 10.0)
+    assert duration(mean, some, 2, 10.0, own=60.0) == 60.0
+    assert duration(region, some, 1400, 10.0, own=11.0) == duration(region, some, 1400, 10.0)
 
 
 # -------------------------------------------------------------------- roles

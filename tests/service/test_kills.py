@@ -78,7 +78,7 @@ def test_kills_leave_every_payment_with_one_outcome(tmp_path, nursery, kills):
             running.kill(part)
             running.start(part)
             if sam.dataset("cohort/dti").paused:  # an attempt was killed with its worker
-                sam.resume("cohort/dti", "the worker was killed")
+                sam.resume("cohort", "the worker was killed")
         until(lambda: any(row is not None for keys in asked for row in keys.values()), 60)
         over.set()
         for thread in threads:
@@ -90,12 +90,12 @@ def test_kills_leave_every_payment_with_one_outcome(tmp_path, nursery, kills):
 
         def resumed(desk, release):
             if sam.dataset("cohort/dti").paused:
-                sam.resume("cohort/dti", "the worker was killed")
+                sam.resume("cohort", "the worker was killed")
             return desk.release(release).state != "pending"
 
         last = service.desk(service.accounts.find(names[0]))
         if sam.dataset("cohort/dti").paused:
-            sam.resume("cohort/dti", "the worker was killed")
+            sam.resume("cohort", "the worker was killed")
         final = last.ask("cohort/dti", Question("mean", dpm.GDP("0.01")), "the last")
         until(lambda: resumed(last, final.id), 60, 0.1)
         ann = desk_of(service, "ann")
@@ -103,7 +103,7 @@ def test_kills_leave_every_payment_with_one_outcome(tmp_path, nursery, kills):
 
         def settled():
             if sam.dataset("cohort/dti").paused:
-                sam.resume("cohort/dti", "the worker was killed")
+                sam.resume("cohort", "the worker was killed")
             rows = [row for desk in seen.values() for row in desk.releases(limit=200)]
             return all(row.state in ("released", "lost") for row in rows if row.publishes is not None)
 

@@ -8,7 +8,6 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold.service import tables
-from dpmanifold.service.ordering import set_terms
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.app import make_app
 from dpmanifold.service.web.pages.registering import request_of
@@ -24,7 +23,6 @@ HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 def service(tmp_path_factory):
     with service_in(tmp_path_factory.mktemp("pages")) as made:
         furnish(made)
-        desk_of(made, "sam").set_terms(REF, approval=False, note=f"fitted {HOSTILE}")
         yield made
 
 
@@ -99,7 +97,7 @@ def test_a_steward_sets_terms_and_decides(service, sam, ada):
 
 def test_a_paused_data_set_is_said_to_be_and_resumed_with_a_reason(service, sam, ada):
     with service.database.writing() as connection:
-        set_terms(connection, service, "cohort", "dti", paused=tables.now())
+        connection.execute(tables.pauses.insert().values(population="cohort", since=tables.now()))
     place = "/steward/populations/cohort"
     try:
         page = ada.page(f"/data/{REF}")
@@ -107,11 +105,11 @@ def test_a_paused_data_set_is_said_to_be_and_resumed_with_a_reason(service, sam,
         assert not [one for one in page.all("a") if one.text == "Plan a release"]
         assert "is paused" in ada.page(f"/plan/{REF}").one("section", id="cost").text
         assert faults(sam.page(place)) == []
-        assert sam.post(f"{place}/resume/dti", reason="").status == 400
+        assert sam.post(f"{place}/resume", reason="").status == 400
     finally:
-        assert sam.post(f"{place}/resume/dti", reason="a disk was full").status == 303
+        assert sam.post(f"{place}/resume", reason="a disk was full").status == 303
     assert "Paused" not in ada.page(f"/data/{REF}").one("main", id="content").text
-    again = sam.post(f"{place}/resume/dti", reason="once more")
+    again = sam.post(f"{place}/resume", reason="once more")
     assert again.status == 409
 
 

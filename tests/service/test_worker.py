@@ -84,7 +84,7 @@ def resume(service, name="plain"):
     """Have the steward look into what was lost, if anything was."""
     sam = desk_of(service, "sam")
     if sam.dataset(f"cohort/{name}").paused:
-        sam.resume(f"cohort/{name}", "it was a test")
+        sam.resume("cohort", "it was a test")
 
 
 def row_of(service, view):

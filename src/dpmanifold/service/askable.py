@@ -9,6 +9,7 @@ from typing import Any, final
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.release import EXACT
 from dpmanifold.service.options import Option, options_of
 from dpmanifold.statistic import STATISTICS, Statistic
 from dpmanifold.stats import (
@@ -103,6 +104,8 @@ class Asked:
     estimands : which means it knows, where it has that option
     plan_as : by which name it is planned, where that is another one
     tells_needs : whether it can be told what an expected error takes
+    squares : whether it draws a number for each pair of dimensions, and not for each dimension
+    passes : how much longer than a mean it takes to go through the records
     statistic : of a statistic without a call of its own, its name
     """
 
@@ -115,6 +118,8 @@ class Asked:
     estimands: tuple[str, ...] = ()
     plan_as: str = ""
     tells_needs: bool = False
+    squares: bool = True
+    passes: float = 1.0
     statistic: str | None = None
 
     @property
@@ -143,7 +148,8 @@ class Asked:
         options : as :meth:`checked` returns them; `about` is a Release by now
         terms : who pays (`budget`, `key`), and who is told
         """
-        given = dict(options)
+        # Whoever asks reads every digit: what cannot be drawn exactly is refused before it is paid for.
+        given = {**options, "arithmetic": EXACT}
         if self.statistic is not None:
             given["statistic"] = self.statistic
         if self.beside == CLASSES:
@@ -155,6 +161,10 @@ class Asked:
             given |= {"covariate_range": None, "covariate_public": X.covariate.public}
         first = (X, None) if self.beside else (X,)
         return self.function(*first, *about, units=None, **given, **terms)
+
+    def parts(self, X: Registered) -> int:
+        """Return of how many groups of units it draws something."""
+        return len(classes_of(X.facts) or ()) if self.beside == CLASSES else 1
 
     def planned(self, options: Mapping[str, Any], X: Registered) -> Planned:
         """Return what a plan is asked."""
@@ -173,20 +183,20 @@ def labels_public(facts: Mapping[str, Any]) -> bool:
 
 
 _CALLS = (
-    Asked("mean", "Mean", private_mean, estimands=_ALL, tells_needs=True),
-    Asked("median", "Median", private_median),
+    Asked("mean", "Mean", private_mean, estimands=_ALL, tells_needs=True, squares=False),
+    Asked("median", "Median", private_median, squares=False, passes=2.0),
     Asked("region", "Mean with a confidence region", private_region, estimands=_TWO),
-    Asked("variance", "Fréchet variance", private_variance),
+    Asked("variance", "Fréchet variance", private_variance, squares=False),
     Asked("interval", "Variance with a confidence interval", private_interval),
-    Asked("components", "Principal components", private_components),
-    Asked("ball", "A smaller ball", private_ball),
-    Asked(
-        "means", "Mean of each class", private_means, _with_public_classes, _of_smallest_class, CLASSES, _ALL, "mean"
-    ),
-    Asked("test", "Test of two groups", private_test, _with_two_groups, _of_each_class, CLASSES, _TWO),
-    Asked("groups", "Test of several groups", private_groups, _with_groups, _of_each_class, CLASSES, _TWO),
+    Asked("components", "Principal components", private_components, passes=2.0),
+    Asked("ball", "A smaller ball", private_ball, squares=False),
+    Asked("means", "Mean of each class", private_means, _with_public_classes, _of_smallest_class, CLASSES, _ALL,
+          plan_as="mean", squares=False),
+    Asked("test", "Test of two groups", private_test, _with_two_groups, _of_each_class, CLASSES, _TWO, passes=1.5),
+    Asked("groups", "Test of several groups", private_groups, _with_groups, _of_each_class, CLASSES, _TWO, passes=1.5),
     Asked("classes", "Linear discriminant of classes", private_classes, _with_classes, _of_classes, CLASSES),
-    Asked("regression", "Geodesic regression", private_regression, _with_covariate, _of_covariate, COVARIATE),
+    Asked("regression", "Geodesic regression", private_regression, _with_covariate, _of_covariate, COVARIATE,
+          passes=3.0),
 )  # fmt: skip
 
 

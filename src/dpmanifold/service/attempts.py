@@ -21,7 +21,8 @@ from dpmanifold.service import canonical, tables
 from dpmanifold.service.answers import answer_from_bytes, answer_to_bytes
 from dpmanifold.service.counter import Punctual
 from dpmanifold.service.notices import write_notice
-from dpmanifold.service.ordering import asked_before, lost, population_named
+from dpmanifold.service.ordering import asked_before, population_named
+from dpmanifold.service.pausing import lost
 from dpmanifold.service.registering import folder_of
 from dpmanifold.stats.curator import Notice
 

@@ -131,8 +131,9 @@ def _root(settings: Settings) -> Iterator[Finding]:
         return
     if _inside(vault, root) or _inside(root, vault):
         yield Finding(FAIL, f"The vault {vault} and the root {root} lie in each other.", "Set them apart.")
-    if stat.S_IMODE(root.stat().st_mode) & 0o002:
-        yield Finding(FAIL, f"Everybody can write to the root {root}.", f"chmod o-w {root}")
+    if stat.S_IMODE(root.stat().st_mode) & 0o007:
+        yield Finding(FAIL, f"Everybody on this machine can enter the root {root}, the web process among them.",
+                      f"chmod o-rwx {root}")  # fmt: skip
     else:
         yield Finding(OK, f"Records are registered from below {root}.")
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
-from sqlalchemy import Column, Row, delete, insert, select
+from sqlalchemy import Column, Row, delete, insert, select, update
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import BudgetError, InvalidArgumentError
@@ -23,10 +23,12 @@ from dpmanifold.service.answers import answer_from_bytes
 from dpmanifold.service.askable import asked_named
 from dpmanifold.service.auditing import Auditing
 from dpmanifold.service.errors import Conflict, NotFound
-from dpmanifold.service.ordering import Asking, Ref, asking, pay, refuse_paused
-from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, share_of, state_of
+from dpmanifold.service.ordering import Asking, Ref, asking, pay, refuse_negligible, terms_of
+from dpmanifold.service.pausing import refuse_paused
+from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, state_of
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import free_from
+from dpmanifold.service.shares import share_of
 from dpmanifold.service.stewardship import Stewardship
 from dpmanifold.service.tokens import TokenView
 from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, PriceView, ReleaseView
@@ -103,7 +105,8 @@ class Desk(Stewardship, Auditing):
     def price(self, ref: str, question: Question) -> PriceView:
         """Return what a question costs and leaves, or refuse as :meth:`ask` would. Spends nothing."""
         asked, order, standing = self._ordered(ref, question, key="price")
-        refuse_paused(self.service, asked.data)
+        refuse_paused(self.service, asked.account.name)
+        refuse_negligible(asked, standing)
         cost = standing.after(order.privacy, asked.account.name, self.actor.name)[0]
         left = standing.left
         after = left_of(left, cost)
@@ -118,7 +121,7 @@ class Desk(Stewardship, Auditing):
             **_amounts(standing, left, "left"),
             **_amounts(standing, after, "after"),
             more=how_many(after, cost),
-            approval=self.dataset(ref).approval,
+            approval=terms_of(self.service, asked.data.population, asked.data.name)["approval"],
             seconds=wait.total_seconds() + asked.seconds(self.service),
         )
 
@@ -138,15 +141,27 @@ class Desk(Stewardship, Auditing):
         """
         asked, order, standing = self._ordered(ref, question, key)
         row = self._row_of(asked.account.name, key)
-        if row is None:
-            refuse_paused(self.service, asked.data)
+        if row is None or (row.state == "asked" and asked.account.status(key) is None):
+            refuse_paused(self.service, asked.account.name)
+            refuse_negligible(asked, standing)
             standing.after(order.privacy, asked.account.name, self.actor.name)  # refuses what does not fit
+        if row is None:
             row = self._written(asked, order)
         if row.request != order.request_hash or json.loads(row.question) != question.to_dict():
             raise Conflict(f"key {key!r} stands for another question. Use another one, or ask exactly as before.")
-        if row.state == "asked":
+        if row.state == "asked" and self._may_pay(row, asked):
             self._pay(row, asked, order)
         return self.release(row.id)
+
+    def _may_pay(self, row: Row[Any], asked: Asking) -> bool:
+        """Return whether a row can be paid for now: one that nobody paid yet waits where a steward decides by now."""
+        undecided = row.decided_by is None and asked.account.status(row.key) is None
+        if not undecided or not terms_of(self.service, asked.data.population, asked.data.name)["approval"]:
+            return True
+        unpaid = (tables.releases.c.id == row.id) & (tables.releases.c.state == "asked")
+        with self.service.database.writing() as connection:
+            connection.execute(update(tables.releases).where(unpaid).values(state="waiting"))
+        return False
 
     def _asking(self, ref: str, question: Question) -> Asking:
         population, known = self.data_seen(ref)
@@ -167,7 +182,7 @@ class Desk(Stewardship, Auditing):
     def _written(self, asked: Asking, order: Order) -> Row[Any]:
         """Write down what is asked, before anything is paid; of two at once, the first stands."""
         question, data = asked.question, asked.data
-        approval = self.dataset(f"{data.population}/{data.name}").approval
+        approval = terms_of(self.service, data.population, data.name)["approval"]
         values = {
             "id": secrets.token_urlsafe(12),
             "account": self.actor.name,

@@ -24,7 +24,7 @@ KINDS = frozenset({
     "service-created", "account-added", "account-closed", "password-changed", "signed-in", "sign-in-failed",
     "signed-out", "token-made", "token-revoked", "population-made", "cap-raised", "granted", "registration-asked",
     "registration-done", "registration-refused", "terms-changed", "release-asked", "release-approved",
-    "release-refused", "dataset-resumed",
+    "release-refused", "population-resumed",
 })  # fmt: skip
 """What can happen."""
 

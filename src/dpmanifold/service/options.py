@@ -52,7 +52,8 @@ class Option:
 
 
 _WANTED = {"flag": "true or false", "number": "a number", "whole": "a whole number", "release": "the id of a release"}
-_MECHANISMS = ("auto", *(one.name for one in MECHANISMS if not one.baseline))
+# Those whose steps depend on data are drawn in doubles, too: neither is for somebody who only sees the result.
+_MECHANISMS = ("auto", *(one.name for one in MECHANISMS if not one.baseline and one.covers_timing))
 _OPTIONS = {
     "estimand": ("choice", "Which mean", "The Fréchet mean, the mean in the tangent space at the centre, or the "
                  "extrinsic mean.", ()),

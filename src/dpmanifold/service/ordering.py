@@ -11,26 +11,33 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Row, select
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.ledger.population import Population
+from dpmanifold.ledger.standing import Standing
 from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy.accounts import Account, Order
+from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.release import Release
 from dpmanifold.service import tables
 from dpmanifold.service.answers import answer_from_bytes
 from dpmanifold.service.askable import Answer
 from dpmanifold.service.counter import Call, order_of
-from dpmanifold.service.errors import Conflict, NotFound
+from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration, scheduled
+from dpmanifold.service.shares import share_of
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.datasets import DataSet
     from dpmanifold.service.service import Service
+
+
+SMALLEST_SHARE = 1e-6
+"""Of the cap, what a release costs at least."""
 
 
 class Ref(NamedTuple):
@@ -101,7 +108,7 @@ class Asking(NamedTuple):
     def seconds(self, service: Service) -> float:
         """Return how long the slot of an answer is."""
         own = terms_of(service, self.data.population, self.data.name)["slot"]
-        return duration(self.question.statistic, self.data.n, self.ball.space.dim, service.settings.slot, own)
+        return duration(self.question.asked, self.data, self.ball.space.dim, service.settings.slot, own)
 
 
 def asking(service: Service, who: str, ref: Ref, question: Question, opener: Opener | None = None) -> Asking:
@@ -171,43 +178,8 @@ def terms_of(service: Service, population: str, name: str) -> dict[str, Any]:
     with service.database.reading() as connection:
         found = connection.execute(select(tables.terms).where(wanted)).one_or_none()
     if found is None:
-        return {"approval": service.settings.approval, "slot": None, "note": "", "paused": None}
-    return {"approval": bool(found.approval), "slot": found.slot, "note": found.note, "paused": found.paused}
-
-
-def set_terms(connection: Connection, service: Service, population: str, name: str, **changed: Any) -> None:
-    """Change what a steward has set for a data set; what is not named stays."""
-    here = (tables.terms.c.population == population) & (tables.terms.c.name == name)
-    if connection.execute(select(tables.terms).where(here)).one_or_none() is None:
-        values = {"approval": service.settings.approval, "slot": None, "note": "", "paused": None}
-        connection.execute(insert(tables.terms).values(population=population, name=name, **{**values, **changed}))
-    else:
-        connection.execute(update(tables.terms).where(here).values(**changed))
-
-
-def refuse_paused(service: Service, data: Kept) -> None:
-    """Refuse data of which a release was lost, until a steward has looked into it.
-
-    That a release is lost is the one bit that leaves besides what was drawn. Whoever could ask again and again, at next
-    to no cost, would have as many bits.
-    """
-    if terms_of(service, data.population, data.name)["paused"] is not None:
-        raise Conflict(
-            f"{data.population}/{data.name} is paused: a release of it was lost, and a steward has to look into that "
-            "first. Nothing was spent."
-        )
-
-
-def lost(service: Service, release: str) -> None:
-    """Say that nothing will come of a release that was paid for, and pause its data set."""
-    chosen = (tables.releases.c.id == release) & (tables.releases.c.state == "paid")
-    with service.database.writing() as connection:
-        row = connection.execute(select(tables.releases).where(chosen)).one_or_none()
-        if row is None:
-            return
-        connection.execute(update(tables.releases).where(chosen).values(state="lost"))
-        name = row.dataset.partition("@")[0]
-        set_terms(connection, service, row.population, name, paused=tables.now())
+        return {"approval": service.settings.approval, "slot": None, "note": ""}
+    return {"approval": bool(found.approval), "slot": found.slot, "note": found.note}
 
 
 def asked_before(service: Service, row: Row[Any], opener: Opener | None = None) -> Asking:
@@ -215,6 +187,15 @@ def asked_before(service: Service, row: Row[Any], opener: Opener | None = None) 
     name, _, version = row.dataset.partition("@")
     question = Question.from_dict(json.loads(row.question))
     return asking(service, row.account, Ref(row.population, name, int(version)), question, opener)
+
+
+def refuse_negligible(asked: Asking, standing: Standing) -> None:
+    """Refuse what costs next to nothing of the cap: of such there would be no end."""
+    if share_of(standing.cap, cost_of(asked.question.privacy, standing.cap)) < SMALLEST_SHARE:
+        raise InvalidArgumentError(
+            f"privacy {in_words(asked.question.privacy)} costs less than a millionth of the cap, "
+            f"{in_words(standing.cap)}: what it gives is nothing but noise. Ask for more. Nothing was spent."
+        )
 
 
 def pay(service: Service, row: Row[Any], asked: Asking, order: Order) -> None:

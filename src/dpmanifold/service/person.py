@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Row, select
@@ -11,17 +10,18 @@ from sqlalchemy import Row, select
 from dpmanifold.ledger.datasets import DataSet
 from dpmanifold.ledger.population import Population
 from dpmanifold.ledger.standing import Standing
-from dpmanifold.privacy import Promise
-from dpmanifold.privacy.amounts import Amount, as_promise_down, cost_of, in_words
+from dpmanifold.privacy.amounts import as_promise_down, in_words
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Actor
 from dpmanifold.service.answers import receipt_in
-from dpmanifold.service.askable import askable, classes_of, labels_public, listed
+from dpmanifold.service.askable import askable, asked_named, classes_of, labels_public, listed
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept
 from dpmanifold.service.ordering import Ref, data_set, population_named, terms_of
+from dpmanifold.service.pausing import is_paused
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration
+from dpmanifold.service.shares import share_of
 from dpmanifold.service.views import DataSetView, ReleaseView
 
 if TYPE_CHECKING:
@@ -105,9 +105,10 @@ class Person:
             left_words=NOTHING if left is None else in_words(left, up=False),
             spent_share=share_of(standing.cap, standing.total),
             approval=terms["approval"],
-            slot=duration("mean", data.n, data.ball.space.dim, self.service.settings.slot, terms["slot"]),
+            slot=duration(asked_named("mean"), data, data.ball.space.dim, self.service.settings.slot, terms["slot"]),
+            own_slot=terms["slot"],
             note=terms["note"],
-            paused=terms["paused"] is not None,
+            paused=is_paused(self.service, population.name),
             statistics=[name for name, asked in askable().items() if listed(asked) and asked.fits(data)],
         )
 
@@ -152,16 +153,3 @@ def state_of(row: Row[Any]) -> str:
     if row.state in ("released", "lost") and row.publishes is not None and row.publishes <= tables.now():
         return str(row.state)
     return "pending"
-
-
-def share_of(cap: Promise, amount: Amount) -> float:
-    """Return how much of a cap an amount is, in the part that is fuller.
-
-    Examples
-    --------
-    >>> from dpmanifold import GDP
-    >>> share_of(GDP(1.0), (Fraction(1, 4),))
-    0.25
-    """
-    parts = zip(amount, cost_of(cap, cap), strict=True)
-    return float(max((used / whole for used, whole in parts if whole), default=Fraction(0)))

@@ -11,34 +11,28 @@ from typing import Any
 from sqlalchemy import Connection, func, select, update
 
 from dpmanifold.service import tables
+from dpmanifold.service.askable import Asked
+from dpmanifold.stats.registered import Registered
 
 MARGIN = 0.25
 """Seconds at the end of a slot for what follows the work: to commit, and to tell the witness."""
-# Seconds for each unit and dimension beyond the shortest slot; about twenty times what the slowest statistic takes.
-_EACH = 4e-6
-# How much longer than a mean some statistics take.
-_LONGER = {"regression": 3.0, "components": 2.0, "median": 2.0, "groups": 1.5, "test": 1.5}
+# Seconds beyond the shortest slot: for each unit and dimension, and for each number that is drawn. Both are about ten
+# times what the slowest statistic was seen to take.
+_EACH, _DRAWN = 4e-6, 1e-4
 
 
-def duration(statistic: str, n: int, dim: int, shortest: float, own: float | None = None) -> float:
-    """Return how long a slot is, in seconds.
+def duration(asked: Asked, data: Registered, dim: int, shortest: float, own: float | None = None) -> float:
+    """Return how long a slot is, in seconds: from what is public about the data.
 
     Parameters
     ----------
-    statistic, n, dim : what is asked, of how many units, in how many dimensions
+    asked, data, dim : what is asked, of what, in how many dimensions
     shortest : the service's shortest slot
-    own : what the steward says about this data set, whose units may have many records each; None for no word
-
-    Examples
-    --------
-    >>> duration("mean", 1000, 6, 2.0)
-    2.024
-    >>> duration("mean", 1000, 6, 2.0, own=30.0)
-    30.0
+    own : what the steward says about this data set, whose units may have many records each; None for no word. It makes
+        slots longer, never shorter
     """
-    if own is not None:
-        return max(own, shortest)
-    return shortest + _EACH * _LONGER.get(statistic, 1.0) * n * dim
+    drawn = (dim**2 if asked.squares else dim) * asked.parts(data)
+    return max(shortest + _EACH * asked.passes * data.n * dim + _DRAWN * drawn, own or 0.0)
 
 
 def free_from(connection: Connection, at: str) -> str:

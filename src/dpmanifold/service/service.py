@@ -53,7 +53,7 @@ class Service:
 
         A ledger on PostgreSQL is its owner's to make, who is not the one that writes to it: `dpm ledger create`.
         """
-        settings.root.mkdir(parents=True, exist_ok=True)
+        settings.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         settings.vault.mkdir(parents=True, exist_ok=True, mode=0o700)
         files = [settings.database, settings.ledger, settings.witness, settings.secret]
         for where in (path for path in files if path is not None and "://" not in str(path)):

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, delete, insert, select, update
 
 from dpmanifold._check import shown
 from dpmanifold.errors import BudgetError, InvalidArgumentError
@@ -17,8 +17,10 @@ from dpmanifold.privacy.accounts import checked_text
 from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.service import events, tables
 from dpmanifold.service.errors import Conflict, NotFound
-from dpmanifold.service.ordering import asked_before, pay, population_named, set_terms, terms_of
-from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person, share_of
+from dpmanifold.service.ordering import asked_before, pay, population_named
+from dpmanifold.service.pausing import is_paused, refuse_paused, resume
+from dpmanifold.service.person import ANALYST, AUDITOR, LIGHT, NOTHING, STEWARD, Person
+from dpmanifold.service.shares import share_of
 from dpmanifold.service.views import GrantView, PopulationView, RegistrationView, ReleaseView
 
 REQUEST = {
@@ -151,31 +153,32 @@ class Stewardship(Person):
             raise InvalidArgumentError(f"slot must be seconds, more than 0 and at most a day, got {shown(slot)}.")
         if not isinstance(note, str) or len(note) > _LONGEST_NOTE:
             raise InvalidArgumentError(f"note must be text of at most {_LONGEST_NOTE} characters.")
+        here = (tables.terms.c.population == population.name) & (tables.terms.c.name == known.name)
+        values = {"population": population.name, "name": known.name, "approval": approval, "slot": slot, "note": note}
         with self.service.database.writing() as connection:
-            values = {"approval": approval, "slot": slot, "note": note}
-            set_terms(connection, self.service, population.name, known.name, **values)
+            connection.execute(delete(tables.terms).where(here))
+            connection.execute(insert(tables.terms).values(**values))
             events.record(
                 connection, "terms-changed", self.actor.name, dataset=f"{population.name}/{known.name}",
                 approval=int(approval), slot="" if slot is None else str(slot),
             )  # fmt: skip
 
-    def resume(self, ref: str, reason: str) -> None:
-        """Let a data set be asked about again, of which a release was lost; why it was is in the vault's notices.
+    def resume(self, population: str, reason: str) -> None:
+        """Let a population be asked about again, of which a release was lost; why it was is in the vault's notices.
 
         Parameters
         ----------
-        ref : the data set
+        population : whose data wait
         reason : what was found, for whoever audits the log
         """
         self.require(STEWARD)
-        population, known = self.data_seen(ref)
+        population_named(self.service, population)
         words = checked_text(reason, "reason")
-        if terms_of(self.service, population.name, known.name)["paused"] is None:
-            raise Conflict(f"{ref} is not paused.")
+        if not is_paused(self.service, population):
+            raise Conflict(f"{population} is not paused.")
         with self.service.database.writing() as connection:
-            set_terms(connection, self.service, population.name, known.name, paused=None)
-            dataset = f"{population.name}/{known.name}"
-            events.record(connection, "dataset-resumed", self.actor.name, dataset=dataset, reason=words)
+            resume(connection, population)
+            events.record(connection, "population-resumed", self.actor.name, population=population, reason=words)
 
     # ---------------------------------------------------------------- decisions
 
@@ -189,6 +192,8 @@ class Stewardship(Person):
 
     def approve(self, release: str, reason: str = "") -> ReleaseView:
         """Let a release be paid for, in the name of whoever asked."""
+        self.require(STEWARD)
+        refuse_paused(self.service, self.row_seen(release).population)
         row = self._decided(release, "asked", "release-approved", reason)
         asked = asked_before(self.service, row)
         try:
@@ -242,6 +247,7 @@ class Stewardship(Person):
             unspent=None if unspent is None else unspent.to_dict(),
             unspent_words=NOTHING if unspent is None else in_words(unspent, up=False),
             spent_share=share_of(standing.cap, standing.total),
+            paused=is_paused(self.service, population.name),
             grants=[_grant(grant) for grant in population.grants()],
             datasets=[self.view_of_data(population, known, standing) for known in latest.values()],
         )

@@ -155,7 +155,13 @@ terms = Table(
     Column("approval", Boolean, nullable=False),
     Column("slot", Float),
     Column("note", Text, nullable=False),
-    Column("paused", _name),  # since when nothing is released until a steward has looked; None for not paused
+)
+
+pauses = Table(
+    "service_pauses",
+    metadata,
+    Column("population", _name, primary_key=True),
+    Column("since", _name, nullable=False),  # when the release was to be published whose loss it is for
 )
 
 registrations = Table(

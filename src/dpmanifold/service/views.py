@@ -48,8 +48,9 @@ class DataSetView(View):
     spent_share : how much of the cap everybody has spent together, from 0 to 1
     approval : whether a steward decides on each release
     slot : how many seconds pass from a spend to its publication at least
+    own_slot : what the steward has set it to at least; None where that is left to the service
     note : what the steward says about it
-    paused : whether nothing can be asked until a steward has looked into a release that was lost
+    paused : whether nothing can be asked about its population, as a release was lost and no steward has looked yet
     statistics : names of what can be asked
     """
 
@@ -75,6 +76,7 @@ class DataSetView(View):
     spent_share: float
     approval: bool
     slot: float
+    own_slot: float | None
     note: str
     paused: bool
     statistics: list[str]
@@ -170,7 +172,7 @@ class GrantView(View):
 @final
 @dataclass(frozen=True)
 class PopulationView(View):
-    """The people whom one cap protects, with what was spent of it, grants, and data sets."""
+    """The people whom one cap protects: what was spent of it, whether it is paused, grants, and data sets."""
 
     name: str
     unit: str
@@ -181,6 +183,7 @@ class PopulationView(View):
     unspent: Amounts | None
     unspent_words: str
     spent_share: float
+    paused: bool
     grants: list[GrantView]
     datasets: list[DataSetView]
 

@@ -20,7 +20,8 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import attempts, beats, registering, tables
 from dpmanifold.service.children import Child, fork
 from dpmanifold.service.logs import log
-from dpmanifold.service.ordering import asked_before, catch_up, terms_of
+from dpmanifold.service.ordering import asked_before, catch_up
+from dpmanifold.service.pausing import paused_since
 from dpmanifold.service.registering import Reader
 from dpmanifold.service.schedule import scheduled
 
@@ -137,14 +138,13 @@ class Worker:
         if self._attempt is not None:
             return
         now = time.time()
-        held: set[tuple[str, str]] = set()  # data sets with an attempt whose outcome is not known yet
+        held: set[str] = set()  # populations with an attempt whose outcome is not known yet
         for row in self._paid(tables.releases.c.starts <= tables.now()):
-            whose = row.population, row.dataset.partition("@")[0]
             if attempts.status_of(self.service, row) != "spent":
-                held.add(whose)
+                held.add(row.population)
                 continue
-            paused = terms_of(self.service, *whose)["paused"] is not None
-            if self._tries[row.id] >= _MOST_TRIES or paused or whose in held:
+            paused = paused_since(self.service, row.population) is not None
+            if self._tries[row.id] >= _MOST_TRIES or paused or row.population in held:
                 continue
             starts, due = (tables.moment(text).timestamp() for text in (row.starts, row.due))
             if now - starts > max(_LATE[0], _LATE[1] * (due - starts)):

@@ -218,9 +218,9 @@ def set_terms(call: Call) -> Record:
 
 
 def resume(call: Call) -> Record:
-    """Let a data set be asked about again, of which a release was lost."""
-    call.desk.resume(_ref(call), call.body["reason"])
-    return get_dataset(call)
+    """Let a population be asked about again, of which a release was lost."""
+    call.desk.resume(call.path["name"], call.body["reason"])
+    return get_population(call)
 
 
 def list_approvals(call: Call) -> Record:
@@ -284,8 +284,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/datasets/{population}/{name}", get_dataset, ALL, _view(DataSetView)),
     Endpoint("PUT", "/datasets/{population}/{name}/terms", set_terms,
              (STEWARD,), _view(DataSetView), body=_TERMS, plans=True),
-    Endpoint("POST", "/datasets/{population}/{name}/resume", resume,
-             (STEWARD,), _view(DataSetView), body=record({"reason": text(200)}), plans=True),
     Endpoint("POST", "/plans", plan,
              ALL, _ANYTHING, body=record(_ASKED, {"error": {"type": "number"}}), plans=True),
     Endpoint("GET", "/curves", get_curve, ALL,
@@ -309,6 +307,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              _view(PopulationView), status=201, plans=True,
              body=record({"name": text(200), "cap": reference("Promise"), "unit": text(200)})),
     Endpoint("GET", "/populations/{name}", get_population, OVERSEERS, _view(PopulationView)),
+    Endpoint("POST", "/populations/{name}/resume", resume, (STEWARD,),
+             _view(PopulationView), body=record({"reason": text(200)}), plans=True),
     Endpoint("POST", "/populations/{name}/cap", raise_cap, (STEWARD,),
              _view(PopulationView), body=record({"cap": reference("Promise"), "reason": text()}), plans=True),
     Endpoint("POST", "/populations/{name}/grants", grant, (STEWARD,),

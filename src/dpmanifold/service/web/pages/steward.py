@@ -9,15 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dpmanifold.manifolds import space_from_text
 from dpmanifold.service.desk import Desk
 from dpmanifold.service.person import STEWARD
-from dpmanifold.service.schedule import duration
 from dpmanifold.service.views import PopulationView
 from dpmanifold.service.web.pages.asking import address
 from dpmanifold.service.web.pages.browsing import ref_of
 from dpmanifold.service.web.pages.showing import Problem, number_in, show, tried, typed_promise
-from dpmanifold.service.web.sessions import desk, form, see_other, service_of
+from dpmanifold.service.web.sessions import desk, form, see_other
 
 _DONE = {
     "made": "The population is made.",
@@ -72,7 +70,7 @@ def _population(request: Request, problems: dict[str, Problem] | None = None, ty
     found = problems or {}
     return show(
         request, "population.html", problem=next(iter(found.values()), None), title=one.name, one=one,
-        analysts=[(name, name) for name in at.analysts()], slots=_own_slots(request, one),
+        analysts=[(name, name) for name in at.analysts()], slots=_own_slots(one),
         problems=_texts(found), typed=typed, done=_DONE.get(request.query_params.get("done", "")),
     )  # fmt: skip
 
@@ -111,21 +109,19 @@ def terms(request: Request) -> Response:
 
 
 def resume(request: Request) -> Response:
-    """Let a data set be asked about again, of which a release was lost."""
-    ref = ref_of(request)
+    """Let a population be asked about again, of which a release was lost."""
+    name = request.path_params["population"]
 
     def resumed(at: Desk, fields: dict[str, str]) -> bool:
-        at.resume(ref, fields.get("reason", "").strip())
+        at.resume(name, fields.get("reason", "").strip())
         return True
 
-    return _changed(request, "resume", resumed, f"resume-{request.path_params['name']}")
+    return _changed(request, "resume", resumed, "resume")
 
 
-def _own_slots(request: Request, one: PopulationView) -> dict[str, str]:
-    """Return the slots that a steward has set, as they were typed; empty where the service works them out."""
-    shortest = service_of(request).settings.slot
-    usual = {data.name: duration("mean", data.n, space_from_text(data.space).dim, shortest) for data in one.datasets}
-    return {data.name: "" if data.slot == usual[data.name] else f"{data.slot:g}" for data in one.datasets}
+def _own_slots(one: PopulationView) -> dict[str, str]:
+    """Return the slots that a steward has set, as they are typed; empty where the service works them out."""
+    return {data.name: "" if data.own_slot is None else f"{data.own_slot:g}" for data in one.datasets}
 
 
 def _changed(
@@ -169,6 +165,6 @@ ROUTES = [
     Route("/steward/populations/{population}/cap", raise_cap, methods=["POST"]),
     Route("/steward/populations/{population}/grants", grant, methods=["POST"]),
     Route("/steward/populations/{population}/terms/{name}", terms, methods=["POST"]),
-    Route("/steward/populations/{population}/resume/{name}", resume, methods=["POST"]),
+    Route("/steward/populations/{population}/resume", resume, methods=["POST"]),
     Route("/steward/approvals/{release}", decide, methods=["POST"]),
 ]
