@@ -1,5 +1,6 @@
 """What every request passes and every answer carries; of each, a variant without it is rejected."""
 
+import asyncio
 import contextlib
 import json
 import re
@@ -15,6 +16,7 @@ from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataErro
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.web import security, server, sessions
 from dpmanifold.service.web.answers import Errors, as_json, document, download, planning, safe_name
+from dpmanifold.service.web.forwarded import Forwarded
 from dpmanifold.service.web.security import HEADERS, POLICY, REPORT_POLICY, KnownHosts, SecurityHeaders, WholeBody
 from dpmanifold.service.web.server import server_of
 from dpmanifold.service.web.sessions import COOKIE, START_COOKIE, local_path
@@ -502,18 +504,25 @@ def test_the_server_tells_nothing_of_itself_and_believes_no_proxy(service):
     assert config.timeout_graceful_shutdown
 
 
+@contextlib.contextmanager
+def running(made):
+    """Run a server in a thread."""
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    while not made.started and thread.is_alive():
+        time.sleep(0.01)
+    yield made
+    made.should_exit = True
+    thread.join()
+
+
 @pytest.fixture
 def listening(service):
     """The address of a running server."""
     made = server_of(service)
     made.config.port = 0
-    thread = threading.Thread(target=made.run)
-    thread.start()
-    while not made.started:
-        time.sleep(0.01)
-    yield made.servers[0].sockets[0].getsockname()
-    made.should_exit = True
-    thread.join()
+    with running(made):
+        yield made.servers[0].sockets[0].getsockname()
 
 
 def _sent(where, text, seconds=5.0):
@@ -537,13 +546,72 @@ def _assert_patience(where):
 
 
 def test_the_server_waits_so_long_and_not_longer(listening, monkeypatch):
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.1)
     _assert_patience(listening)
 
 
 def test_a_server_that_waits_for_ever_is_noticed(listening):
     with rejected():
         _assert_patience(listening)
+
+
+def _assert_nobody_stays_who_does_not_read(service):
+    """Ask for much and read nothing: the place is free again."""
+    asked = f"GET /api/v1/openapi.json HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+    made = server_of(service)
+    made.config.port = 0
+    with running(made), socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect(made.servers[0].sockets[0].getsockname())
+        reader.sendall(asked * 150)
+        time.sleep(0.7)
+        held = len(made.server_state.connections)
+    assert held == 0
+
+
+def test_nobody_keeps_a_place_who_does_not_read(service, monkeypatch):
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.1)
+    _assert_nobody_stays_who_does_not_read(service)
+
+
+def test_a_server_that_waits_for_readers_is_noticed(service, monkeypatch):
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(server, "_is_stuck", lambda before, now: now.answered and before == now and not now.unread)
+    with rejected():
+        _assert_nobody_stays_who_does_not_read(service)
+
+
+def test_what_is_read_goes_on():
+    one, other = object(), object()
+    seen, least = server._Seen, server.LEAST_READ
+    stuck = [
+        (seen(one, True, 9 * least), seen(one, True, 9 * least)),
+        (seen(one, True, 9 * least), seen(one, True, 9 * least - 5)),
+        (seen(one, True, 0), seen(one, True, 0)),
+        (seen(None, True, 0), seen(None, True, 0)),
+    ]
+    not_stuck = [
+        (seen(one, True, 9 * least), seen(one, True, 8 * least)),
+        (seen(one, False, 0), seen(one, False, 0)),  # an answer that takes long
+        (seen(one, False, 0), seen(one, True, 9 * least)),
+        (seen(one, True, 5), seen(one, True, 0)),
+        (seen(one, True, 0), seen(other, True, 0)),
+        (seen(one, True, 9 * least), seen(other, True, 9 * least)),
+    ]
+    assert all(server._is_stuck(*pair) for pair in stuck)
+    assert not any(server._is_stuck(*pair) for pair in not_stuck)
+
+
+def test_an_address_holds_so_many_places(listening, monkeypatch):
+    monkeypatch.setattr(server, "OF_ADDRESS", 3)
+    with contextlib.ExitStack() as held:
+        for _ in range(3):
+            held.enter_context(socket.create_connection(listening))
+        time.sleep(0.1)
+        assert _sent(listening, "", 1) == ""
+    time.sleep(0.1)
+    asked = f"GET /health HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n"
+    assert _sent(listening, asked).startswith("HTTP/1.1 200")
 
 
 def test_the_server_refuses_what_is_no_request_and_what_is_too_much(listening, service):
@@ -573,10 +641,71 @@ def test_an_error_within_an_answer_ends_it(app, service, monkeypatch, capfd):
     assert CANARY not in said
 
 
-def test_a_socket_file_is_listened_on(tmp_path):
-    environ = {"DPM_SERVICE_WEB_HOST": "unix:web.sock", "DPM_SERVICE_WEB_BEHIND_PROXY": "true",
-               "DPM_SERVICE_WEB_URL": "https://stats.example.org"}  # fmt: skip
-    with service_in(tmp_path, **environ) as made:
+PROXIED = {"DPM_SERVICE_WEB_HOST": "unix:web.sock", "DPM_SERVICE_WEB_BEHIND_PROXY": "true",
+           "DPM_SERVICE_WEB_URL": "https://stats.example.org"}  # fmt: skip
+
+
+@pytest.mark.parametrize("left_over", [False, True])
+def test_a_socket_file_is_its_groups(tmp_path, left_over):
+    path = tmp_path / "web.sock"
+    if left_over:
+        with socket.socket(socket.AF_UNIX) as old:
+            old.bind(str(path))
+        path.chmod(0o666)
+    with service_in(tmp_path, **PROXIED) as made, running(server_of(made)):
+        assert path.stat().st_mode & 0o777 == 0o660
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(path))
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: stats.example.org\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_a_proxy_limits_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "OF_ADDRESS", 0)
+    with service_in(tmp_path, **PROXIED | {"DPM_SERVICE_WEB_HOST": "127.0.0.1"}) as made:
+        proxied = server_of(made)
+        proxied.config.port = 0
+        with running(proxied):
+            where = proxied.servers[0].sockets[0].getsockname()
+            asked = "GET /health HTTP/1.1\r\nHost: stats.example.org\r\nConnection: close\r\n\r\n"
+            assert _sent(where, asked).startswith("HTTP/1.1 200")
+
+
+def _address_of(app, client, *values):
+    """Which address an application behind a proxy sees."""
+    seen = []
+
+    async def noting(scope, receive, send):
+        seen.append(scope["client"])
+
+    headers = [(b"x-forwarded-for", value) for value in values]
+    asyncio.run(app(noting)({"type": "http", "client": client, "headers": headers}, None, None))
+    return None if seen[0] is None else seen[0][0]
+
+
+def _assert_last_address(app):
+    for near in (None, ("", 0), ("127.0.0.1", 9), ("::1", 9)):
+        assert _address_of(app, near, b"198.51.100.1, 203.0.113.9") == "203.0.113.9"
+        assert _address_of(app, near, b"203.0.113.9", b"198.51.100.1, 203.0.113.8:80") == "203.0.113.8"
+        assert _address_of(app, near, b"203.0.113.9, x") == (None if near is None else near[0])
+        assert _address_of(app, near) == (None if near is None else near[0])
+    assert _address_of(app, ("192.0.2.1", 9), b"203.0.113.9") == "192.0.2.1"
+
+
+def test_the_address_is_what_the_proxy_added():
+    _assert_last_address(Forwarded)
+
+
+def test_an_address_that_anybody_can_write_is_noticed():
+    from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+    with rejected():
+        _assert_last_address(lambda app: ProxyHeadersMiddleware(app, "*"))
+
+
+def test_a_proxy_is_believed_where_there_is_one(tmp_path, service):
+    with service_in(tmp_path, **PROXIED) as made:
         config = server_of(made).config
     assert config.uds == str(tmp_path / "web.sock")
-    assert config.proxy_headers
+    assert isinstance(config.app, Forwarded)
+    assert not isinstance(server_of(service).config.app, Forwarded)
