@@ -59,7 +59,6 @@ TABLE = [
     ("GET", "/openapi.json", None, (200,) * 5),
     ("GET", "/me", None, EVERYBODY),
     ("GET", "/tokens", None, EVERYBODY),
-    ("POST", "/tokens", {"label": "x", "days": 1}, _made(201, EVERYBODY)),
     ("DELETE", "/tokens/{token}", None, (401, 204, 404, 404, 404)),
     ("GET", "/datasets", None, EVERYBODY),
     ("GET", "/datasets/cohort/dti", None, SEEN),
@@ -217,12 +216,18 @@ def test_cookies_mean_nothing_here(rooms, app):
 
 
 def test_a_revoked_token_is_refused_at_once(rooms, app):
-    made = ask_json(app, "POST", "/tokens", rooms.tokens["bob"], {"label": "short", "days": 1}).json()
-    secret = made["secret"]
+    view, secret = desk_of(rooms.service, "bob").make_token("short", 1)
     assert ask_json(app, "GET", "/me", secret).status == 200
-    assert ask_json(app, "DELETE", f"/tokens/{made['token']['id']}", secret).status == 204
+    assert ask_json(app, "DELETE", f"/tokens/{view.id}", secret).status == 204
     found = ask_json(app, "GET", "/me", secret)
     assert (found.status, found["www-authenticate"]) == (401, "Bearer")
+
+
+def test_a_token_makes_no_tokens(rooms, app):
+    """Whoever finds one has it until it ends or is revoked, and not a day longer."""
+    found = ask_json(app, "POST", "/tokens", rooms.tokens["ada"], {"label": "another", "days": 366})
+    assert found == _nothing(app, rooms)
+    assert not any(one.label == "another" for one in desk_of(rooms.service, "ada").tokens())
 
 
 @pytest.mark.parametrize(
@@ -274,20 +279,19 @@ def test_only_json_is_read(rooms, app, kind):
 
 
 WRONG = [
-    b"", b"{", b"[]", b"null", b'"x"', b'{"label": "x", "label": "y", "days": 1}', b'{"label": "x", "days": NaN}',
-    b'{"label": "x", "days": Infinity}', b'{"label": "x", "days": 1e999}', b'{"label": "x", "days": 1.5}',
-    b'{"label": "x", "days": true}', b'{"label": "x", "days": "1"}', b'{"label": "x"}',
-    b'{"label": "x", "days": 1, "more": 1}',
-    b'{"label": "\\ud800", "days": 1}', b'{"label": "a\\u0000b", "days": 1}', b'{"label": "\xff", "days": 1}',
-    b'{"label": "' + b"x" * 101 + b'", "days": 1}', b"[" * 60_000, b'{"a":' * 10_000, b"1" * 5000,
-    b'{"label": null, "days": 1}',
-    '{"label": "x", "days": 1}'.encode("utf-16"), b'{"label": "x", "days": 367}', b'{"label": "\\n", "days": 1}',
+    b"", b"{", b"[]", b"null", b'"x"', b'{"approval": true, "note": "x", "note": "y"}',
+    b'{"approval": true, "slot": NaN}', b'{"approval": true, "slot": Infinity}', b'{"approval": true, "slot": 1e999}',
+    b'{"approval": 1}', b'{"approval": "true"}', b'{"approval": true, "slot": true}', b'{"note": "x"}',
+    b'{"approval": true, "more": 1}', b'{"approval": true, "slot": "1"}', b'{"approval": true, "slot": -1}',
+    b'{"approval": true, "note": "\\ud800"}', b'{"approval": true, "note": "a\\u0000b"}',
+    b'{"approval": true, "note": "\xff"}', b'{"approval": true, "note": "' + b"x" * 2001 + b'"}', b"[" * 60_000,
+    b'{"a":' * 10_000, b"1" * 5000, b'{"approval": true, "note": null}', '{"approval": true}'.encode("utf-16"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
 def test_bodies_say_one_thing(rooms, app, body):
-    found = ask_json(app, "POST", "/tokens", rooms.tokens["bob"], body)
+    found = ask_json(app, "PUT", f"/datasets/{REF}/terms", rooms.tokens["sam"], body)
     assert (found.status, found.json()["error"]["kind"]) == (400, "invalid")
 
 

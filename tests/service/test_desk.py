@@ -14,7 +14,8 @@ from dpmanifold.errors import BudgetError, InvalidArgumentError, LedgerError, Pr
 from dpmanifold.ledger import Population
 from dpmanifold.service import tables
 from dpmanifold.service.askable import askable, listed
-from dpmanifold.service.errors import Conflict, NotFound
+from dpmanifold.service.desk import MOST_UNDER_WAY
+from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.forecasts import GRID
 from dpmanifold.service.ordering import Ref, asking, catch_up
 from dpmanifold.service.pausing import lost
@@ -245,6 +246,30 @@ def test_what_costs_next_to_nothing_is_refused(rooms, ada):
     assert rooms.ledger.population("cohort").spent == before
 
 
+def test_a_queue_of_one_person_ends_somewhere(tmp_path):
+    with furnish(service_in(tmp_path)) as service:
+        ada = desk_of(service, "ada")
+        for number in range(MOST_UNDER_WAY):
+            ada.ask(REF, Question("mean", dpm.GDP("0.01")), f"k{number}")
+        with pytest.raises(TooMany, match="under way"):
+            ada.ask(REF, Question("mean", dpm.GDP("0.01")), "one more")
+        assert not _spends(service, "one more")
+        assert ada.ask(REF, Question("mean", dpm.GDP("0.01")), "k3").state == "pending"  # asked before
+
+
+def test_nobody_pays_for_a_closed_account(tmp_path):
+    with furnish(service_in(tmp_path)) as service:
+        sam = desk_of(service, "sam")
+        sam.set_terms(REF, approval=True)
+        waiting = desk_of(service, "ada").ask(REF, MEAN, "closed")
+        service.accounts.close("ada")
+        with pytest.raises(Conflict, match="closed"):
+            sam.approve(waiting.id)
+        assert sam.refuse(waiting.id, "left").state == "refused"
+        event = desk_of(service, "ann").events(limit=1000)[-1]
+        assert (event.kind, event.facts["reason"]) == ("release-refused", "left")
+
+
 def test_nothing_is_drawn_in_doubles(rooms, ada):
     """Wrong would be to leave that to whoever asks: all digits of such a draw tell more than is promised."""
     offered = next(option for option in askable()["mean"].options if option.name == "mechanism").choices
@@ -285,7 +310,8 @@ def test_what_is_not_yours_is_not_there(rooms, ada):
         lambda: bob.dataset(REF), lambda: bob.plan(REF, MEAN), lambda: bob.ask(REF, MEAN, "k"),
         lambda: bob.price(REF, MEAN), lambda: bob.release(mine), lambda: bob.history("cohort"),
         lambda: bob.result(mine), lambda: ada.dataset("cohort/none"), lambda: ada.dataset("none/dti"),
-        lambda: ada.dataset("cohort/dti@9"), lambda: ada.dataset("nonsense"), lambda: ada.release("none"),
+        lambda: ada.dataset("cohort/dti@9"), lambda: ada.dataset("nonsense"),
+        lambda: ada.dataset("cohort/dti@" + "1" * 5000), lambda: ada.release("none"),
         ada.populations, ada.audit, ada.events, ada.accounts, ada.export, ada.registrations, ada.waiting,
         lambda: ada.grant("cohort", "ada", dpm.GDP("2")), lambda: ada.raise_cap("cohort", dpm.GDP("9"), "more"),
         lambda: ada.approve(mine), lambda: ada.set_terms(REF, approval=False),
@@ -416,6 +442,11 @@ def test_questions_go_there_and_back(ada):
 
 
 def test_a_ball_of_ones_own_is_checked(ada):
-    for ball in ({"radius": "1", "center": np.eye(2).tolist()}, {"radius": 1.0, "center": "I"}, {"release": "none"}):
+    point = np.eye(2).tolist()
+    for ball in (
+        {"radius": "1", "center": point}, {"radius": 10**400, "center": point}, {"radius": 1.0, "center": "I"},
+        {"radius": 1.0, "center": [[10**400, 0], [0, 1]]}, {"radius": 1.0, "center": [[-1, 0], [0, 1]]},
+        {"radius": 1.0, "center": [1.0]}, {"release": "none"},
+    ):  # fmt: skip
         with pytest.raises((InvalidArgumentError, NotFound)):
             ada.plan(REF, Question("mean", dpm.GDP("1"), {}, ball))

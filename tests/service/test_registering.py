@@ -293,7 +293,7 @@ def test_an_unexpected_error_is_for_the_vault_alone(service, root):
     found = desk.registration(made.id)
     assert "an unexpected ZeroDivisionError" in found.message
     assert "patient 17" not in found.message
-    notice = service.settings.vault / "notices" / f"{made.id}.txt"
+    notice = service.settings.vault / "notices" / f"registration-{made.id}.txt"
     assert "patient 17" in notice.read_text(encoding="utf-8")
     assert stat.S_IMODE(notice.stat().st_mode) == 0o600
 

@@ -19,6 +19,7 @@ from dpmanifold.cli.serve_records import read_request
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import attempts, beats, canonical, registering, tables
 from dpmanifold.service.answers import answer_from_bytes
+from dpmanifold.service.pausing import paused_since
 from dpmanifold.service.questions import Question
 from dpmanifold.service.worker import Worker
 from service_rooms import desk_of, service_in, tensors
@@ -83,7 +84,8 @@ def ask(service, ada):
 def resume(service, name="plain"):
     """Have the steward look into what was lost, if anything was."""
     sam = desk_of(service, "sam")
-    if sam.dataset(f"cohort/{name}").paused:
+    if paused_since(service, "cohort") is not None:
+        until(lambda: sam.dataset(f"cohort/{name}").paused)  # which is told when the loss is published
         sam.resume("cohort", "it was a test")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
-from sqlalchemy import Column, Row, delete, insert, select, update
+from sqlalchemy import Column, Row, delete, func, insert, select, update
 
 from dpmanifold.ball import Ball
 from dpmanifold.errors import BudgetError, InvalidArgumentError
@@ -22,7 +22,7 @@ from dpmanifold.service import events, tables
 from dpmanifold.service.answers import answer_from_bytes
 from dpmanifold.service.askable import asked_named
 from dpmanifold.service.auditing import Auditing
-from dpmanifold.service.errors import Conflict, NotFound
+from dpmanifold.service.errors import Conflict, NotFound, TooMany
 from dpmanifold.service.ordering import Asking, Ref, asking, pay, refuse_negligible, terms_of
 from dpmanifold.service.pausing import refuse_paused
 from dpmanifold.service.person import ANALYST, LIGHT, NOTHING, state_of
@@ -35,6 +35,9 @@ from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, 
 
 MOST = 200
 """Rows on a page."""
+MOST_UNDER_WAY = 20
+"""Releases of one analyst that are not published yet."""
+UNDER_WAY = ("waiting", "asked", "paid")
 
 
 @final
@@ -137,7 +140,8 @@ class Desk(Stewardship, Auditing):
         Raises
         ------
         BudgetError : it is more than what is left. Nothing was spent
-        Conflict : the key stands for another question
+        Conflict : the key stands for another question, or the population is paused
+        TooMany : many releases of this person are under way
         """
         asked, order, standing = self._ordered(ref, question, key)
         row = self._row_of(asked.account.name, key)
@@ -146,12 +150,25 @@ class Desk(Stewardship, Auditing):
             refuse_negligible(asked, standing)
             standing.after(order.privacy, asked.account.name, self.actor.name)  # refuses what does not fit
         if row is None:
+            self._refuse_many()
             row = self._written(asked, order)
         if row.request != order.request_hash or json.loads(row.question) != question.to_dict():
             raise Conflict(f"key {key!r} stands for another question. Use another one, or ask exactly as before.")
         if row.state == "asked" and self._may_pay(row, asked):
             self._pay(row, asked, order)
         return self.release(row.id)
+
+    def _refuse_many(self) -> None:
+        """Refuse a long queue of one person: slots come one after the other, and others wait as well."""
+        mine = (tables.releases.c.account == self.actor.name) & tables.releases.c.state.in_(UNDER_WAY)
+        with self.service.database.reading() as connection:
+            count = connection.execute(select(func.count()).select_from(tables.releases).where(mine)).scalar() or 0
+        if count >= MOST_UNDER_WAY:
+            raise TooMany(
+                f"{count} of your releases are under way, and more than {MOST_UNDER_WAY} at a time are not taken. Wait "
+                "until one is published. Nothing was spent.",
+                retry_after=max(1, round(self.service.settings.slot)),
+            )
 
     def _may_pay(self, row: Row[Any], asked: Asking) -> bool:
         """Return whether a row can be paid for now: one that nobody paid yet waits where a steward decides by now."""

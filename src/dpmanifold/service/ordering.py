@@ -14,7 +14,7 @@ import numpy as np
 from sqlalchemy import Row, select
 
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.ledger.population import Population
 from dpmanifold.ledger.standing import Standing
 from dpmanifold.manifolds import Manifold
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from dpmanifold.service.service import Service
 
 
+_MOST_DIGITS = 9  # of a version
+_LARGEST_RADIUS = 1e100
 SMALLEST_SHARE = 1e-6
 """Of the cap, what a release costs at least."""
 
@@ -58,7 +60,8 @@ class Ref(NamedTuple):
         """
         population, slash, rest = text.partition("/")
         name, at, version = rest.partition("@")
-        if not (population and slash and name) or (at and not (version.isascii() and version.isdigit())):
+        whole = version.isascii() and version.isdigit() and len(version) <= _MOST_DIGITS
+        if not (population and slash and name) or (at and not whole):
             raise NotFound
         return Ref(population, name, int(version) if at else None)
 
@@ -157,19 +160,22 @@ def _ball(service: Service, who: str, question: Question, data: Kept) -> Ball:
             raise InvalidArgumentError(f"ball: release {question.ball['release']} holds no ball.")
         return found
     radius, center = question.ball["radius"], question.ball["center"]
-    if isinstance(radius, bool) or not isinstance(radius, (int, float)):
-        raise InvalidArgumentError("ball radius must be a number.")
+    if isinstance(radius, bool) or not isinstance(radius, (int, float)) or not 0 < radius < _LARGEST_RADIUS:
+        raise InvalidArgumentError(f"ball radius must be a number above 0 and below {_LARGEST_RADIUS:g}.")
     return Ball(data.ball.space, _point(data.ball.space, center), float(radius), str(question.ball.get("source", "")))
 
 
 def _point(space: Manifold, center: object) -> Any:
     try:
         numbers = np.asarray(center, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgumentError(f"ball center must be numbers in the shape {space.shape}.") from None
     if np.iscomplexobj(space.origin) and numbers.shape == (*space.shape, 2):
         numbers = numbers[..., 0] + 1j * numbers[..., 1]
-    return space.as_points(numbers, "ball center", batch=False)
+    try:
+        return space.as_points(numbers, "ball center", batch=False)
+    except InvalidDataError as problem:  # which is about what was asked here, and not about records
+        raise InvalidArgumentError(str(problem)) from None
 
 
 def terms_of(service: Service, population: str, name: str) -> dict[str, Any]:

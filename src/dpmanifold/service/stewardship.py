@@ -161,6 +161,7 @@ class Stewardship(Person):
             events.record(
                 connection, "terms-changed", self.actor.name, dataset=f"{population.name}/{known.name}",
                 approval=int(approval), slot="" if slot is None else str(slot),
+                note=note,
             )  # fmt: skip
 
     def resume(self, population: str, reason: str) -> None:
@@ -193,7 +194,10 @@ class Stewardship(Person):
     def approve(self, release: str, reason: str = "") -> ReleaseView:
         """Let a release be paid for, in the name of whoever asked."""
         self.require(STEWARD)
-        refuse_paused(self.service, self.row_seen(release).population)
+        asked_for = self.row_seen(release)
+        refuse_paused(self.service, asked_for.population)
+        if self.service.accounts.find(asked_for.account) is None:
+            raise Conflict(f"the account of {asked_for.account} is closed: refuse it. Nothing was spent.")
         row = self._decided(release, "asked", "release-approved", reason)
         asked = asked_before(self.service, row)
         try:
@@ -217,7 +221,7 @@ class Stewardship(Person):
         with self.service.database.writing() as connection:
             if connection.execute(update(tables.releases).where(undecided).values(**values)).rowcount != 1:
                 raise Conflict("it was decided already.")
-            events.record(connection, kind, self.actor.name, release=release, analyst=row.account)
+            events.record(connection, kind, self.actor.name, release=release, analyst=row.account, reason=words)
         return self.row_seen(release)
 
     def _refused_unpaid(self, row: Row[Any]) -> None:
@@ -226,6 +230,8 @@ class Stewardship(Person):
         words = "It was approved, and is more than what is left by now. Nothing was spent."
         with self.service.database.writing() as connection:
             connection.execute(update(tables.releases).where(unpaid).values(state="refused", reason=words))
+            events.record(connection, "release-refused", self.actor.name, release=row.id, analyst=row.account,
+                          reason=words)  # fmt: skip
 
     # ---------------------------------------------------------------- views
 

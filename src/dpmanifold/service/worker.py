@@ -36,6 +36,8 @@ _CATCH_UP = 5.0  # seconds between two looks for payers that died
 _GRACE = 10.0  # seconds that a child gets after its slot, to commit what it has
 _LATE = (0.25, 0.1)  # how late an attempt may begin: seconds, or this share of its slot
 _DRESSING = 120.0  # seconds for a picture and a report, or to find an outcome
+_MOST_LOOKS = 20  # for an outcome that the ledger has
+_MOST_KEPT = 1000  # numbers of tries that are remembered
 _MOST_TRIES = 3  # of what fails before it begins, and of pictures
 _REST = 5.0  # seconds until the outcome of an attempt is looked for again, where it could not be found
 _AFTER_ERROR = 1.0  # seconds until the next try where the database does not answer
@@ -117,6 +119,9 @@ class Worker:
             self._next_beat = now + beats.EVERY
         if now >= self._next_catch_up:
             self._next_catch_up = now + _CATCH_UP
+            if len(self._tries) > _MOST_KEPT:
+                self._tries.clear()
+                self._rests.clear()
             catch_up(self.service)
 
     # ---------------------------------------------------------------- attempts
@@ -225,6 +230,11 @@ class Worker:
                 continue
             if status is None:  # a ledger that was put back knows nothing of it; asking would pay once more
                 log("release not in the ledger", "error", what="release", process="worker")
+                attempts.lost(self.service, row.id)
+                continue
+            self._tries[f"find {row.id}"] += 1
+            if self._tries[f"find {row.id}"] > _MOST_LOOKS:  # the ledger has it, and it cannot be read: others go on
+                log("release cannot be read", "error", what="release", count=_MOST_LOOKS, process="worker")
                 attempts.lost(self.service, row.id)
                 continue
             self._rests[row.id] = time.monotonic() + _REST

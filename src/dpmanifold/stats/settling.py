@@ -163,7 +163,9 @@ class _Work:
     def _attempted(self, receipt: Receipt) -> bytes | None:
         try:
             with np.errstate(all="ignore"), _SILENCE:
-                return outcome_of([replace(release, receipt=receipt) for release in self._draw()])
+                stored = outcome_of([replace(release, receipt=receipt) for release in self._draw()])
+                releases_in(stored)  # what nobody could read again is no answer
+                return stored
         except Exception as problem:  # whatever it is, it must not be seen
             self._tell(problem)
             return None
