@@ -14,6 +14,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.remote import RemoteError, StillPendingError
 from dpmanifold.remote.asking import CALLS
 from dpmanifold.remote.results import answer_to_record
+from laws.tiers import every
 from service_rooms import desk_of, service_in, write_tensors
 from service_running import Nursery, Running, free_port, until
 
@@ -75,7 +76,7 @@ def office(tmp_path_factory):
     nursery.close()
 
 
-@pytest.mark.parametrize("name", STATISTICS)
+@pytest.mark.parametrize("name", every(6, STATISTICS))
 def test_what_arrives_is_what_is_stored(office, name):
     with office.client() as client:
         before = office.spends()
@@ -118,6 +119,7 @@ def test_balls_and_means_that_were_released_are_used(office):
     assert other.ball.source == "mine"
 
 
+@pytest.mark.slow
 def test_a_web_process_that_is_killed_costs_nothing(office):
     before = office.spends()
     found = []
@@ -170,6 +172,7 @@ def test_refusals(office):
         dpm.connect(office.url, "dpm_wrong").datasets()
 
 
+@pytest.mark.slow
 def test_the_command_line(office, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

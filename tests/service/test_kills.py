@@ -15,7 +15,7 @@ from service_rooms import desk_of, service_in, write_tensors
 from service_running import Running, free_port, until
 
 ANALYSTS, SLOT = 8, 0.8
-KILLS = [pytest.param(6, id="6"), pytest.param(200, id="200", marks=pytest.mark.slow)]
+KILLS = [pytest.param(3, id="3"), pytest.param(200, id="200", marks=pytest.mark.slow)]
 
 
 def analyst(running, token, seed, asked, over):

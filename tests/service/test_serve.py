@@ -195,6 +195,7 @@ def test_a_demonstration_is_ready_to_be_asked(demo):
     assert seen.granted is not None
 
 
+@pytest.mark.slow
 def test_a_demonstration_that_is_there_goes_on(demo, tmp_path):
     assert set_up(demo.config.parent, read_request).passwords == {}
     (tmp_path / "thesis.tex").touch()
@@ -229,6 +230,7 @@ def children_of(pid):
     return {"worker" if "--only worker" in words else "web": int(pid) for pid, words in lines}
 
 
+@pytest.mark.slow
 def test_both_run_and_end_together(demo):
     with serving(demo.config) as process:
         deadline = time.monotonic() + 30
@@ -245,6 +247,7 @@ def test_both_run_and_end_together(demo):
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids.values())
 
 
+@pytest.mark.slow
 def test_when_one_ends_by_itself_so_does_the_other(demo):
     with serving(demo.config) as process:
         pids = children_of(process.pid)
@@ -255,6 +258,7 @@ def test_when_one_ends_by_itself_so_does_the_other(demo):
     assert not os.path.exists(f"/proc/{pids['web']}")
 
 
+@pytest.mark.slow
 def test_when_the_one_above_is_killed_the_two_end(demo):
     with serving(demo.config) as process:
         pids = children_of(process.pid)

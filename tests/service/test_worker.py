@@ -133,6 +133,7 @@ def test_a_release_comes_out_when_it_is_due_with_picture_and_report(service, cre
     assert (shown.state, shown.pictured, shown.reported) == ("released", True, True)
 
 
+@pytest.mark.slow
 def test_what_records_are_does_not_show_in_when_and_how(service, crew, ada, ask):
     crew.start()
     views = {name: ask(name) for name in sets()}
@@ -164,6 +165,7 @@ def shape_of(record):
     return [shape_of(value) for value in record] if isinstance(record, list) else type(record).__name__
 
 
+@pytest.mark.slow
 def test_no_two_attempts_overlap(service, crew, ask):
     crew.start()
     views = [ask() for _ in range(3)]
@@ -196,6 +198,7 @@ def test_work_that_is_not_done_in_its_slot_is_killed_and_lost(service, crew, ask
     assert (row.result, row.picture, row.report) == (None, None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["SIGSEGV", "SIGKILL"])
 def test_an_attempt_that_ends_its_process_is_lost_and_no_sooner(service, crew, ask, word):
     crew.flag("open", word)
@@ -264,6 +267,7 @@ def alive(pid):
         return False
 
 
+@pytest.mark.slow
 def test_what_nobody_began_in_time_gets_another_slot(service, crew, ask):
     crew.kill()
     view = ask()
@@ -280,6 +284,7 @@ def test_what_nobody_began_in_time_gets_another_slot(service, crew, ask):
     assert first == second
 
 
+@pytest.mark.slow
 def test_what_was_drawn_and_not_written_down_is_the_same_and_no_records_are_opened(service, crew, ask):
     crew.start()
     view = ask()
@@ -296,6 +301,7 @@ def test_what_was_drawn_and_not_written_down_is_the_same_and_no_records_are_open
     assert len([kind for kind in entries_of(service, view) if kind == "drawn"]) == 1
 
 
+@pytest.mark.slow
 def test_what_the_ledger_knows_nothing_of_is_lost_and_not_paid_for(service, crew, ask):
     crew.kill()
     view = ask()
@@ -310,6 +316,7 @@ def test_what_the_ledger_knows_nothing_of_is_lost_and_not_paid_for(service, crew
     assert service.ledger.population("cohort").spent == spent
 
 
+@pytest.mark.slow
 def test_a_payer_that_died_is_finished(service, crew, ask):
     crew.kill()
     view = ask()
@@ -321,6 +328,7 @@ def test_a_payer_that_died_is_finished(service, crew, ask):
     until(has_state(service, view, "released"))
 
 
+@pytest.mark.slow
 def test_asked_to_stop_a_worker_ends_its_attempt_first(service, crew, ask):
     crew.flag("open", "0.5")
     worker = crew.worker
@@ -331,6 +339,7 @@ def test_asked_to_stop_a_worker_ends_its_attempt_first(service, crew, ask):
     assert row_of(service, view).state == "released"
 
 
+@pytest.mark.slow
 def test_there_is_one_worker(service, crew):
     crew.start()
     with pytest.raises(InvalidArgumentError, match="another worker is at work"):
@@ -347,6 +356,7 @@ def registered(service, name="late", **more):
     return until(lambda: (found := sam.registration(view.id)).state in ("done", "refused") and found, seconds=30)
 
 
+@pytest.mark.slow
 def test_a_loader_that_crashes_takes_nothing_with_it(service, crew, ask):
     crew.start()
     crew.flag("read", "SIGSEGV")
@@ -359,6 +369,7 @@ def test_a_loader_that_crashes_takes_nothing_with_it(service, crew, ask):
     until(has_state(service, view, "released"))
 
 
+@pytest.mark.slow
 def test_a_registration_has_its_time_and_attempts_do_not_wait_for_it(service, crew, ask):
     crew.start()
     crew.flag("read", "60")

@@ -33,6 +33,7 @@ def service(cluster, tmp_path, monkeypatch):
         yield made
 
 
+@pytest.mark.slow
 def test_a_service_on_a_server_does_the_same(service, tmp_path):
     sam, ada = desk_of(service, "sam"), desk_of(service, "ada")
     sam.make_population("cohort", GDP("2"), "participant")
