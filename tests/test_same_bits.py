@@ -178,8 +178,7 @@ def assert_joined(whole, one, two):
     assert together.mean().tobytes() == whole.mean().tobytes()
 
 
-@pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
-@pytest.mark.parametrize("name", COMPUTED)
+@pytest.mark.parametrize(("name", "metric"), across(3, COMPUTED, ["logeuclid", "riemann"]))
 def test_threads_do_not_show_in_much_work(name, metric):
     """Enough matrices that every pass is split among threads, several times over."""
     ball = type(BALLS[0])(SPD(3, metric=metric), np.diag([2.0, 1.0, 0.5]), 1.5)

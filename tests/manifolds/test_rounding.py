@@ -7,6 +7,7 @@ import pytest
 from dpmanifold import SPD, Ball, Euclidean, Hyperbolic, KendallShapes, Product, Sphere
 from dpmanifold.frechet import gradient_rounding
 from dpmanifold.linalg import backend, backends, to_vecd
+from laws.tiers import every
 
 
 def vector(x):
@@ -102,8 +103,9 @@ def direction(space, rng):
     return to_vecd((turn * values) @ turn.T)
 
 
-@pytest.mark.parametrize(("space", "truth", "spread", "radius"), CASES, ids=[repr(case[0]) for case in CASES])
-def test_distance_error_stays_below_its_bound(space, truth, spread, radius):
+@pytest.mark.parametrize("case", every(2, CASES), ids=[repr(case[0]) for case in CASES])
+def test_distance_error_stays_below_its_bound(case):
+    space, truth, spread, radius = case
     rng = np.random.default_rng(0)
     worst = dict.fromkeys(backends(), 0.0)
     with mp.workdps(50):

@@ -138,7 +138,7 @@ PICTURES = {
 NOTHING_PRIVATE = {"tensor grid", "tensor list", "single tensor", "plan", "plan of everything", "plan curve"}
 
 
-@pytest.mark.parametrize("name", every(2, PICTURES))
+@pytest.mark.parametrize("name", every(3, PICTURES))
 def test_every_picture_is_drawn_and_marked(name, tmp_path):
     figure = PICTURES[name]()
     assert ink(figure, tmp_path) > 800
