@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpmanifold.cli.arguments import ball_of, class_words, classes_of
 from dpmanifold.cli.command import one_apart
 from dpmanifold.cli.records import Given, How, in_words_of_options, read
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 if TYPE_CHECKING:
     from dpmanifold.service.registering import Read
@@ -39,8 +39,8 @@ def read_request(request: Mapping[str, Any], path: pathlib.Path) -> Read:
         units = given.units(words["units"] or "")
         labels, covariate = (_beside(given, words[name], name) for name in ("labels", "covariate"))
         return Read(ball, Columns(given.records, units, labels, covariate), _classes(request))
-    except InvalidArgumentError as problem:
-        raise InvalidArgumentError(str(problem).replace("--", "")) from None
+    except (InvalidArgumentError, InvalidDataError) as problem:
+        raise type(problem)(str(problem).replace("--", "")) from None
 
 
 _WORDS = (

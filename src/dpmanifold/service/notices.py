@@ -12,13 +12,15 @@ NOTICES = "notices"
 """The folder of the vault."""
 
 
-def write_notice(vault: pathlib.Path, name: str, text: str) -> None:
-    """Write a notice about a release or a registration; that it cannot be written changes nothing.
+def write_notice(vault: pathlib.Path, name: str, text: str) -> str:
+    """Write a notice about a release or a registration, and return where in the vault.
+
+    That it cannot be written changes nothing.
 
     Parameters
     ----------
     vault : the worker's folder
-    name : the id of what it is about
+    name : the id of what it is about, after registration- where it is one
     text : what may describe records
     """
     folder = vault / NOTICES
@@ -27,6 +29,7 @@ def write_notice(vault: pathlib.Path, name: str, text: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         with os.fdopen(os.open(folder / f"{name}.txt", flags, 0o600), "w", encoding="utf-8") as file:
             file.write(f"{tables.now()} {text}\n")
+    return f"{NOTICES}/{name}.txt"
 
 
 __all__ = ["NOTICES", "write_notice"]

@@ -1,7 +1,8 @@
 """Registration in the worker: files below the root become canonical records in the vault, and an entry of the ledger.
 
 It runs in a child: what a loader does to its process is the child's affair. What is wrong with records is said to
-stewards, who hold them, in the row of the registration and nowhere else.
+stewards, who hold them, in the row of the registration and nowhere else; where that would quote a record, the row has
+the message without it, and the vault the whole.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError
 from dpmanifold.ledger.population import Population
 from dpmanifold.service import canonical, events, tables
+from dpmanifold.service.discretion import WITHHELD, Discretion
 from dpmanifold.service.kept import Columns
-from dpmanifold.service.notices import NOTICES, write_notice
+from dpmanifold.service.notices import write_notice
 from dpmanifold.service.ordering import population_named
 from dpmanifold.service.staging import Staging
 from dpmanifold.stats.curator import Notice
@@ -67,24 +69,23 @@ def registered(service: Service, registration: str, reader: Reader) -> None:
     reader : knows the formats of files
     """
     row = _row(service, registration)
+    request = json.loads(row.request)
     notes: list[str] = []
+    discretion = Discretion(request)
     try:
-        dataset = _register(service, row, reader, lambda notice: notes.append(_told(notice)))
+        dataset = _register(service, row, request, reader, lambda notice: notes.append(_told(notice)), discretion)
     except LedgerError:
         refused(service, registration, "The ledger cannot be used now: dpm serve --check says why. Ask again later.")
     except DPManifoldError as problem:
         # What the notes say is said by the refusal where it is about them.
-        refused(service, registration, " ".join([*(note for note in notes if note not in str(problem)), str(problem)]))
+        notes = [note for note in notes if note not in str(problem)]
+        refused(service, registration, " ".join([*notes, _discreet(service, registration, str(problem), discretion)]))
     except MemoryError:
         refused(service, registration, "There is not enough memory for these records.")
     except Exception as problem:
-        write_notice(service.settings.vault, registration, traceback.format_exc())
-        refused(
-            service,
-            registration,
-            f"They cannot be read: an unexpected {type(problem).__name__}. The operator finds more in the vault's "
-            f"{NOTICES}.",
-        )
+        kept = write_notice(service.settings.vault, f"registration-{registration}", traceback.format_exc())
+        unexpected = f"They cannot be read: an unexpected {type(problem).__name__}."
+        refused(service, registration, f"{unexpected} The operator finds more in the vault, {kept}.")
     else:
         _end(service, row, "done", " ".join([f"Registered as {dataset}.", *notes]), dataset)
 
@@ -134,12 +135,24 @@ def folder_of(service: Service, population: str, dataset: str) -> pathlib.Path:
     return service.settings.vault / found
 
 
-def _register(service: Service, row: Row[Any], reader: Reader, tell: Callable[[Notice], None]) -> str:
+def _discreet(service: Service, registration: str, message: str, discretion: Discretion) -> str:
+    """Return a message without values of records; where it had some, the vault gets the whole."""
+    vault = service.settings.vault
+    said = discretion.told(message, vault, service.settings.root)
+    if WITHHELD not in said:
+        return said
+    kept = write_notice(vault, f"registration-{registration}", message)
+    return f"{said} The whole message is in the vault, {kept}."
+
+
+def _register(
+    service: Service, row: Row[Any], request: Mapping[str, Any], reader: Reader, tell: Callable[[Notice], None],
+    discretion: Discretion,
+) -> str:  # fmt: skip
     """Return the id of the data set that the records of a request are registered as."""
-    request = json.loads(row.request)
     vault = service.settings.vault
     population = population_named(service, row.population).as_principal(row.steward)
-    with _staged(request, service.settings.root, vault) as (asked, path):
+    with _staged(request, service.settings.root, vault, discretion) as (asked, path):
         read = reader(asked, path)
         folder = canonical.write(vault, read.columns, read.ball.space)
     expected, taken, found = _expected(population, row.name), False, ""
@@ -188,7 +201,7 @@ def _range(given: object) -> tuple[float, float]:
 
 @contextlib.contextmanager
 def _staged(
-    request: Mapping[str, Any], root: pathlib.Path, vault: pathlib.Path
+    request: Mapping[str, Any], root: pathlib.Path, vault: pathlib.Path, discretion: Discretion
 ) -> Iterator[tuple[dict[str, Any], pathlib.Path]]:
     """Copy what a request names, and give the request with the copies in its place, and the path of the records."""
     folder = vault / f"{_STAGING}{secrets.token_hex(8)}"
@@ -197,7 +210,8 @@ def _staged(
     try:
         staging = Staging(root, folder)
         path = staging.take(request.get("path"), "path", "records")
-        asked = {**request, **{name: _beside(staging, request.get(name), name) for name in _BESIDE}}
+        discretion.copied(path, str(request.get("path")))
+        asked = {**request, **{name: _beside(staging, request.get(name), name, discretion) for name in _BESIDE}}
         (folder / "empty").mkdir()
         os.chdir(folder / "empty")  # whatever is taken for the name of a file here is none
         yield asked, path
@@ -206,7 +220,7 @@ def _staged(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _beside(staging: Staging, text: object, name: str) -> str | None:
+def _beside(staging: Staging, text: object, name: str, discretion: Discretion) -> str | None:
     """Return what is said about ids, classes, a covariate or a centre: a column, numbers, or the copy of a file."""
     if text is None or text == "":
         return None
@@ -217,7 +231,9 @@ def _beside(staging: Staging, text: object, name: str) -> str | None:
     file, colon, column = text.rpartition(":")
     for candidate, rest in ((text, ""), (file, colon + column)):
         if candidate and staging.has(candidate):
-            return str(staging.take(candidate, name, name)) + rest
+            path = staging.take(candidate, name, name)
+            discretion.copied(path, candidate)
+            return str(path) + rest
     if "/" in text or "\\" in text or name == "center":
         raise InvalidArgumentError(f"{name}: there is no file {text!r} below the root. Check the name.")
     return text
