@@ -107,7 +107,7 @@ class Accounts:
             _open_row(connection, name)
             chosen = tables.accounts.c.name == name
             connection.execute(update(tables.accounts).where(chosen).values(closed=tables.now()))
-            _shut_out(connection, name, tokens=True)
+            _shut_out(connection, name)
             events.record(connection, "account-closed", by, account=name)
 
     def set_password(self, name: str, new: str, by: str = OPERATOR) -> None:
@@ -116,18 +116,18 @@ class Accounts:
         with self._database.writing() as connection:
             _open_row(connection, name)
             _store(connection, name, stored)
-            _shut_out(connection, name, tokens=True)
+            _shut_out(connection, name)
             events.record(connection, "password-changed", by, account=name)
 
     def change_password(self, name: str, old: str, new: str) -> None:
-        """Set one's own password: all logins end, also the one that it is done in; tokens stay."""
+        """Set one's own password: all logins end, also the one that it is done in, and tokens are revoked."""
         stored = self._passwords.hash(new)
         if self._verified(name, old, None) is None:
             raise InvalidArgumentError("old is not the password of this account. Give the one that you sign in with.")
         with self._database.writing() as connection:
             _open_row(connection, name)
             _store(connection, name, stored)
-            _shut_out(connection, name, tokens=False)
+            _shut_out(connection, name)
             events.record(connection, "password-changed", name, account=name)
 
     def signed(self, name: str, password: str, address: str) -> Actor:
@@ -235,9 +235,8 @@ def _store(connection: Connection, name: str, stored: str) -> None:
     connection.execute(update(tables.accounts).where(_named(name)).values(**values))
 
 
-def _shut_out(connection: Connection, name: str, tokens: bool) -> None:
+def _shut_out(connection: Connection, name: str) -> None:
     """End all logins of an account, and its tokens."""
     connection.execute(delete(tables.logins).where(tables.logins.c.account == name))
-    if tokens:
-        alive = (tables.tokens.c.account == name) & tables.tokens.c.revoked.is_(None)
-        connection.execute(update(tables.tokens).where(alive).values(revoked=tables.now()))
+    alive = (tables.tokens.c.account == name) & tables.tokens.c.revoked.is_(None)
+    connection.execute(update(tables.tokens).where(alive).values(revoked=tables.now()))

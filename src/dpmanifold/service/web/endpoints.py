@@ -64,6 +64,8 @@ def _asked(call: Call) -> tuple[str, Question]:
 
 # -------------------------------------------------------------------- whoever signs in
 
+# A token makes no tokens: what somebody found would outlive its end and its revocation. That takes a password.
+
 
 def who_am_i(call: Call) -> Record:
     """Who the token is of."""
@@ -73,12 +75,6 @@ def who_am_i(call: Call) -> Record:
 def list_tokens(call: Call) -> Record:
     """One's own tokens, without their secrets."""
     return _listed("tokens", call.desk.tokens())
-
-
-def make_token(call: Call) -> Record:
-    """A new token; its secret is told this once."""
-    view, secret = call.desk.make_token(call.body["label"], call.body["days"])
-    return {"token": view.to_dict(), "secret": secret}
 
 
 def revoke_token(call: Call) -> Response:
@@ -266,7 +262,6 @@ def _view(view: type) -> Schema:
 
 
 _ME = record({"name": text(), "role": {"enum": list(ALL)}})
-_MADE = record({"token": _view(TokenView), "secret": text()})
 _CURVE = {"dataset": text(300), "statistic": text(100), "kind": {"enum": sorted(KINDS)}, "delta": text(100),
           "options": text(2000)}  # fmt: skip
 _DECISION = record({"decision": {"enum": ["approve", "refuse"]}, "reason": text()})
@@ -276,8 +271,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/me", who_am_i, ALL, _ME),
     Endpoint("GET", "/tokens", list_tokens, ALL,
              list_of("tokens", TokenView)),
-    Endpoint("POST", "/tokens", make_token, ALL, _MADE, status=201,
-             body=record({"label": text(100), "days": {"type": "integer"}}), plans=True),
     Endpoint("DELETE", "/tokens/{id}", revoke_token, ALL, _ANYTHING, status=204),
     Endpoint("GET", "/datasets", list_datasets, ALL,
              list_of("datasets", DataSetView)),

@@ -12,7 +12,10 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service.web.pages.showing import Problem, show, tried, whole_in
 from dpmanifold.service.web.sessions import desk, form, see_other, service_of, sign_in, signed_in
 
-_DONE = {"password": "The password is changed. Other logins have ended.", "revoked": "The token is revoked."}
+_DONE = {
+    "password": "The password is changed. Other logins have ended, and all tokens are revoked.",
+    "revoked": "The token is revoked.",
+}
 _NOTHING: dict[str, Any] = {
     "secret": None, "token_problem": None, "password_problem": None, "typed": {"label": "", "days": ""},
 }  # fmt: skip
