@@ -20,11 +20,15 @@ WINDOW = 15 * 60
 """Seconds after which a failure is forgotten."""
 
 OF_NAME, OF_ADDRESS = 5, 20
-"""How many failures of a name, and from an address, are taken in that time."""
+"""How many failures of a name, and from an address, are taken in that time.
 
+After that a right password is refused as well, by design: were it taken, guessing would go on, and the answer would
+tell which guess was right. Whoever shares an address with somebody who guesses waits with them.
+"""
 
 OF_TOKENS = 100
-"""How many tokens that are none are looked at from an address in that time: programs with an old one do no harm."""
+"""How many tokens that are none are counted from an address in that time; the next are refused without a line in the
+database. Those that are known are taken all the same."""
 
 
 def count(connection: Connection, name: str, address: str | None = None) -> list[int]:
@@ -67,7 +71,7 @@ def forgive(connection: Connection, counted: list[int], name: str | None = None)
 
 
 def refuse_guesses(connection: Connection, address: str) -> None:
-    """Refuse to look at a token from an address that showed too many which are none.
+    """Refuse a token that is none from an address that showed too many of them.
 
     Parameters
     ----------
