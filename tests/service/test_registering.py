@@ -6,6 +6,7 @@ import os
 import pickle
 import socket
 import stat
+import zipfile
 
 import numpy as np
 import pytest
@@ -239,6 +240,24 @@ def test_bombs_are_refused_before_they_are_unpacked(service, root, monkeypatch):
         assert "far beyond its size" in found.message
 
 
+def test_an_archive_of_many_arrays_is_refused_and_one_of_some_opened_once(tmp_path, monkeypatch):
+    path = tmp_path / "some.npz"
+    np.savez(path, **{f"a{number}": np.zeros(1) for number in range(20)})
+    opened = []
+
+    class Counted(zipfile.ZipFile):
+        def __init__(self, *given, **more):
+            opened.append(given)
+            super().__init__(*given, **more)
+
+    monkeypatch.setattr(zipfile, "ZipFile", Counted)
+    refuse_growing(path)
+    assert len(opened) == 1
+    monkeypatch.setattr(staging, "_MOST_ARRAYS", 19)
+    with pytest.raises(InvalidDataError, match="holds 20 arrays, more than 19"):
+        refuse_growing(path)
+
+
 def test_parquet_that_repeats_one_value_is_refused(tmp_path, monkeypatch):
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -283,6 +302,7 @@ def test_a_refusal_takes_its_place_back(service, root):
 
 
 def test_an_unexpected_error_is_for_the_vault_alone(service, root):
+    np.save(root / "tensors.npy", tensors(10))
     desk = desk_of(service, "sam")
     made = desk.register("cohort", "odd-error", {**REQUEST, "path": "tensors.npy"})
 

@@ -131,14 +131,27 @@ def read_npz(path: pathlib.Path, key: str | None = None) -> Array:
 def npz_header(path: pathlib.Path, name: str) -> ArrayHeader:
     """Return what the header of an array in an .npz archive says, held against the archive's own size."""
     with _member(path, name) as (stream, member):
-        header = _read_header(stream, path, f"array {name!r}")
-        # Held against the file itself: what the archive says of its own sizes may be wrong.
-        known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-        honest = known and plausible_size(member.file_size, min(member.compress_size, path.stat().st_size))
-        if header.length + header.size != member.file_size or not honest:
-            raise bad_file(path, f"array {name!r} has another size than its header says. Save it again.")
-        stored = member.compress_type == zipfile.ZIP_STORED
-        return replace(header, begins=_data_offset(path, member) if stored else None)
+        return _held_header(stream, path, member)
+
+
+def refuse_dishonest(archive: zipfile.ZipFile, path: pathlib.Path) -> None:
+    """Refuse an open archive of which an array holds Python objects, or is not as large as it says."""
+    for member in archive.infolist():
+        if member.filename.endswith(".npy"):
+            with _readable(path, member.filename.removesuffix(".npy")), archive.open(member) as stream:
+                _held_header(stream, path, member)
+
+
+def _held_header(stream: IO[bytes], path: pathlib.Path, member: zipfile.ZipInfo) -> ArrayHeader:
+    name = member.filename.removesuffix(".npy")
+    header = _read_header(stream, path, f"array {name!r}")
+    # Held against the file itself: what the archive says of its own sizes may be wrong.
+    known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    honest = known and plausible_size(member.file_size, min(member.compress_size, path.stat().st_size))
+    if header.length + header.size != member.file_size or not honest:
+        raise bad_file(path, f"array {name!r} has another size than its header says. Save it again.")
+    stored = member.compress_type == zipfile.ZIP_STORED
+    return replace(header, begins=_data_offset(path, member) if stored else None)
 
 
 def array_header(path: pathlib.Path, key: str | None = None) -> ArrayHeader:

@@ -19,13 +19,14 @@ from dataclasses import dataclass, field
 from typing import NoReturn, final
 
 from dpmanifold._extras import optional_module
-from dpmanifold.data.archives import archive_keys, npy_header, npz_header
+from dpmanifold.data.archives import npy_header, refuse_dishonest
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 LARGEST = 2**35
 """Bytes that records may take, packed or unpacked (32 GiB)."""
 
 _MOST_FILES, _DEEPEST = 100_000, 16
+_MOST_ARRAYS = 1_000  # of an archive
 _RATIO = 200  # to which packed files may grow, beyond the size that is no trouble
 _NO_TROUBLE = 2**26
 _CHUNK = 2**20
@@ -208,11 +209,17 @@ def _refuse_archive(path: pathlib.Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
+            if len(members) > _MOST_ARRAYS:
+                raise InvalidDataError(
+                    f"{path.name}: it holds {len(members):,} arrays, more than {_MOST_ARRAYS:,}. Save those that are "
+                    "needed: one with a record per row, and what is beside them."
+                )
+            _refuse_size(path, sum(one.file_size for one in members), path.stat().st_size)
+            refuse_dishonest(archive, path)  # Python objects, and sizes that are not so
+    except InvalidDataError:
+        raise
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):
         raise InvalidDataError(f"{path.name}: it is no archive of arrays, or damaged. Save it again.") from None
-    _refuse_size(path, sum(one.file_size for one in members), path.stat().st_size)
-    for key in archive_keys(path):
-        npz_header(path, key)  # Python objects, and sizes that are not so
 
 
 def _refuse_parquet(path: pathlib.Path) -> None:
