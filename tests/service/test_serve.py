@@ -1,6 +1,7 @@
 """`dpm serve`: from nothing to a service, what its check finds, and how its two processes live and end together."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 from dpmanifold.cli import app
 from dpmanifold.cli.serve_records import read_request
-from dpmanifold.service import beats
+from dpmanifold.service import beats, checks
 from dpmanifold.service.accounts import Accounts
 from dpmanifold.service.checks import FAIL, NOTE, findings
 from dpmanifold.service.database import Database
@@ -97,7 +98,7 @@ def test_every_fault_is_found_with_a_remedy(run, settings, tmp_path):
     faults = {
         "chmod 700": lambda: settings.vault.chmod(0o755),
         "chmod 600": lambda: settings.secret.chmod(0o644),
-        "chmod o-w": lambda: settings.root.chmod(0o777),
+        "chmod o-rwx": lambda: settings.root.chmod(0o777),
     }
     for remedy, break_it in faults.items():
         break_it()
@@ -112,6 +113,50 @@ def test_every_fault_is_found_with_a_remedy(run, settings, tmp_path):
     settings.root.rmdir()
     assert any("is no folder" in str(one) for one in failing(settings))
     assert "FAIL" in run("--check", code=4)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_a_fresh_service_has_no_fault_whatever_the_mask_is(run, tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        run("--init")
+    finally:
+        os.umask(before)
+    made = Settings.read(tmp_path / "dpm-service.toml", {"DPM_SERVICE_WEB_PORT": "1025"})
+    assert failing(made) == []
+    for folder in (made.root, made.vault):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_web_user_who_can_look_at_records_fails(settings, monkeypatch):
+    other = os.geteuid() + 4711
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    monkeypatch.setattr(os, "access", lambda *given, **more: False)
+    assert not any("look into" in str(one) for one in findings(settings))
+    monkeypatch.setattr(os, "access", lambda *given, **more: True)
+    found = [str(one) for one in failing(settings) if "can look into" in one.what]
+    assert [f"the {what} {where}" in one for one, (what, where) in
+            zip(found, (("root", settings.root), ("vault", settings.vault)), strict=True)] == [True, True]  # fmt: skip
+    with Database(settings.database) as database:
+        database.prepare()
+        beats.beat(database, beats.WEB)
+        assert [one for one in failing(settings) if "can look into" in one.what]
+        monkeypatch.setattr(os, "geteuid", lambda: other + 1)  # neither of the two
+        assert {one.state for one in findings(settings) if "can look into" in one.what} == {NOTE}
+
+
+def test_a_root_of_a_group_is_a_note(settings):
+    settings.root.chmod(0o750)
+    assert [one.state for one in findings(settings) if "A group can enter the root" in one.what] == [NOTE]
+    assert failing(settings) == []
+
+
+def test_the_key_of_a_ledger_on_a_server_is_made_by_who_owns_it(settings):
+    settings.secret.unlink()
+    server = dataclasses.replace(settings, ledger="postgresql://dpm@localhost:1/none")
+    found = next(str(one) for one in checks._key(server))
+    assert "dpm ledger create" in found
+    assert "--init" not in found
 
 
 def test_a_ledger_without_its_witness_fails(settings):

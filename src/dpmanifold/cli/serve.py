@@ -83,6 +83,7 @@ def _demo(folder: pathlib.Path | None, port: int | None, open_page: bool) -> Non
     optional_module("sklearn", "all", "the demonstration")
     from dpmanifold.service.demo import PEOPLE, set_up
 
+    os.umask(0o077)  # whatever is made is for whoever tries it out
     with tempfile.TemporaryDirectory(prefix="dpm-demo-", ignore_cleanup_errors=True) as gone:
         place = pathlib.Path(gone) / "service" if folder is None else folder
         made = set_up(place, read_request, port)

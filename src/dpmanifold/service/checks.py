@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib.util
+import os
 import pathlib
 import socket
 import ssl
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import TypeVar, final
 
 from sqlalchemy import func, select
 
@@ -50,6 +51,7 @@ class Finding:
         return f"{self.state:<5} {self.what}" + (f" {self.remedy}" if self.remedy else "")
 
 
+_Answer = TypeVar("_Answer")
 Check = Callable[[Settings], Iterator[Finding]]
 
 
@@ -97,7 +99,7 @@ def _listening(settings: Settings) -> Iterator[Finding]:
         try:
             probe.bind((settings.host, settings.port))
         except OSError as problem:
-            if _runs(settings, beats.WEB):
+            if _asked(settings, lambda database: beats.is_alive(database, beats.WEB)):
                 yield Finding(OK, "The port is taken by the service, which runs.")
             else:
                 yield Finding(
@@ -131,11 +133,32 @@ def _root(settings: Settings) -> Iterator[Finding]:
         return
     if _inside(vault, root) or _inside(root, vault):
         yield Finding(FAIL, f"The vault {vault} and the root {root} lie in each other.", "Set them apart.")
-    if stat.S_IMODE(root.stat().st_mode) & 0o007:
+    mode = stat.S_IMODE(root.stat().st_mode)
+    if mode & 0o007:
         yield Finding(FAIL, f"Everybody on this machine can enter the root {root}, the web process among them.",
                       f"chmod o-rwx {root}")  # fmt: skip
     else:
         yield Finding(OK, f"Records are registered from below {root}.")
+    if mode & 0o070:
+        yield Finding(NOTE, f"A group can enter the root {root} (mode {mode:04o}): the web process's user must not be "
+                      "in it.", f"chgrp it to another group, or chmod g-rwx {root}")  # fmt: skip
+    yield from _reached(settings)
+
+
+def _reached(settings: Settings) -> Iterator[Finding]:
+    """Look whether who asks can list what is for the worker alone: the worker is the vault's owner."""
+    vault, asks = settings.vault, os.geteuid()
+    if asks == 0 or not vault.is_dir() or vault.stat().st_uid == asks:
+        return
+    web = _asked(settings, lambda database: beats.owner(database, beats.WEB))
+    for what, folder in (("root", settings.root), ("vault", vault)):
+        if not any(os.access(folder, right, effective_ids=True) for right in (os.R_OK, os.X_OK)):
+            continue
+        if web is None or web == asks:
+            yield Finding(FAIL, f"This user ({asks}), who is not the worker's, can look into the {what} {folder}: the "
+                          "web process must not run as it.", f"Take the right away: chmod 700 {folder}")  # fmt: skip
+        else:
+            yield Finding(NOTE, f"This user ({asks}), who runs neither process, can look into the {what} {folder}.")
 
 
 def _inside(one: pathlib.Path, other: pathlib.Path) -> bool:
@@ -169,8 +192,9 @@ def _key(settings: Settings) -> Iterator[Finding]:
         yield Finding(OK, "The ledger's key is out of this user's reach, as it is to be for all but the worker.")
         return
     except OSError:
+        made_by = "dpm ledger create" if "://" in settings.ledger else "dpm serve --init"
         yield Finding(FAIL, f"The ledger's key {path} is not there.", "Put it back from where a copy is kept; for a "
-                      "new service: dpm serve --init.")  # fmt: skip
+                      f"new service: {made_by}.")  # fmt: skip
         return
     if stat.S_IMODE(status.st_mode) & 0o077:
         yield Finding(FAIL, f"Others than its owner can read the ledger's key {path}.", f"chmod 600 {path}")
@@ -245,14 +269,14 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
                           "Put ledger.witness on another one before the ledger is made.")  # fmt: skip
 
 
-def _runs(settings: Settings, process: str) -> bool:
-    """Return whether a process of the service says that it is there; not where that cannot be asked."""
+def _asked(settings: Settings, question: Callable[[Database], _Answer]) -> _Answer | None:
+    """Return what a database that is there says; None where that cannot be asked."""
     if "://" not in settings.database and not pathlib.Path(settings.database).exists():
-        return False
+        return None
     with contextlib.suppress(DPManifoldError), Database(settings.database) as database:
         database.prepare()
-        return beats.is_alive(database, process)
-    return False
+        return question(database)
+    return None
 
 
 __all__ = ["FAIL", "NOTE", "OK", "Finding", "findings"]
