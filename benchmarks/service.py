@@ -160,11 +160,11 @@ def furnished(service: Service) -> list[str]:
     names = ["ada", *(f"analyst-{number}" for number in range(1, max(CLIENTS)))]
     service.accounts.add("sam", "steward", PASSWORD)
     sam = service.desk(service.accounts.find("sam"))  # type: ignore[arg-type]
-    sam.make_population("cohort", dpm.GDP("1000"), "record")
+    sam.make_population("cohort", dpm.GDP("100"), "record")
     tokens = []
     for name in names:
         actor = service.accounts.add(name, "analyst", PASSWORD)
-        sam.grant("cohort", name, dpm.GDP("1000"), "a benchmark")
+        sam.grant("cohort", name, dpm.GDP("100"), "a benchmark")
         tokens.append(service.desk(actor).make_token("benchmark", 1)[1])
     return tokens
 
@@ -214,7 +214,7 @@ def measured(place: Place, clients: int, requests: int) -> dict[str, list[float]
 
 
 def question() -> dict[str, Any]:
-    amount = f"0.{next(_fresh):07d}"
+    amount = f"0.1{next(_fresh):07d}"
     return {"dataset": REF, "question": {"statistic": "mean", "privacy": {"kind": "GDP", "mu": amount}}}
 
 
