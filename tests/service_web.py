@@ -38,7 +38,12 @@ class Answer:
         return ", ".join(value for key, value in self.headers if key == name)
 
 
-def ask(app, method, path, *, headers=(), pieces=(b"",), host=HOST, address="192.0.2.1"):
+def ask(app, method, path, **more):
+    """Send one request, and wait for its answer."""
+    return asyncio.run(asking(app, method, path, **more))
+
+
+async def asking(app, method, path, *, headers=(), pieces=(b"",), host=HOST, address="192.0.2.1"):
     """Send one request; headers are (name, value), the body comes in pieces, of which None is never sent."""
     given = [(b"host", host.encode())] if host is not None else []
     given += [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
@@ -61,7 +66,7 @@ def ask(app, method, path, *, headers=(), pieces=(b"",), host=HOST, address="192
     async def send(message):
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    await app(scope, receive, send)
     if not sent:
         return None
     found = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in sent[0]["headers"]]

@@ -6,6 +6,8 @@ import collections
 import json
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from decimal import Decimal, InvalidOperation
 from typing import Any, TypeVar, final
 
 from dpmanifold._check import shown
@@ -53,21 +55,27 @@ class Forecasts:
     """Plans and curves; each is computed once, and the latest are kept. Threads may share it."""
 
     def __init__(self) -> None:
-        self._kept: collections.OrderedDict[str, Any] = collections.OrderedDict()
+        self._kept: collections.OrderedDict[str, Future[Any]] = collections.OrderedDict()
         self._lock = threading.Lock()
 
     def _once(self, key: str, make: Callable[[], T]) -> T:
+        """Return what is kept, or make it; whoever wants the same meanwhile waits for it."""
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                found: T = self._kept[key]
-                return found
-        made = make()
-        with self._lock:
-            self._kept[key] = made
+            known = self._kept.get(key)
+            mine: Future[Any] = Future() if known is None else known
+            self._kept[key] = mine
+            self._kept.move_to_end(key)
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
-        return made
+        if known is None:
+            try:
+                mine.set_result(make())
+            except BaseException as problem:  # whoever waits is told, and the next one tries again
+                with self._lock:
+                    self._kept.pop(key, None)
+                mine.set_exception(problem)
+        found: T = mine.result()
+        return found
 
     def plan(
         self, asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]
@@ -94,11 +102,15 @@ class Forecasts:
         ----------
         asked, data, ball, options : as for a plan
         kind : of the promises: "PureDP", "ApproxDP", "ZCDP" or "GDP"
-        delta : of ApproxDP; None for the usual one
+        delta : of ApproxDP, with one digit, from 1e-12 to 9e-3: a curve is much to compute. None for the usual one
         """
         if kind not in KINDS:
             raise InvalidArgumentError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}.")
-        fixed = (delta or USUAL_DELTA) if kind == ApproxDP.__name__ else None
+        fixed = known_delta(USUAL_DELTA if delta is None else delta) if kind == ApproxDP.__name__ else None
+        if kind == ApproxDP.__name__ and fixed is None:
+            raise InvalidArgumentError(
+                f"delta of a curve must have one digit, from 1e-12 to 9e-3, such as 1e-6, got {shown(delta)}."
+            )
         key = json.dumps(["curve", asked.name, _number(asked, data), ball_to_dict(ball), kind, fixed, _said(options)])
 
         def make() -> Curve:
@@ -113,9 +125,31 @@ class Forecasts:
         """Return how many units, and which promise of the same kind, an expected error of a mean takes."""
         estimand = options.get("estimand")
         delta = privacy.stated["delta"] if isinstance(privacy, ApproxDP) else None
-        promise = needed_promise(error, data.n, ball, type(privacy), delta=delta, estimand=estimand)
-        people = needed_units(error, ball, privacy, estimand=estimand)
-        return {"needed_units": people, "needed_promise": promise.to_dict()}
+
+        def make() -> dict[str, Any]:
+            promise = needed_promise(error, data.n, ball, type(privacy), delta=delta, estimand=estimand)
+            people = needed_units(error, ball, privacy, estimand=estimand)
+            return {"needed_units": people, "needed_promise": promise.to_dict()}
+
+        key = ["needed", error, data.n, ball_to_dict(ball), promise_to_json(privacy), estimand]
+        return self._once(json.dumps(key), make)
+
+
+_DELTAS = {Decimal(f"{digit}e-{place}"): f"{digit}e-{place}" for place in range(3, 13) for digit in range(1, 10)}
+
+
+def known_delta(text: str) -> str | None:
+    """Return a delta that curves are made for, as it is written here; None for any other.
+
+    Examples
+    --------
+    >>> known_delta("0.0000050"), known_delta("1.5e-6"), known_delta("1e-99")
+    ('5e-6', None, None)
+    """
+    try:
+        return _DELTAS.get(Decimal(text))
+    except (InvalidOperation, TypeError):  # no number, or a number that is none
+        return None
 
 
 def _said(options: Mapping[str, Any]) -> dict[str, str]:

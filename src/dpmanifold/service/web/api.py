@@ -7,7 +7,8 @@ not for a role is one answer, the same to the last byte.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -21,6 +22,7 @@ from dpmanifold.service.web.openapi import ROOT, Call, Endpoint, document
 from dpmanifold.service.web.reading import json_body, query_of
 from dpmanifold.service.web.security import address, has_controls
 from dpmanifold.service.web.sessions import ROLE, service_of
+from dpmanifold.service.web.turns import turns_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -30,6 +32,14 @@ if TYPE_CHECKING:
 
 DOCUMENT = "/openapi.json"
 _SCHEME = "bearer "
+
+
+class _Later(NamedTuple):
+    """An answer that waits for a turn: whose, at what, and how it is made."""
+
+    who: str
+    kind: str
+    make: Callable[[], Response]
 
 
 @final
@@ -50,14 +60,17 @@ class Api:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        response = await run_in_threadpool(self._answer, Request(scope))
-        await response(scope, receive, send)
+        request = Request(scope)
+        found = await run_in_threadpool(self._answer, request)
+        if isinstance(found, _Later):
+            found = await turns_of(request).run(found.who, found.kind, found.make)
+        await found(scope, receive, send)
 
     def _openapi(self, _: Call) -> dict[str, Any]:
         """Return this document."""
         return self._document
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: Request) -> Response | _Later:
         endpoint, found = self._found(request.method, request.scope["path"].removeprefix(ROOT))
         if endpoint is not None:
             request.scope[ROUTE] = f"{ROOT}{endpoint.path}"
@@ -75,9 +88,9 @@ class Api:
             query=query_of(request, endpoint.query, endpoint.needed),
             body={} if endpoint.body is None else json_body(request, endpoint.body, SCHEMAS),
         )
-        with planning() if endpoint.plans else contextlib.nullcontext():
-            answer = endpoint.call(call)
-        return answer if isinstance(answer, Response) else as_json(answer, endpoint.status)
+        if endpoint.turn:
+            return _Later(actor.name, endpoint.turn, lambda: _made(endpoint, call))
+        return _made(endpoint, call)
 
     def _found(self, method: str, path: str) -> tuple[Endpoint | None, dict[str, str]]:
         for endpoint in self.endpoints:
@@ -85,6 +98,12 @@ class Api:
             if found is not None and not any(map(has_controls, found.values())):
                 return endpoint, found
         return None, {}
+
+
+def _made(endpoint: Endpoint, call: Call) -> Response:
+    with planning() if endpoint.plans else contextlib.nullcontext():
+        answer = endpoint.call(call)
+    return answer if isinstance(answer, Response) else as_json(answer, endpoint.status)
 
 
 def _actor(service: Service, request: Request) -> Actor:

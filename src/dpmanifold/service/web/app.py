@@ -22,6 +22,7 @@ from dpmanifold.service.web.assets import Assets
 from dpmanifold.service.web.health import Health
 from dpmanifold.service.web.requests import RequestLog
 from dpmanifold.service.web.security import KnownHosts, SecurityHeaders, WholeBody
+from dpmanifold.service.web.turns import Turns
 
 if TYPE_CHECKING:
     from dpmanifold.service.service import Service
@@ -53,6 +54,7 @@ def make_app(service: Service) -> Starlette:
     )
     app.router.redirect_slashes = False  # a redirect would tell that the other address is one
     app.state.service = service
+    app.state.turns = Turns()
     app.state.start_key = secrets.token_bytes(32)
     app.state.templates = _templates(assets, getattr(pages, "GLOBALS", {}))
     return app

@@ -29,6 +29,7 @@ from dpmanifold.service.web.answers import as_json, document, download, picture
 from dpmanifold.service.web.openapi import Call, Endpoint
 from dpmanifold.service.web.reading import parsed
 from dpmanifold.service.web.schemas import Schema, list_of, record, reference, schemas_of, text
+from dpmanifold.service.web.turns import CURVE, PLAN
 
 Record = Mapping[str, Any]
 ALL = (ANALYST, STEWARD, AUDITOR)
@@ -278,13 +279,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("PUT", "/datasets/{population}/{name}/terms", set_terms,
              (STEWARD,), _view(DataSetView), body=_TERMS, plans=True),
     Endpoint("POST", "/plans", plan,
-             ALL, _ANYTHING, body=record(_ASKED, {"error": {"type": "number"}}), plans=True),
+             ALL, _ANYTHING, body=record(_ASKED, {"error": {"type": "number"}}), plans=True, turn=PLAN),
     Endpoint("GET", "/curves", get_curve, ALL,
-             _view(Curve), query=_CURVE, needed=("dataset", "statistic"), plans=True),
+             _view(Curve), query=_CURVE, needed=("dataset", "statistic"), plans=True, turn=CURVE),
     Endpoint("POST", "/prices", get_price, (ANALYST,),
-             _view(PriceView), body=record(_ASKED), plans=True),
+             _view(PriceView), body=record(_ASKED), plans=True, turn=PLAN),
     Endpoint("POST", "/releases", ask, (ANALYST,),
-             _view(ReleaseView), body=record({**_ASKED, "key": text(200)}), status=202, also=_AGAIN, plans=True),
+             _view(ReleaseView), body=record({**_ASKED, "key": text(200)}), status=202, also=_AGAIN, plans=True,
+             turn=PLAN),
     Endpoint("GET", "/releases", list_releases, ALL, list_of("releases", ReleaseView),
              query={"before": text(100), "limit": _COUNT}),
     Endpoint("GET", "/releases/{id}", get_release, ALL, _view(ReleaseView)),

@@ -61,6 +61,7 @@ class Endpoint:
     status : of the answer
     also : another status that it can have, and why
     plans : whether what the library refuses depends on the request and on public numbers alone, and is shown
+    turn : of what takes computing, its kind: it waits for a turn (:mod:`.turns`); empty for all the rest
     """
 
     method: str
@@ -74,6 +75,7 @@ class Endpoint:
     status: int = 200
     also: tuple[int, str] | None = None
     plans: bool = False
+    turn: str = ""
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from dpmanifold.privacy import cautions, in_plain_words
 from dpmanifold.service.askable import asked_named
 from dpmanifold.service.desk import Desk
-from dpmanifold.service.forecasts import GRID
+from dpmanifold.service.forecasts import GRID, known_delta
 from dpmanifold.service.person import ANALYST
 from dpmanifold.service.questions import Question, promise_from_json
 from dpmanifold.service.views import DataSetView, ReleaseView
@@ -26,6 +26,7 @@ from dpmanifold.service.web.pages.browsing import ref_of
 from dpmanifold.service.web.pages.showing import Problem, number_in, show, tried
 from dpmanifold.service.web.pages.words import number, percent
 from dpmanifold.service.web.sessions import desk, form, see_other, signed_in
+from dpmanifold.service.web.turns import CURVE, PLAN, in_turn
 from dpmanifold.statistic import STATISTICS, Kind
 
 _LOOKED_AT = 20  # of one's latest releases, for the one that a price page has led to
@@ -82,6 +83,7 @@ class Headline:
         return (pictures.disc if self.is_distance else pictures.band)(self.share)
 
 
+@in_turn(PLAN)
 def plan(request: Request) -> Response:
     """Show what to expect; without a query, of the first statistic at a usual promise."""
     at = desk(request)
@@ -150,8 +152,11 @@ def _needed(
 
 
 def _curve_address(path: str, typed: Typed) -> str:
-    """Return where the numbers of the slider are; curves are of the mechanism that is taken unless one is named."""
-    if "mechanism" in typed.named_options:
+    """Return where the numbers of the slider are; curves are of the mechanism that is taken unless one is named.
+
+    Of a delta that no curve is made for there are none: the page asks for each plan.
+    """
+    if "mechanism" in typed.named_options or (typed.kind == "ApproxDP" and known_delta(typed.delta) is None):
         return ""
     return address(f"{path}/curve.json", [entry for entry in typed.fields if entry[0] != "amount"])
 
@@ -173,6 +178,7 @@ def _meaning(question: Question) -> list[str]:
     return [in_plain_words(question.privacy), question.privacy.describe()]
 
 
+@in_turn(CURVE)
 def curve(request: Request) -> Response:
     """Return what to expect at each amount of the slider, with the words of the page."""
     at, ref = desk(request), ref_of(request)
@@ -198,6 +204,7 @@ def _with_words(point: Mapping[str, Any]) -> dict[str, Any]:
 # -------------------------------------------------------------------- price and payment
 
 
+@in_turn(PLAN)
 def confirm(request: Request) -> Response:
     """Show what a question costs. The key is in the address: whoever comes back finds the same one."""
     fields = dict(request.query_params)
@@ -238,6 +245,7 @@ def _asked_before(at: Desk, population: str, key: str) -> ReleaseView | None:
     return next((one for one in mine if (one.population, one.key) == (population, key)), None)
 
 
+@in_turn(PLAN)
 def ask(request: Request) -> Response:
     """Pay for a question, and go to its release. The same key again pays nothing and goes to the same release."""
     fields = form(request)
