@@ -201,16 +201,16 @@ def measured(place: Place, clients: int, requests: int) -> dict[str, list[float]
     }
     found = {name: timed(*how, clients, requests) for name, how in kinds.items()}
     few = max(clients, min(requests, 40) // 8 * 8)
-    asks: list[float] = []
-    ids: list[tuple[int, str, float]] = []
     with concurrent.futures.ThreadPoolExecutor(clients) as pool:
-        for number, (seconds, answer, at) in enumerate(pool.map(lambda one: ask(place, one), range(few))):
-            asks.append(1000 * seconds)
-            ids.append((number, answer["id"], at))
-        waits = pool.map(lambda one: 1000 * (published(place, *one[:2]) - one[2]), ids)
-        found["ask"] = asks
-        found["published after ask"] = list(waits)
+        both = list(pool.map(lambda number: asked_and_waited(place, number), range(few)))
+    found["ask"], found["published after ask"] = ([1000 * pair[which] for pair in both] for which in (0, 1))
     return found
+
+
+def asked_and_waited(place: Place, number: int) -> tuple[float, float]:
+    """Ask for a release and wait until it is out; return how long each took, in seconds."""
+    seconds, answer, at = ask(place, number)
+    return seconds, published(place, number, answer["id"]) - at
 
 
 def question() -> dict[str, Any]:
