@@ -222,7 +222,8 @@ def test_people_with_several_records_count_once():
 
 
 def test_there_are_no_more_components_than_dimensions():
-    found = dpm.private_components(cloud(CAP, 300), CAP, dpm.GDP(1.0), **EACH, confirm=True)
+    # One seed in 20 does not tell the total from 0, and shares are then nan.
+    found = dpm.private_components(cloud(CAP, 300), CAP, dpm.GDP(1.0), **EACH, confirm=True, rng=0)
     assert found.count == 2
     assert (found.explained, found.explained_interval, found.shares.sum()) == (1.0, (1.0, 1.0), pytest.approx(1.0))
 
