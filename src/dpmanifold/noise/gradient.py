@@ -222,7 +222,7 @@ def require_room(ball: Ball, scale: float, tol: float) -> None:
         )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=2048)
 def _worst_acceptance(ball: Ball, scale: float) -> float:
     """Estimate the share of accepted proposals when the mean is at the ball's edge, from public numbers.
 
