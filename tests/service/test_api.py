@@ -10,6 +10,7 @@ from dpmanifold.cli import app as cli
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerError
 from dpmanifold.service import limits
 from dpmanifold.service.desk import Desk
+from dpmanifold.service.options import Option
 from dpmanifold.service.web import api
 from dpmanifold.service.web.endpoints import ENDPOINTS, SCHEMAS
 from dpmanifold.service.web.openapi import document
@@ -293,6 +294,46 @@ WRONG = [
 def test_bodies_say_one_thing(rooms, app, body):
     found = ask_json(app, "PUT", f"/datasets/{REF}/terms", rooms.tokens["sam"], body)
     assert (found.status, found.json()["error"]["kind"]) == (400, "invalid")
+
+
+HUGE = 10**400
+IDENTITY = [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"error": HUGE}, {"question": {**SMALL, "statistic": "interval", "options": {"level": HUGE}}},
+        {"question": {**SMALL, "statistic": "interval", "options": {"level": 1e300}}},
+        {"question": {**SMALL, "statistic": "ball", "options": {"coverage": HUGE}}},
+        {"question": {**SMALL, "statistic": "components", "options": {"count": 10**300}}},
+        {"question": {**SMALL, "ball": {"radius": HUGE, "center": IDENTITY}}},
+        {"question": {**SMALL, "ball": {"radius": 1, "center": [[HUGE, 0], [0, 1]]}}},
+        {"question": {**SMALL, "ball": {"radius": 1, "center": [[-1, 0], [0, 1]]}}},
+        {"question": {**SMALL, "ball": {"radius": 1, "center": [[1e308, 0], [0, 1e308]]}}},
+        {"question": {**SMALL, "privacy": {"kind": "GDP", "mu": HUGE}}},
+    ],
+)  # fmt: skip
+def test_absurd_numbers_are_refused(rooms, app, more):
+    found = ask_json(app, "POST", "/plans", rooms.tokens["ada"], {**ASKED, **more})
+    assert (found.status, found.json()["error"]["kind"]) == (400, "invalid")
+
+
+@pytest.mark.parametrize(
+    "more", [{"radius": "9" * 101}, {"radius": HUGE}, {"center": "1," * 10_001}, {"path": "x" * 4001}]
+)
+def test_absurd_registrations_are_refused_at_the_door(rooms, app, more):
+    asked = {"path": "x.csv", "space": "spd", "units": "subject", "radius": "2", **more}
+    body = {"population": "cohort", "name": "more", "request": asked}
+    assert ask_json(app, "POST", "/registrations", rooms.tokens["sam"], body).status == 400
+
+
+@pytest.mark.parametrize("value", [HUGE, -HUGE, 1e300, float("nan"), float("inf"), True, "1"])
+def test_options_are_numbers_of_use(value):
+    option = Option("level", "number", 0.95, "", "")
+    assert option.checked(1) == 1.0
+    with pytest.raises(InvalidArgumentError, match="level must be a number of at most"):
+        option.checked(value)
 
 
 def test_brackets_in_texts_do_not_count():

@@ -425,13 +425,15 @@ def test_the_same_nothing_everywhere(app):
 def test_only_planning_shows_what_the_library_refuses():
     for error, kind in [
         (InvalidArgumentError("a"), "invalid"),
+        (InvalidDataError("a"), "invalid"),
+        (OverflowError("b"), "invalid"),
         (PromiseError("a"), "promise"),
         (BudgetError("a"), "over-budget"),
     ]:
         with pytest.raises(Exception, match="a") as caught, planning():
             raise error
         assert caught.value.kind == kind
-    for error in (InvalidDataError("a"), LedgerError("a"), KeyError("a")):
+    for error in (LedgerError("a"), KeyError("a"), ZeroDivisionError("a")):
         with pytest.raises(type(error)), planning():
             raise error
 

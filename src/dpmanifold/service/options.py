@@ -37,12 +37,11 @@ class Option:
 
     def checked(self, value: object) -> Any:
         """Return a value of this option, or say what it takes."""
-        plain = (int, float) if self.kind == "number" else int
         good = {
             "choice": value in self.choices if value is None or isinstance(value, str) else False,
             "flag": isinstance(value, bool),
-            "number": isinstance(value, plain) and not isinstance(value, bool),
-            "whole": isinstance(value, int) and not isinstance(value, bool),
+            "number": isinstance(value, (int, float)) and _is_bounded(value),
+            "whole": isinstance(value, int) and _is_bounded(value),
             "release": value is None or isinstance(value, str),
         }[self.kind]
         if not good:
@@ -51,7 +50,21 @@ class Option:
         return float(value) if self.kind == "number" else value  # type: ignore[arg-type]
 
 
-_WANTED = {"flag": "true or false", "number": "a number", "whole": "a whole number", "release": "the id of a release"}
+LARGEST = 10**9
+"""Of numbers that are chosen: none has a use for more, and whatever is computed from one is finite."""
+
+
+def _is_bounded(value: float) -> bool:
+    """Return whether a number is one that can be chosen; NaN is none, and neither are true and false."""
+    return not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+
+
+_WANTED = {
+    "flag": "true or false",
+    "number": f"a number of at most {LARGEST}",
+    "whole": f"a whole number of at most {LARGEST}",
+    "release": "the id of a release",
+}
 # Those whose steps depend on data are drawn in doubles, too: neither is for somebody who only sees the result.
 _MECHANISMS = ("auto", *(one.name for one in MECHANISMS if not one.baseline and one.covers_timing))
 _OPTIONS = {

@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from dpmanifold.errors import BudgetError, InvalidArgumentError, LedgerError, PromiseError
+from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, LedgerError, PromiseError
 from dpmanifold.service.errors import NotFound, NotSignedIn, OverBudget, ServiceError, TooMany, Unavailable
 from dpmanifold.service.web.security import REPORT_POLICY, UnknownHost
 from dpmanifold.service.web.sessions import page, see_other, sign_in_path
@@ -68,8 +68,10 @@ def planning() -> Iterator[None]:
     """
     try:
         yield
-    except InvalidArgumentError as problem:
+    except (InvalidArgumentError, InvalidDataError) as problem:  # the only data here are points of the request
         raise Refused(str(problem)) from None
+    except OverflowError:
+        raise Refused("A number is too large, or too small, to compute with. Ask with another one.") from None
     except PromiseError as problem:
         raise NoPromise(str(problem)) from None
     except BudgetError as problem:

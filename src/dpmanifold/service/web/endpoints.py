@@ -53,6 +53,12 @@ _COUNT = {"type": "integer", "minimum": 1, "maximum": 1000}
 _AFTER = {"type": "integer", "minimum": 0}
 _PAGED = {"after": _AFTER, "limit": _COUNT}
 _TERMS = record({"approval": {"type": "boolean"}}, {"slot": {"type": ["number", "null"]}, "note": text(2000)})
+# What a registration takes is checked at the desk; here it is held to a length.
+_REQUEST: Schema = {
+    "type": "object",
+    "properties": {"radius": {"maxLength": 100}, "size": {"maxLength": 100}, "center": {"maxLength": 20_000}},
+    "additionalProperties": {"maxLength": 4000},
+}
 
 
 def _listed(name: str, views: list[Any]) -> Record:
@@ -313,7 +319,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              list_of("registrations", RegistrationView)),
     Endpoint("POST", "/registrations", register, (STEWARD,),
              _view(RegistrationView), status=202, plans=True,
-             body=record({"population": text(200), "name": text(200), "request": _ANYTHING})),
+             body=record({"population": text(200), "name": text(200), "request": _REQUEST})),
     Endpoint("GET", "/registrations/{id}", get_registration, (STEWARD,),
              _view(RegistrationView)),
     Endpoint("GET", "/approvals", list_approvals, OVERSEERS,

@@ -48,7 +48,11 @@ def parsed(body: bytes) -> Any:
     _refuse_deep(body)
     try:
         found = json.loads(
-            body.decode("utf-8"), object_pairs_hook=_named_once, parse_float=_finite, parse_constant=_no_constant
+            body.decode("utf-8"),
+            object_pairs_hook=_named_once,
+            parse_float=_finite,
+            parse_int=_whole,
+            parse_constant=_no_constant,
         )
         json.dumps(found, ensure_ascii=False).encode("utf-8")  # halves of characters are no text
     except InvalidDataError as problem:
@@ -125,6 +129,12 @@ def _finite(said: str) -> float:
     if not math.isfinite(number):
         raise InvalidDataError("a number is not finite")
     return number
+
+
+def _whole(said: str) -> int:
+    """Return a whole number, if it has a place among the doubles: whoever takes one for a number may do so."""
+    _finite(said)
+    return int(said)
 
 
 def _no_constant(said: str) -> NoReturn:
