@@ -244,6 +244,11 @@ def _assert_origins(app, login):
         assert _post(app, login, site=site).status == 403
         assert _post(app, login, origin="null", site=site).status == 403
     assert _post(app, login, origin=None).status == 403
+    for name, said in (("origin", [ORIGIN, "https://evil.example"]), ("sec-fetch-site", ["same-origin", "cross-site"])):
+        for twice in (said, said[::-1], said[:1] * 2):
+            headers = [FORM, cookie(login[0]), *((name, value) for value in twice)]
+            headers += [("origin", "null")] if name != "origin" else []
+            assert ask(app, "POST", "/taken", headers=headers, pieces=[f"csrf={login[1]}".encode()]).status == 403
 
 
 def test_a_form_of_another_site_is_refused(app, login):
@@ -313,6 +318,27 @@ def test_pages_know_who_is_signed_in(app, login, service):
     assert ask(app, "GET", "/shown", headers=[cookie(login[0])]).json() == {"name": "ada"}
     service.logins.end(login[0])
     assert ask(app, "GET", "/shown", headers=[cookie(login[0])]).status == 303
+
+
+def _assert_cookies(app, login):
+    ours = f"{COOKIE}={login[0]}"
+    for taken in (ours, f"a=b; {ours}", f"a=b;{ours};c=d", f"\xa0{COOKIE}=evil; {ours}", f"{ours}; x{COOKIE}=y"):
+        assert ask(app, "GET", "/shown", headers=[("cookie", taken)]).status == 200
+    for refused in (*(f"a=b; {blank}{ours}" for blank in "\xa0\x85\x1c\x0b\x0c"), ours.replace("=", " ="),
+                    f"{ours}; {ours}", f"{ours}; {COOKIE}=evil", f"{COOKIE}=evil; {ours}", f'{COOKIE}="{login[0]}"',
+                    ours.upper(), f"{ours}\xe9"):  # fmt: skip
+        assert ask(app, "GET", "/shown", headers=[("cookie", refused)]).status == 303
+    assert ask(app, "GET", "/shown", headers=[("cookie", ours), ("cookie", ours)]).status == 303
+
+
+def test_a_cookie_is_ours_by_its_bytes_and_once(app, login):
+    _assert_cookies(app, login)
+
+
+def test_a_reader_that_takes_blanks_off_names_is_noticed(app, login, monkeypatch):
+    monkeypatch.setattr(sessions, "cookie_of", lambda request, name: request.cookies.get(name, ""))
+    with rejected():
+        _assert_cookies(app, login)
 
 
 @pytest.mark.parametrize(

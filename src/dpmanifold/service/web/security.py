@@ -203,6 +203,18 @@ def content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+def cookie_of(request: Request, name: str) -> str:
+    """Return the value of one of our cookies; empty where it is not there, or there twice.
+
+    A name counts as its bytes are. Another host of the same site can set cookies for this one, though none whose name
+    begins with __Host-; a reader that took blanks of other alphabets off a name would take such a cookie for ours.
+    """
+    said = b";".join(value for key, value in request.scope["headers"] if key.lower() == b"cookie")
+    pairs = [pair.strip(b" \t").partition(b"=") for pair in said.split(b";")]
+    found = [value for key, _, value in pairs if key == name.encode()]
+    return found[0].decode("ascii") if len(found) == 1 and found[0].isascii() else ""
+
+
 def address(request: Request) -> str:
     """Return where a request comes from, for limits of attempts; one word for all that come by a socket file."""
     return request.client.host if request.client is not None else "local"
@@ -223,9 +235,10 @@ def refuse_foreign(request: Request, settings: Settings) -> None:
     ------
     Forbidden : the form comes from elsewhere, or from nobody knows where
     """
-    origin = request.headers.get("origin", "null")
-    site = request.headers.get("sec-fetch-site")
+    origins, sites = (request.headers.getlist(name) for name in ("origin", "sec-fetch-site"))
+    origin, site = (*origins, "null")[0], (*sites, None)[0]
     scheme = "https" if settings.tls else urllib.parse.urlsplit(settings.url).scheme
     own = origin.lower() == f"{scheme}://{request.headers['host'].lower()}" and site in (None, "same-origin")
-    if not own and not (origin == "null" and site == "same-origin"):
+    ours = own or (origin == "null" and site == "same-origin")
+    if not ours or len(origins) > 1 or len(sites) > 1:  # no browser says it twice
         raise Forbidden("This form was not sent from a page of this service. Open the page again and send it there.")

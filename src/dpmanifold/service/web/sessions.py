@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from dpmanifold.service.errors import Forbidden, NotSignedIn, ServiceError
-from dpmanifold.service.web.security import WrongType, body_of, content_type, has_controls, refuse_foreign
+from dpmanifold.service.web.security import WrongType, body_of, content_type, cookie_of, has_controls, refuse_foreign
 
 if TYPE_CHECKING:
     import jinja2
@@ -50,7 +50,7 @@ def service_of(request: Request) -> Service:
 def current(request: Request) -> Login | None:
     """Return the login of whoever asks; None where nobody is signed in."""
     if _LOGIN not in request.scope:
-        value = request.cookies.get(COOKIE)
+        value = cookie_of(request, COOKIE)
         login = None if not value else service_of(request).logins.find(value)
         request.scope[_LOGIN] = login
         if login is not None:
@@ -138,7 +138,7 @@ def form(request: Request) -> dict[str, str]:
 
 def start_page(request: Request, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
     """Render the page of a form that is sent before one has signed in; :func:`start_form` takes it."""
-    value = request.cookies.get(START_COOKIE, "")
+    value = cookie_of(request, START_COOKIE)
     fresh = not _plausible(value)
     if fresh:
         value = secrets.token_urlsafe(32)
@@ -151,7 +151,7 @@ def start_page(request: Request, template: str, *, status: int = 200, **context:
 def start_form(request: Request) -> dict[str, str]:
     """Return the fields of a form of :func:`start_page`, once it is sure that our page sent it."""
     refuse_foreign(request, service_of(request).settings)
-    value = request.cookies.get(START_COOKIE, "")
+    value = cookie_of(request, START_COOKIE)
     if not _plausible(value):
         raise Forbidden(_STALE)
     return _checked(_fields(request), _start_csrf(request, value))
@@ -160,7 +160,7 @@ def start_form(request: Request) -> dict[str, str]:
 def sign_in(request: Request, actor: Actor, path: str | None = "/") -> RedirectResponse:
     """Begin a login of somebody whose password was right, and send the browser on."""
     logins = service_of(request).logins
-    old = request.cookies.get(COOKIE)
+    old = cookie_of(request, COOKIE)
     if old:
         logins.end(old)
     value, _ = logins.begin(actor)
@@ -175,7 +175,7 @@ def sign_in(request: Request, actor: Actor, path: str | None = "/") -> RedirectR
 
 def sign_out(request: Request) -> RedirectResponse:
     """End a login; call :func:`form` before."""
-    value = request.cookies.get(COOKIE)
+    value = cookie_of(request, COOKIE)
     if value:
         service_of(request).logins.end(value)
     response = see_other("/login")
