@@ -36,7 +36,6 @@ class Turns:
 
     def __init__(self) -> None:
         self._all = asyncio.Semaphore(AT_ONCE)
-        self._threads = anyio.CapacityLimiter(AT_ONCE)
         self._of: dict[tuple[str, str], asyncio.Lock] = {}
         self._held: collections.Counter[tuple[str, str]] = collections.Counter()
 
@@ -62,7 +61,8 @@ class Turns:
                 raise TooMany(
                     "Too much is being computed at the moment. Wait, then try again.", retry_after=math.ceil(PATIENCE)
                 ) from None
-            return await anyio.to_thread.run_sync(make, limiter=self._threads)
+            # In a thread of its own, none of those that all the rest has.
+            return await anyio.to_thread.run_sync(make, limiter=anyio.CapacityLimiter(1))
 
     @contextlib.asynccontextmanager
     async def _one_of(self, who: str, kind: str) -> AsyncIterator[None]:
