@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpmanifold.cli import app
+from dpmanifold.cli.failures import FAULT
 from dpmanifold.cli.serve_records import read_request
 from dpmanifold.service import beats, checks
 from dpmanifold.service.accounts import Accounts
@@ -179,6 +180,20 @@ def test_a_port_that_is_taken_fails(settings, tmp_path):
         port = str(taken.getsockname()[1])
         found = findings(Settings.read(settings.path, {"DPM_SERVICE_WEB_PORT": port}))
     assert any(one.state == FAIL and "cannot be had" in one.what for one in found)
+
+
+def test_a_service_does_not_pass_another_one_off_as_itself(run, settings, monkeypatch):
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for name, value in {"PORT": port, "URL": f"http://127.0.0.1:{port}"}.items():
+            monkeypatch.setenv(f"DPM_SERVICE_WEB_{name}", value)
+        said = run(code=FAULT)
+    assert "somebody listens" in said
+    assert "The service is at" not in said
 
 
 def test_tls_files_are_looked_at(settings, tmp_path):

@@ -182,6 +182,8 @@ def _both(config: pathlib.Path, open_page: bool) -> None:
     from dpmanifold.service.settings import Settings
 
     settings = Settings.read(config)
+    if _answers(settings):  # whose password pages people would fill in
+        fail(f"somebody listens at {settings.url} already. Stop them, or set web.port to another.", FAULT)
 
     def started() -> None:
         say(f"The service is at {settings.url} (Ctrl-C stops it).")
