@@ -13,12 +13,13 @@ from typer.testing import CliRunner
 import dpmanifold as dpm
 from dpmanifold.cli import app as shell
 from dpmanifold.service import tables
-from dpmanifold.service.answers import answer_to_bytes
 from dpmanifold.service.askable import askable, listed
 from dpmanifold.service.forecasts import GRID
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.app import make_app
 from dpmanifold.service.web.pages import pictures, words
+from dpmanifold.service.web.pages.planning import Headline
+from dpmanifold.stats.answers import answer_to_bytes
 from service_reading import Page, Visitor, faults
 from service_rooms import BALL, desk_of, furnish, service_in, tensors
 
@@ -234,6 +235,43 @@ def test_an_error_leads_to_the_promise_that_gives_it(ada):
     (link,) = [one.get("href") for one in page.all("a") if one.text == "Plan with it"]
     assert urllib.parse.parse_qs(link.partition("?")[2])["amount"] == [str(wanted["needed_promise"]["mu"])]
     assert json.loads(ada.page(link).live("error")) <= 0.4 * (1 + 1e-9)
+
+
+def test_a_promise_is_found_for_the_options_that_are_set_now(ada):
+    """The error is a field of the plan's own form: there is no copy of its options that a live update leaves behind."""
+    page = ada.page(f"/plan/{REF}?amount=0.25")
+    assert not [one for one in page.all("form") if one.get("method") == "get" and one.get("id") != "plan"]
+    sent = page.fields(f"/plan/{REF}")
+    assert "error" in sent
+    assert page.one("form", id="plan") in page.one("select", id="option-estimand").inside
+    found = ada.page(f"/plan/{REF}?{urllib.parse.urlencode({**sent, 'option-estimand': 'tangent', 'error': '0.4'})}")
+    (link,) = [one.get("href") for one in found.all("a") if one.text == "Plan with it"]
+    assert "option-estimand=tangent" in link
+    assert '"need"' in (STATIC / "app.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "says"),
+    [
+        ("option-refine=yes", ["--refine"], "Looking for a smaller ball first"),
+        ("option-shape=private", ["--shape", "private"], "shape of the noise"),
+    ],
+)
+def test_what_a_smaller_ball_or_a_shape_would_do_is_said(ada, query, options, says):
+    plan = json.loads(CliRunner().invoke(shell, [*PLAN, "--mu", "1", *options]).stdout)
+    (verdict,) = [plan[name]["verdict"] for name in ("refined", "shaped") if name in plan]
+    text = ada.page(f"/plan/{REF}?amount=1&{query}").one("section", id="result").text
+    assert words.in_labels(verdict) in text
+    assert says in words.in_labels(verdict)
+    assert "refine=True" not in text
+
+
+def test_the_error_of_several_groups_is_that_of_the_sentence():
+    step = {"of_range": 0.1, "mechanism": "m", "statistic": "mean", "group": "a"}
+    steps = [{**step, "error": 0.7}, {**step, "error": 0.2, "group": "b"}]
+    assert Headline.of({"steps": steps, "verdict": "v"}).error == 0.7
+    alone = [{**one, "group": None} for one in steps]
+    assert Headline.of({"steps": alone, "verdict": "v"}).error == 0.2
 
 
 def test_a_named_mechanism_has_its_own_numbers(ada):

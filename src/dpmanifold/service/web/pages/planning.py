@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -24,7 +24,7 @@ from dpmanifold.service.web.pages import pictures
 from dpmanifold.service.web.pages.asking import Typed, address, kinds
 from dpmanifold.service.web.pages.browsing import ref_of
 from dpmanifold.service.web.pages.showing import Problem, number_in, show, tried
-from dpmanifold.service.web.pages.words import number, percent
+from dpmanifold.service.web.pages.words import in_labels, number, percent
 from dpmanifold.service.web.sessions import desk, form, see_other, signed_in
 from dpmanifold.service.web.turns import CURVE, PLAN, in_turn
 from dpmanifold.statistic import STATISTICS, Kind
@@ -46,15 +46,17 @@ class Headline:
     @staticmethod
     def of(plan: Mapping[str, Any], mechanism: str | None = None) -> Headline | None:
         """Return the numbers of the mechanism that would be taken, or of the last draw; None where nothing can be."""
+        verdict = in_labels(plan["verdict"])
         if "rows" in plan:
             named = [row for row in plan["rows"] if row["mechanism"] == mechanism]
             if not plan["rows"]:
                 return None
             row = (named or plan["rows"])[0]
-            verdict = f"You chose {mechanism}: expect noise of {number(row['error'])}." if named else plan["verdict"]
+            if named:
+                verdict = f"You chose {mechanism}: expect noise of {number(row['error'])}."
             return Headline(row["error"], row["of_radius"], row["mechanism"], verdict, "")
-        last = plan["steps"][-1]
-        return Headline(last["error"], last["of_range"], last["mechanism"], plan["verdict"], last["statistic"])
+        step = _deciding(plan["steps"])
+        return Headline(step["error"], step["of_range"], step["mechanism"], verdict, step["statistic"])
 
     @property
     def is_distance(self) -> bool:
@@ -81,6 +83,15 @@ class Headline:
     def picture(self) -> Markup:
         """What it would look like."""
         return (pictures.disc if self.is_distance else pictures.band)(self.share)
+
+
+def _deciding(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the draw that the verdict is about: the last, or of its like in several groups the one with most noise."""
+    last = steps[-1]
+    alike = [step for step in steps if step.get("group") and step["statistic"] == last["statistic"]]
+    if len({step["error"] for step in alike}) < 2:
+        return last
+    return max(alike, key=lambda step: float(step["error"] or 0.0))
 
 
 @in_turn(PLAN)
@@ -110,7 +121,7 @@ def plan(request: Request) -> Response:
 
 
 _NOTHING: dict[str, Any] = {
-    "head": None, "picture": "", "price": None, "price_problem": None, "meaning": [], "cautions": [],
+    "head": None, "more": [], "picture": "", "price": None, "price_problem": None, "meaning": [], "cautions": [],
 }  # fmt: skip
 
 
@@ -122,6 +133,7 @@ def _expected(at: Desk, one: DataSetView, typed: Typed, question: Question, foun
     price, unpaid = tried(lambda: at.price(one.ref, question)) if at.actor.role == ANALYST else (None, None)
     return {
         "head": head.words,
+        "more": [in_labels(found[name]["verdict"]) for name in ("refined", "shaped") if name in found],
         "picture": head.picture,
         "price": price,
         "price_problem": None if unpaid is None else unpaid.text,
@@ -134,12 +146,9 @@ def _needed(
     at: Desk, one: DataSetView, typed: Typed, question: Question | None, found: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return which promise gives the error that is wanted, where that can be told."""
-    asked = {"can_need": False, "needed": None, "needed_problem": None}
-    if question is None or found is None or not typed.asked.tells_needs:
+    asked = {"needed": None, "needed_problem": None}
+    if question is None or found is None or not typed.asked.tells_needs or not typed.error:
         return asked  # only of one mean can it be told
-    asked["can_need"] = True
-    if not typed.error:
-        return asked
     wanted, problem = tried(lambda: at.needed(one.ref, question, number_in({"error": typed.error}, "error")))
     if wanted is None:
         return {**asked, "needed_problem": problem.text if problem else ""}
@@ -198,7 +207,9 @@ def curve(request: Request) -> Response:
 
 
 def _with_words(point: Mapping[str, Any]) -> dict[str, Any]:
-    return {**point, "error_text": number(point["error"]), "share_text": percent(point["of_radius"])}
+    told = {"error_text": number(point["error"]), "share_text": percent(point["of_radius"])}
+    refused = point["refused"] and in_labels(point["refused"])
+    return {**point, **told, "verdict": in_labels(point["verdict"]), "refused": refused}
 
 
 # -------------------------------------------------------------------- price and payment
@@ -216,7 +227,7 @@ def confirm(request: Request) -> Response:
     if typed is None or problem is not None:
         return see_other(address(f"/plan/{one.ref}", []))
     if not key:
-        return see_other(address("/confirm", [("data", ref), *typed.fields, ("key", secrets.token_urlsafe(12))]))
+        return see_other(address("/confirm", [("data", ref), *typed.fields, ("key", secrets.token_hex(8))]))
     return _price_page(request, one, typed, key)
 
 

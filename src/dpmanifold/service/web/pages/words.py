@@ -31,6 +31,12 @@ STATE_WORDS = {
     "working": "being read",
     "done": "registered",
 }
+_LABELS = (
+    ("plan with refine=True", 'choose "Look for a smaller ball first"'),
+    ("refine=True", "Looking for a smaller ball first"),
+    ("shape would be skipped", "A shape of the noise would be skipped"),
+    ("shape: about", "With a shape of the noise: about"),
+)  # what the library calls an option, and what pages do
 _DIGITS = 3
 _PLURALS = {"person": "people", "child": "children"}
 _LARGEST_MATRIX = 12
@@ -78,6 +84,17 @@ def percent(share: float | None) -> str:
     ('1.6 %', '100 %', 'none stated')
     """
     return "none stated" if share is None else f"{100 * share:.1f} %".replace(".0 %", " %")
+
+
+def in_labels(text: str) -> str:
+    """Return a sentence of the library with the labels of fields for the common options of Python and the shell.
+
+    >>> in_labels("refine=True would be skipped, at no cost: there are too few.")
+    'Looking for a smaller ball first would be skipped, at no cost: there are too few.'
+    """
+    for option, label in _LABELS:
+        text = text.replace(option, label)
+    return text
 
 
 def bounded(share: float) -> str:

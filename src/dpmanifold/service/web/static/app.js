@@ -92,7 +92,7 @@ function planner() {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       await released();
       if (question !== latest) return;
-      const parts = ["result", "cost", "below", "problem"];
+      const parts = ["result", "cost", "below", "problem", "need"];
       if (parts.some((id) => !page.getElementById(id))) { location.assign(address); return; }
       const confirming = document.activeElement && document.activeElement.getAttribute("formaction");
       for (const id of parts) byId(id).replaceWith(document.adoptNode(page.getElementById(id)));
