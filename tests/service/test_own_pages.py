@@ -5,6 +5,7 @@ import re
 import urllib.parse
 
 import pytest
+from sqlalchemy import update
 
 import dpmanifold as dpm
 from dpmanifold.service import tables
@@ -12,7 +13,7 @@ from dpmanifold.service.questions import Question
 from dpmanifold.service.web.app import make_app
 from dpmanifold.service.web.pages.registering import request_of
 from service_reading import Page, Visitor, faults
-from service_rooms import PASSWORD, desk_of, furnish, service_in
+from service_rooms import BALL, PASSWORD, desk_of, furnish, service_in, tensors
 from service_web import ORIGIN, ask, cookie
 
 REF = "cohort/dti"
@@ -101,7 +102,10 @@ def test_a_paused_data_set_is_said_to_be_and_resumed_with_a_reason(service, sam,
     place = "/steward/populations/cohort"
     try:
         page = ada.page(f"/data/{REF}")
-        assert "Paused" in page.one("main", id="content").text
+        text = page.one("main", id="content").text
+        assert "Paused" in text
+        assert "any of its data sets" in text
+        assert "answered at once" not in text
         assert not [one for one in page.all("a") if one.text == "Plan a release"]
         assert "is paused" in ada.page(f"/plan/{REF}").one("section", id="cost").text
         assert faults(sam.page(place)) == []
@@ -139,8 +143,57 @@ def test_a_registration_is_sent_as_it_was_typed(service, sam):
     assert sam.post("/steward/registrations", **{**typed, "radius": ""}).status == 400
 
 
+def test_a_refused_registration_is_typed_once(service, sam, ada):
+    typed = {"population": "cohort", "name": "again", "path": "a.csv", "space": "spd", "unit_kind": "each-record",
+             "radius": "2.5", "labels": "arm", "classes": "a,b", "labels_public": "yes", "covariate": "age",
+             "covariate_low": "20", "covariate_high": "80.5", "confirm": "yes"}  # fmt: skip
+    sent = sam.post("/steward/registrations", **typed)["location"]
+    made = sent.rpartition("/")[2]
+    with service.database.writing() as connection:
+        connection.execute(update(tables.registrations).filter_by(id=made).values(state="refused", message="no"))
+    (link,) = [one.get("href") for one in sam.page(sent).all("a") if one.text == "Register again"]
+    page = sam.page(link)
+    for name in ("name", "path", "space", "radius", "labels", "classes", "covariate"):
+        assert page.one("input", id=name).get("value") == typed[name]
+    assert [float(page.one("input", id=f"covariate_{end}").get("value")) for end in ("low", "high")] == [20, 80.5]
+    ticked = {one.get("id") for one in page.all("input") if one.get("checked") is not None}
+    assert ticked == {"labels_public", "each-record"}
+    assert ada.get(link).status in (403, 404)
+    assert sam.get("/steward/register?again=nothing").status == 404
+
+
+def test_classes_are_private_unless_a_steward_says_otherwise(sam):
+    page = sam.page("/steward/register")
+    assert page.one("input", id="labels_public").get("checked") is None
+    assert "diagnosis" in page.one("span", id="labels_public-help").text
+
+
 def test_every_record_can_be_a_unit():
     assert request_of({"unit_kind": "each-record", "units": "subject"})["units"] == "each-record"
+
+
+# -------------------------------------------------------------------- where everybody lands
+
+
+def test_what_is_left_is_said_once_for_a_population(service, ada):
+    service.ledger.population("cohort").register("other", tensors(9), BALL, units="each-record", invalid="center")
+    text = ada.page("/").one("main", id="content").text
+    assert text.count("Left to you") == text.count("of the cap is spent") == 1
+    assert "all data sets of cohort share it" in text
+
+
+def test_everybody_is_told_what_to_do_next(service, sam, ada, ann, tmp_path):
+    for who, place in ((sam, "/steward"), (ann, "/auditor")):
+        main = who.page("/").one("main", id="content")
+        assert place in [one.get("href") for one in who.page("/").all("a") if main.tag in [up.tag for up in one.inside]]
+        assert "left to you" not in main.text.lower()
+    with service_in(tmp_path) as empty:
+        first = Visitor(make_app(empty), empty, "sam").page("/")
+        assert faults(first) == []
+        text = first.one("main", id="content").text
+        assert "grants you" not in text
+        assert text.index("Make a population") < text.index("Register their data")
+        assert "grants you" in Visitor(make_app(empty), empty, "ada").page("/").one("main", id="content").text
 
 
 # -------------------------------------------------------------------- accounts
@@ -211,6 +264,9 @@ def test_an_auditor_verifies_and_has_no_form(service, ann):
         page = ann.page(path)
         assert [one.get("action") for one in page.all("form")] == ["/logout"]
     assert "follow from the one before" in ann.page("/auditor").one("main", id="content").text
+    last = desk_of(service, "ann").audit().head
+    assert last
+    assert ann.page("/auditor").one("dd", id="last-hash").text == last
     export = ann.get("/auditor/export")
     assert "attachment" in export["content-disposition"]
     assert all(json.loads(line) for line in export.body.decode().splitlines())

@@ -378,6 +378,8 @@ def test_a_lost_release_is_said_to_be_paid_for(service, ada):
     text = ada.page(f"/releases/{made}").one("main", id="content").text
     assert "was lost" in text
     assert "promise is spent" in text
+    assert "by the time fixed" not in text
+    assert "Published" not in text
 
 
 def test_a_release_shows_numbers_picture_report_and_downloads(ada, released):

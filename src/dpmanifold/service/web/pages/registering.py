@@ -20,14 +20,18 @@ _EACH_RECORD = "each-record"
 _FIRST = {
     "population": "", "name": "", "path": "", "space": "spd", "size": "", "columns": "", "array": "", "order": "",
     "coordinates": "", "normalize": "", "unit_kind": "column", "units": "", "radius": "", "center": "", "source": "",
-    "labels": "", "classes": "", "labels_public": "yes", "covariate": "", "covariate_low": "", "covariate_high": "",
+    "labels": "", "classes": "", "labels_public": "", "covariate": "", "covariate_low": "", "covariate_high": "",
     "covariate_public": "", "confirm": "",
 }  # fmt: skip
 _TEXTS = ("size", "center", "columns", "array", "order", "coordinates")
 
 
 def register(request: Request) -> Response:
-    """Show the form."""
+    """Show the form: empty, or as it was sent before."""
+    again = request.query_params.get("again", "")
+    if again:
+        before = desk(request).registration(again)
+        return _page(request, {**fields_of(before.request), "population": before.population, "name": before.name})
     return _page(request, {**_FIRST, "population": request.query_params.get("population", "")})
 
 
@@ -52,9 +56,7 @@ def send(request: Request) -> Response:
         lambda: at.register(fields.get("population", ""), fields.get("name", "").strip(), request_of(fields))
     )
     if found is None:
-        # What is not ticked is not sent: where the form was sent, that is an answer.
-        typed = {**_FIRST, "labels_public": "", **fields}
-        return _page(request, typed, problem)
+        return _page(request, {**_FIRST, **fields}, problem)
     return see_other(f"/steward/registrations/{found.id}")
 
 
@@ -81,6 +83,32 @@ def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
         found |= {"covariate": typed["covariate"], "covariate_public": typed.get("covariate_public") == "yes"}
         found["covariate_range"] = _range(typed)
     return found
+
+
+def fields_of(request: Mapping[str, Any]) -> dict[str, str]:
+    """Return the form that says a request; its last box is left empty, since whoever ticks it is to be sure.
+
+    Examples
+    --------
+    >>> fields_of({"path": "dti.csv", "units": "each-record", "classes": ["a", "b"]})["classes"]
+    'a,b'
+    """
+    found = dict(_FIRST)
+    for name, value in request.items():
+        if name in found and value is not None and name != "confirm":
+            found[name] = _typed(value)
+    if found["units"] == _EACH_RECORD:
+        found |= {"unit_kind": _EACH_RECORD, "units": ""}
+    match request.get("covariate_range"):
+        case [low, high]:
+            found |= {"covariate_low": _typed(low), "covariate_high": _typed(high)}
+    return found
+
+
+def _typed(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return ",".join(map(_typed, value)) if isinstance(value, list) else str(value)
 
 
 def _classes(text: str) -> str | list[str]:
