@@ -14,6 +14,7 @@ from cli.shared import MEAN, tensors
 from dpmanifold import files
 from dpmanifold.cli import app
 from dpmanifold.inference import Region
+from dpmanifold.stats.answers import answer_to_bytes
 from laws.tiers import every
 
 BARE = ["region", *MEAN[1:], "--out", "r.json", "--npy", "r.npy"]
@@ -236,3 +237,22 @@ def test_a_closed_pipe_gives_a_message_and_keeps_the_release(folder, launch):
     assert result.stderr.count(b"\n") == 1
     assert b"the release IS written to mean.json" in result.stderr
     assert dpm.verify(dpm.load(folder / "mean.json")).ok
+
+
+def test_a_file_of_means_by_class_is_verified_class_by_class(tmp_path):
+    """A service hands means by class out as one file."""
+    ball = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    releases = dpm.private_means(
+        np.zeros((40, 1)), ["a", "b"] * 20, ball, dpm.PureDP(1.0), units=dpm.EACH_RECORD, classes=["a", "b"]
+    )
+    path = tmp_path / "means.json"
+    path.write_bytes(answer_to_bytes(releases))
+    good = CliRunner().invoke(app, ["verify", str(path)])
+    assert good.exit_code == 0
+    assert good.stdout.count("class ") == 2
+    record = json.loads(path.read_text())
+    record["classes"][1][1]["version"] = "0.0.0"
+    path.write_text(json.dumps(record))
+    bad = CliRunner().invoke(app, ["verify", str(path), "--json"])
+    assert bad.exit_code == 4
+    assert [one["wrong"] == [] for one in json.loads(bad.stdout).values()] == [True, False]

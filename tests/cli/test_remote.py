@@ -243,8 +243,8 @@ def test_lists(remote, service):
     remote(*MEAN, "--out", "m.json", "--key", "mean-v1")
     assert "cohort/dti" in remote("datasets").output
     assert json.loads(remote("datasets", "--json").stdout)[0]["n"] == 600
-    assert re.search(r"r0 .*cohort/dti.*mean.*released.*mean-v1", remote("releases").output)
-    assert json.loads(remote("releases", "--json", "--limit", "1").stdout)[0]["id"] == "r0"
+    assert re.search(r"r0 .*cohort/dti.*mean.*released", remote("releases").output)
+    assert json.loads(remote("releases", "--json", "--limit", "1").stdout)[0]["key"] == "mean-v1"
     assert "10.0%" in remote("history", "cohort").output
     assert len(json.loads(remote("history", "cohort", "--json").stdout)["lines"]) == 3
 

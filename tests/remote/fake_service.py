@@ -20,7 +20,7 @@ import numpy as np
 import dpmanifold as dpm
 from dpmanifold.privacy.accounts import Account, Mark, Receipt
 from dpmanifold.records import ball_to_dict
-from dpmanifold.remote.results import answer_to_record
+from dpmanifold.stats.answers import answer_to_record
 
 TOKEN = "dpm_secret-of-the-tests"
 SPACE = dpm.SPD(2)

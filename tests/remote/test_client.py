@@ -20,7 +20,7 @@ from dpmanifold.remote import AnswerError, Client, Pending, RemoteError, StillPe
 from dpmanifold.remote.asking import CALLS, OFFERED, options_of
 from dpmanifold.remote.client import _latest
 from dpmanifold.remote.journal import Journal
-from dpmanifold.remote.results import answer_to_record
+from dpmanifold.stats.answers import answer_to_record
 from remote.fake_service import BALL, BY_CLASS, PLAIN, SPACE, TOKEN, serving
 
 PROMISE = dpm.GDP("0.7")

@@ -206,6 +206,18 @@ def test_a_lost_release_pauses_its_population_until_a_steward_has_looked(tmp_pat
             sam.resume("cohort", "once more")
 
 
+def test_what_was_recovered_is_lost_and_pauses_nobody(tmp_path):
+    """Its records were never opened, so that its loss tells nothing about them."""
+    with furnish(service_in(tmp_path)) as service:
+        ada = desk_of(service, "ada")
+        asked = ada.ask(REF, MEAN, "once more")
+        lost(service, asked.id, pause=False)
+        _publish(service, asked.id)
+        assert ada.release(asked.id).state == "lost"
+        assert not ada.dataset(REF).paused
+        assert not service.ledger.population("cohort").as_principal("ada").recovered("once more")
+
+
 def _publish(service, release):
     """Have the time of a release come, and of the pause that its loss is for."""
     past = tables.later(tables.now(), -1)
@@ -406,7 +418,7 @@ def test_registrations_say_what_they_take(rooms):
     with pytest.raises(InvalidArgumentError, match="radius is missing"):
         sam.register("cohort", "eeg", {"path": "a.csv", "space": "spd", "units": "person"})
     asked = sam.register("cohort", "eeg", {"path": "a.csv", "space": "spd", "units": "person", "radius": "2"})
-    assert (asked.state, sam.registration(asked.id).request["labels_public"]) == ("waiting", True)
+    assert (asked.state, sam.registration(asked.id).request["labels_public"]) == ("waiting", False)
 
 
 # -------------------------------------------------------------------- questions

@@ -71,7 +71,7 @@ def _run(folder, nursery, planted):
         running.start()
         running.healthy()
         asked = {"path": "all.npz", "array": "records", "space": "spd", "units": "who", "radius": "2",
-                 "labels": "side", "classes": ["left", "right"], "covariate": "age",
+                 "labels": "side", "classes": ["left", "right"], "labels_public": True, "covariate": "age",
                  "covariate_range": [0, 100]}  # fmt: skip
         registered = sam.register("cohort", "dti", asked)
         until(lambda: sam.registration(registered.id).state in ("done", "refused"))

@@ -167,10 +167,10 @@ def releases(
     if as_json:
         say_json(found)
         return
-    names = ("id", "ref", "statistic", "privacy_words", "state", "publishes", "key")
+    names = ("id", "ref", "statistic", "privacy_words", "state", "publishes")
     rows = [tuple("" if one[name] is None else one[name] for name in names) for one in found]
-    rows = [(*row[:5], row[5].partition(".")[0], row[6]) for row in rows]  # to the second, in UTC
-    _say_rows("Releases", ("id", "data set", "statistic", "promise", "state", "published (UTC)", "key"), rows)
+    rows = [(*row[:5], row[5].partition(".")[0]) for row in rows]  # to the second, in UTC; keys are in --json
+    _say_rows("Releases", ("id", "data set", "statistic", "promise", "state", "published (UTC)"), rows)
 
 
 @guarded
@@ -225,8 +225,8 @@ def history(
 
 def _say_rows(title: str, headings: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     table = Table(title=Text(title), box=box.SIMPLE)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for heading in headings:  # what has to be typed again stays in one piece
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("id", "name", "data set", "time"))
     for row in rows:
         table.add_row(*(Text(_plain(entry)) for entry in row))
     say_table(table)

@@ -24,8 +24,10 @@ from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.records import read_record
+from dpmanifold.release import Release
 from dpmanifold.result import Result, load
 from dpmanifold.stats import Verification, verify
+from dpmanifold.stats.answers import MEANS, answer_from_record
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.receipts import Compared
@@ -43,18 +45,48 @@ def verify_command(
     as_json: options.Json = False,
 ) -> None:
     """Recompute what a release states: bounds, noise, promise, value and answers. Exits with 4 if it does not hold."""
+    several = _several(path)
+    if several:
+        _verify_several(several, ledger, as_json)
+        return
     result = load(path)
     found = verify(result)
     paid = None if ledger is None else _paid(result, ledger)
     if as_json:
-        record = {**dataclasses.asdict(found), "statement": repr(found).partition("\n")[0]}
-        say_json(record if paid is None else {**record, "ledger": _in_json(paid)})
+        say_json(_checked_in_json(found, paid))
     else:
         say(repr(found))
         if paid is not None:
             say("\n".join(f"THE LEDGER DISAGREES: {fault}" for fault in paid.faults) or paid.shown)
     if not found.ok or (paid is not None and paid.faults):
         raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+def _several(path: pathlib.Path) -> dict[str, Release]:
+    """Return the releases of a file with one for each class, as a service gives it; nothing for any other file."""
+    record = read_record(path)
+    if not isinstance(record, dict) or record.get("format") != MEANS:
+        return {}
+    return {str(name): release for name, release in answer_from_record(record).items()}
+
+
+def _verify_several(releases: dict[str, Release], ledger: str | None, as_json: bool) -> None:
+    """Check the release of each class, and say what came of it class by class."""
+    found = {name: (verify(one), None if ledger is None else _paid(one, ledger)) for name, one in releases.items()}
+    if as_json:
+        say_json({name: _checked_in_json(*pair) for name, pair in found.items()})
+    else:
+        for name, (checked, paid) in found.items():
+            wrong = [*checked.wrong, *(() if paid is None else paid.faults)]
+            said = "; ".join(wrong) if wrong else repr(checked).partition("\n")[0]
+            say(f"class {name}: {'NOT CONSISTENT: ' if wrong else ''}{said}")
+    if any(not checked.ok or (paid is not None and paid.faults) for checked, paid in found.values()):
+        raise typer.Exit(PROMISE_IMPOSSIBLE)
+
+
+def _checked_in_json(found: Verification, paid: Compared | None) -> dict[str, Any]:
+    record = {**dataclasses.asdict(found), "statement": repr(found).partition("\n")[0]}
+    return record if paid is None else {**record, "ledger": _in_json(paid)}
 
 
 def _paid(result: Result, where: str) -> Compared:

@@ -215,7 +215,7 @@ def _day(time: str | None) -> str:
 def _say_rows(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     table = Table(box=box.SIMPLE, pad_edge=False)
     for heading in headings:
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("time", "at", "name"))
     for row in rows:
         table.add_row(*map(Text, row))
     say_table(table)

@@ -156,6 +156,10 @@ class Population(Account):
         """
         return self._settling.state(checked_text(key, "key"))
 
+    def recovered(self, key: str) -> bool:
+        """Return whether the payment under a key was recovered from the witness: then its answer is lost."""
+        return self._settling.recovered(checked_text(key, "key"))
+
     def marked(self, content: Callable[[], Iterable[bytes]], facts: Mapping[str, Any]) -> Mark:
         """Return what the ledger knows data by; new ones are registered in the transaction of the first spend."""
         refuse_nameless(self._name, self._unit, str(facts["unit"]))

@@ -122,6 +122,11 @@ class Settling:
             return LOST
         return SPENT if started is None else STARTED
 
+    def recovered(self, key: str) -> bool:
+        """Return whether what paid for a key was recovered: nobody knows what came of it."""
+        spend = self._books.store.read(lambda reader: reader.once(self._once(key)))
+        return spend is not None and spend.kind == "recovered"
+
     def _paid(self, writer: Writer, order: Order) -> tuple[Entry, Promise, bool]:
         """Return the entry that paid for an order, there already or new; the cap; and whether it is still queued."""
         found = self._same(writer, order)

@@ -113,8 +113,14 @@ def promise_text(promise: Promise) -> str:
     >>> from dpmanifold.privacy import GDP
     >>> promise_text(GDP(1.0)), promise_text(GDP(0.23975221317824555))
     ('GDP(mu=1.0)', 'GDP(mu=0.2398)')
+    >>> promise_text(GDP("0.3"))
+    'GDP(mu=0.3)'
     """
-    said = (f"{name}={_rounded_up(value)}" for name, value in zip(promise.stated, promise.above, strict=True))
+    typed = {name: value for name, value in promise.stated.items() if isinstance(value, str)}
+    said = (
+        f"{name}={typed.get(name) or _rounded_up(value)}"
+        for name, value in zip(promise.stated, promise.above, strict=True)
+    )
     return f"{type(promise).__name__}({', '.join(said)})"
 
 

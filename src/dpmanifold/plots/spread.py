@@ -54,7 +54,7 @@ class Spread:
     @property
     def what(self) -> str:
         """What the point is, in one word."""
-        return word_for(self.release)
+        return word_for(self.release) if self.parts is None else "mean"  # of a region, whatever it was drawn with
 
     @property
     def is_stated(self) -> bool:

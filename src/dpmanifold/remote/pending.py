@@ -17,8 +17,9 @@ from dpmanifold.errors import (
 )
 from dpmanifold.progress import bar
 from dpmanifold.remote.journal import Journal
-from dpmanifold.remote.results import AnswerError, Expected, answer_from_bytes, faults
+from dpmanifold.remote.results import AnswerError, Expected, faults
 from dpmanifold.remote.transport import RemoteError, Transport, entry, printable, quoted
+from dpmanifold.stats.answers import answer_from_bytes
 from dpmanifold.stats.settling import KEY_NOTE
 
 R_co = TypeVar("R_co", covariant=True)

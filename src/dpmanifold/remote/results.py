@@ -14,16 +14,12 @@ from typing import Any
 import numpy as np
 
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidDataError
 from dpmanifold.privacy import Promise
-from dpmanifold.records import record_from_text
 from dpmanifold.release import Release
 from dpmanifold.remote.transport import RemoteError
-from dpmanifold.result import Result, result_from_dict
+from dpmanifold.result import Result
 from dpmanifold.stats import verify
 
-MEANS = "dpmanifold means 1"
-"""The format of means by class, which are several releases."""
 # What answers to a name that is not that of its releases.
 _CALLED = dict.fromkeys(("mean", "means"), ("mean", "shaped mean"))
 _FRECHET = "frechet"
@@ -61,34 +57,6 @@ class Expected:
     unit: str | None = None
     by_class: Mapping[Any, int] | None = None
     covariate_range: tuple[float, ...] | None = None
-
-
-def answer_from_bytes(stored: bytes) -> Any:
-    """Return what a service sent: a Result; for means by class a dict of releases."""
-    record = record_from_text(stored.decode("utf-8"))
-    if isinstance(record, dict) and record.get("format") == MEANS:
-        return _means(record)
-    return result_from_dict(record)
-
-
-def _means(record: dict[str, Any]) -> dict[Any, Release]:
-    pairs = record.get("classes")
-    named = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
-    if set(record) != {"format", "classes"} or not pairs or not named:
-        raise InvalidDataError(f"a record of format {MEANS!r} has classes, each with its release.")
-    if not all(isinstance(name, (str, int, float)) for name, _ in pairs):
-        raise InvalidDataError("the names of classes are text or numbers.")
-    found = {name: Release.from_dict(release) for name, release in pairs}
-    if len(found) != len(pairs):
-        raise InvalidDataError("a class is there twice.")
-    return found
-
-
-def answer_to_record(answer: Any) -> dict[str, Any]:
-    """Return a result, or the releases of classes, ready for JSON."""
-    if isinstance(answer, Result):
-        return answer.to_dict()
-    return {"format": MEANS, "classes": [[name, release.to_dict()] for name, release in answer.items()]}
 
 
 def faults(answer: Any, expected: Expected) -> list[str]:

@@ -1,44 +1,9 @@
-"""What was released, as the bytes that the service keeps and sends: one result, or one release for each class."""
+"""What was released, as the service keeps it: its receipt is found without rebuilding the rest."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
-
-from dpmanifold.errors import InvalidDataError
-from dpmanifold.records import record_from_text
-from dpmanifold.release import Release
-from dpmanifold.result import Result, result_from_dict
-
-MEANS = "dpmanifold means 1"
-"""The format of means by class, which are several releases."""
-
-
-def answer_to_record(answer: Any) -> dict[str, Any]:
-    """Return a result, or the releases of classes, ready for JSON."""
-    if isinstance(answer, Result):
-        return answer.to_dict()
-    return {"format": MEANS, "classes": [[name, release.to_dict()] for name, release in answer.items()]}
-
-
-def answer_from_record(record: Any) -> Any:
-    """Return the result that a record holds; for means by class a dict of releases."""
-    if isinstance(record, dict) and record.get("format") == MEANS:
-        pairs = record.get("classes")
-        if set(record) != {"format", "classes"} or not isinstance(pairs, list):
-            raise InvalidDataError(f"a record of format {MEANS!r} has classes, each with its release.")
-        return {name: Release.from_dict(release) for name, release in pairs}
-    return result_from_dict(record)
-
-
-def answer_to_bytes(answer: Any) -> bytes:
-    """Return an answer as JSON in UTF-8."""
-    return json.dumps(answer_to_record(answer), ensure_ascii=False, allow_nan=False).encode("utf-8")
-
-
-def answer_from_bytes(stored: bytes) -> Any:
-    """Return the answer that :func:`answer_to_bytes` wrote."""
-    return answer_from_record(record_from_text(stored.decode("utf-8")))
 
 
 def receipt_in(stored: bytes) -> dict[str, Any] | None:

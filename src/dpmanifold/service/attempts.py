@@ -18,12 +18,12 @@ from sqlalchemy import Row, select, update
 
 from dpmanifold.errors import LedgerError, ReleaseLostError
 from dpmanifold.service import canonical, tables
-from dpmanifold.service.answers import answer_from_bytes, answer_to_bytes
 from dpmanifold.service.counter import Punctual
 from dpmanifold.service.notices import write_notice
 from dpmanifold.service.ordering import asked_before, population_named
 from dpmanifold.service.pausing import lost
 from dpmanifold.service.registering import folder_of
+from dpmanifold.stats.answers import answer_from_bytes, answer_to_bytes
 from dpmanifold.stats.curator import Notice
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def attempt(service: Service, release: str, ready: Callable[[], object]) -> None
     _disarm()
     time.sleep(max(0.0, due - time.time()))
     if stored is None:
-        lost(service, release)
+        lost(service, release, pause=not asked.account.recovered(row.key))
     else:
         _kept(service, release, {"state": "released", "result": stored})
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pathlib
 import tempfile
+from collections.abc import Mapping
 
+from dpmanifold.ledger.auditing import Totals
 from dpmanifold.service import events
 from dpmanifold.service.accounts import AccountView
 from dpmanifold.service.person import AUDITOR, STEWARD, Person
@@ -22,9 +24,10 @@ class Auditing(Person):
         return AuditView(
             ok=found.ok and not faults,
             entries=found.entries,
+            head=found.head,
             faults=list(found.faults),
             event_faults=faults,
-            notes=list(found.notes),
+            notes=[*found.notes, *_recovered(found.populations)],
             populations={name: totals.to_dict() for name, totals in found.populations.items()},
         )
 
@@ -46,3 +49,13 @@ class Auditing(Person):
             path = pathlib.Path(folder) / "ledger.jsonl"
             self.service.ledger.export(path)
             return path.read_bytes()
+
+
+def _recovered(populations: Mapping[str, Totals]) -> list[str]:
+    """Say which spends the database had forgotten: it was put back from a backup."""
+    return [
+        f"{totals.recovered} of the spends of {name} were recovered from the witness, after the ledger had been put "
+        "back from a backup; what they released is lost. Why it was put back stands in the export."
+        for name, totals in populations.items()
+        if totals.recovered
+    ]

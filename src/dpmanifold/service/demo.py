@@ -117,7 +117,8 @@ def _furnish(service: Service, reader: Reader) -> None:
     request: dict[str, Any] = {
         "path": FILE, "array": "descriptors", "space": repr(ball.space), "units": registering.EACH_RECORD,
         "radius": repr(float(ball.radius)), "center": _CENTER, "source": ball.source, "labels": "digit",
-        "classes": [str(digit) for digit in range(10)], "covariate": "ink", "covariate_range": [0, 1],
+        "classes": [str(digit) for digit in range(10)], "labels_public": True, "covariate": "ink",
+        "covariate_range": [0, 1],
     }  # fmt: skip
     asked = desk.register(POPULATION, DATASET, request)
     registering.registered(service, asked.id, reader)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import secrets
 from collections.abc import Mapping
 from typing import Any, final
 
@@ -19,7 +18,6 @@ from dpmanifold.privacy.accounts import Order, checked_text
 from dpmanifold.privacy.amounts import Amount, as_promise_down, in_words, left_of
 from dpmanifold.result import Result
 from dpmanifold.service import events, tables
-from dpmanifold.service.answers import answer_from_bytes
 from dpmanifold.service.askable import asked_named
 from dpmanifold.service.auditing import Auditing
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
@@ -32,6 +30,7 @@ from dpmanifold.service.shares import share_of
 from dpmanifold.service.stewardship import Stewardship
 from dpmanifold.service.tokens import TokenView
 from dpmanifold.service.views import Curve, DataSetView, HistoryView, LineView, PriceView, ReleaseView
+from dpmanifold.stats.answers import answer_from_bytes
 
 MOST = 200
 """Rows on a page."""
@@ -201,7 +200,7 @@ class Desk(Stewardship, Auditing):
         question, data = asked.question, asked.data
         approval = terms_of(self.service, data.population, data.name)["approval"]
         values = {
-            "id": secrets.token_urlsafe(12),
+            "id": tables.new_id(),
             "account": self.actor.name,
             "population": data.population,
             "dataset": data.id,

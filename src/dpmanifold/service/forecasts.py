@@ -189,7 +189,7 @@ def _point(
             best = found.best
             point |= {"error": best.error, "of_radius": best.of_radius, "mechanism": best.mechanism}
         else:
-            last = found.steps[-1]
+            last = found.deciding[0]
             point |= {"error": last.error, "of_radius": last.of_range, "mechanism": last.mechanism}
     except (InvalidArgumentError, PromiseError) as problem:
         return {**point, "refused": str(problem)}

@@ -22,7 +22,6 @@ from dpmanifold.privacy.accounts import Account, Order
 from dpmanifold.privacy.amounts import cost_of, in_words
 from dpmanifold.release import Release
 from dpmanifold.service import tables
-from dpmanifold.service.answers import answer_from_bytes
 from dpmanifold.service.askable import Answer
 from dpmanifold.service.counter import Call, order_of
 from dpmanifold.service.errors import NotFound
@@ -30,6 +29,7 @@ from dpmanifold.service.kept import Kept, Opener
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration, scheduled
 from dpmanifold.service.shares import share_of
+from dpmanifold.stats.answers import answer_from_bytes
 
 if TYPE_CHECKING:
     from dpmanifold.ledger.datasets import DataSet

@@ -17,14 +17,22 @@ if TYPE_CHECKING:
     from dpmanifold.service.service import Service
 
 
-def lost(service: Service, release: str) -> None:
-    """Say that nothing will come of a release that was paid for, and pause its population."""
+def lost(service: Service, release: str, pause: bool = True) -> None:
+    """Say that nothing will come of a release that was paid for, and pause its population.
+
+    Parameters
+    ----------
+    service, release : which
+    pause : False where its records were never opened, so that its loss tells nothing about them
+    """
     chosen = (tables.releases.c.id == release) & (tables.releases.c.state == "paid")
     with service.database.writing() as connection:
         row = connection.execute(select(tables.releases).where(chosen)).one_or_none()
         if row is None:
             return
         connection.execute(update(tables.releases).where(chosen).values(state="lost"))
+        if not pause:
+            return
         there = select(tables.pauses).where(tables.pauses.c.population == row.population)
         if connection.execute(there).one_or_none() is None:
             connection.execute(insert(tables.pauses).values(population=row.population, since=row.publishes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +25,7 @@ from dpmanifold.service.views import GrantView, PopulationView, RegistrationView
 REQUEST = {
     "path": None, "space": None, "size": None, "units": None, "radius": None, "center": None, "source": "",
     "columns": None, "array": None, "order": None, "coordinates": None, "normalize": False, "labels": None,
-    "classes": None, "labels_public": True, "covariate": None, "covariate_range": None, "covariate_public": False,
+    "classes": None, "labels_public": False, "covariate": None, "covariate_range": None, "covariate_public": False,
     "confirm": False,
 }  # fmt: skip
 """What a registration is asked with, and what is meant where it is left out, in the words of `dpm ledger register`."""
@@ -107,7 +106,7 @@ class Stewardship(Person):
         if missing:
             raise InvalidArgumentError(f"a registration needs {', '.join(_NEEDED)}: {', '.join(missing)} is missing.")
         values = {
-            "id": secrets.token_urlsafe(12), "steward": self.actor.name, "population": population,
+            "id": tables.new_id(), "steward": self.actor.name, "population": population,
             "name": checked_label(name, "name"), "request": json.dumps(asked), "state": "waiting", "message": "",
             "created": tables.now(),
         }  # fmt: skip

@@ -6,6 +6,7 @@ What was spent is the ledger's to say, and no table here counts it. Times are te
 from __future__ import annotations
 
 import datetime
+import secrets
 
 from sqlalchemy import (
     BigInteger,
@@ -31,6 +32,11 @@ RELEASE_STATES = ("waiting", "refused", "asked", "paid", "released", "lost")
 REGISTRATION_STATES = ("waiting", "working", "done", "refused")
 
 _FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+def new_id() -> str:
+    """Return an id that nobody has: hexadecimal digits, which no shell takes for an option."""
+    return secrets.token_hex(8)
 
 
 def now() -> str:

@@ -258,10 +258,11 @@ class EventView(View):
 @final
 @dataclass(frozen=True)
 class AuditView(View):
-    """What an audit found: of the ledger with its witness, and of the audit log."""
+    """What an audit found: of the ledger with its witness, and of the audit log; `head` is the last entry's hash."""
 
     ok: bool
     entries: int
+    head: str
     faults: list[str]
     event_faults: list[str]
     notes: list[str]

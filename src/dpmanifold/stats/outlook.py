@@ -97,7 +97,7 @@ class Outlook:
     @property
     def verdict(self) -> str:
         """Say what the last draw, which gives the answer, is to be expected to be worth."""
-        last, whose = self._last
+        last, whose = self.deciding
         if last.error is None:
             return f"No error can be stated: noise of scale {last.scale:.3g} ({last.mechanism}) is added."
         word = "" if last.exact else "at most "
@@ -117,7 +117,7 @@ class Outlook:
         return said + ": it would say next to nothing. Use more units, a smaller ball or a weaker promise."
 
     @property
-    def _last(self) -> tuple[Step, str]:
+    def deciding(self) -> tuple[Step, str]:
         """The draw that gives the answer, and of which group it is: of several the one with most noise."""
         last = self.steps[-1]
         alike = [step for step in self.steps if step.group and step.statistic == last.statistic]

@@ -25,7 +25,7 @@ SECONDS = 15_000  # milliseconds, that is, for what a page has to wait for
 
 REQUEST = {
     "path": "tensors.npz", "space": "spd", "array": "records", "units": "subject", "radius": "2", "source": "an atlas",
-    "labels": "arm", "classes": [HOSTILE, "plain"],
+    "labels": "arm", "classes": [HOSTILE, "plain"], "labels_public": True,
 }  # fmt: skip
 
 
