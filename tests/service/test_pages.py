@@ -396,6 +396,48 @@ def test_a_release_shows_numbers_picture_report_and_downloads(ada, released):
     assert "sandbox" in ada.get(f"/releases/{released}/report.html")["content-security-policy"]
 
 
+def test_a_new_release_is_looked_at_again_until_it_is_complete(service, ada, released):
+    result = dpm.private_mean(tensors(60), BALL, dpm.GDP("0.01"), units="each-record")
+    publishes = tables.later(tables.now(), -1)
+    made = _release(service, "bare", state="released", publishes=publishes, result=answer_to_bytes(result))
+    follow = [one.get("data-follow") for one in ada.page(f"/releases/{made}").elements if one.get("data-follow")]
+    assert follow == [f"/releases/{made}/state.json"]
+    assert ada.get(follow[0]).json()["complete"] is False
+    page = ada.page(f"/releases/{released}")
+    assert not [one for one in page.elements if one.get("data-follow")]
+    assert ada.get(f"/releases/{released}/state.json").json()["complete"] is True
+    assert all(one.get("tabindex") == "0" for one in page.all("pre"))  # they scroll, by keys too
+
+
+def test_tables_that_scroll_show_it_and_rows_of_numbers_are_not_broken():
+    sheet = (STATIC / "app.css").read_text(encoding="utf-8")
+    assert re.search(r"\.scroll, td\.long pre \{\s+background:.*?no-repeat local.*?no-repeat scroll;", sheet, re.S)
+    assert "td.long pre { white-space: pre;" in sheet
+
+
+def test_the_factor_is_explained(ada):
+    assert "this many times too large" in ada.page(f"/plan/{REF}").one("div", id="below").text
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ('is for estimand="tangent", got', 'is for "Which mean" "tangent", got'),
+        ("Choose the columns with columns=.", 'Choose the columns with "Columns".'),
+        ("take --order dipy or --units", 'take "Order of entries" dipy or "Column of ids"'),
+        ("confirm=True (--confirm) goes on", "the last box of the form goes on"),
+        ("x--columns, --columns-of, my.order=", "x--columns, --columns-of, my.order="),
+    ],
+)
+def test_options_are_called_as_their_fields_are(said, shown):
+    assert words.in_labels(said) == shown
+
+
+def test_a_refusal_names_fields(ada):
+    page = ada.page(f"/plan/{REF}?option-mechanism=tangent-mean-gaussian&option-estimand=extrinsic&amount=1")
+    assert "estimand=" not in page.one("main", id="content").text
+
+
 def test_history_draws_the_numbers_of_its_table(service, app, ada):
     desk_of(service, "sam").grant("cohort", "bob", dpm.GDP("0.5"), "another study")
     desk_of(service, "bob").ask(REF, Question("variance", dpm.GDP("0.2")), "of-bob")

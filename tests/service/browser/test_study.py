@@ -11,6 +11,7 @@ import sys
 import dpmanifold as dpm
 from dpmanifold.service.forecasts import GRID
 from dpmanifold.service.questions import Question
+from dpmanifold.service.web.pages.words import in_labels
 from service.browser.conftest import HOSTILE, UNITS
 from service_running import until
 
@@ -91,7 +92,7 @@ def test_an_analyst_moves_the_slider_and_sees_the_numbers_of_the_command_line(re
     assert _live(page, "share") == best["of_radius"]
     _wait_until_settled(page)
     assert (_live(page, "error"), _live(page, "share")) == (best["error"], best["of_radius"])
-    assert page.locator('[data-live="verdict"]').inner_text() == plan["verdict"]
+    assert page.locator('[data-live="verdict"]').inner_text() == in_labels(plan["verdict"])
     assert page.locator('[data-live="mechanism"]').inner_text() == best["mechanism"]
     assert best["mechanism"] in slider.evaluate("it => it.closest('main').querySelector('tr.chosen').innerText")
     cells = page.locator("#below tbody td[data-value]").evaluate_all("them => them.map(it => Number(it.dataset.value))")

@@ -75,9 +75,10 @@ def _wait(seconds: float | None) -> int:
 
 
 def state(request: Request) -> Response:
-    """Return what the page of a pending release looks for."""
+    """Return what the page of a pending release looks for, and that of a new one whose picture is being drawn."""
     found = desk(request).release(request.path_params["release"])
-    return as_json({"state": found.state, "seconds": found.seconds, "publishes": found.publishes})
+    told = {"state": found.state, "seconds": found.seconds, "publishes": found.publishes}
+    return as_json({**told, "complete": found.pictured and found.reported})
 
 
 def image(request: Request) -> Response:

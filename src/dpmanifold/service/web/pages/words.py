@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -31,12 +32,24 @@ STATE_WORDS = {
     "working": "being read",
     "done": "registered",
 }
-_LABELS = (
-    ("plan with refine=True", 'choose "Look for a smaller ball first"'),
-    ("refine=True", "Looking for a smaller ball first"),
-    ("shape would be skipped", "A shape of the noise would be skipped"),
-    ("shape: about", "With a shape of the noise: about"),
-)  # what the library calls an option, and what pages do
+_FIELDS = {
+    "columns": "Columns", "array": "Array", "order": "Order of entries", "coordinates": "Coordinates", "size": "Size",
+    "center": "Centre", "units": "Column of ids", "labels": "Column of classes", "classes": "The classes",
+    "space": "Space", "radius": "Radius", "source": "Why this ball", "covariate": "Column of a covariate",
+    "refine": "Look for a smaller ball first", "shape": "Shape of the noise", "estimand": "Which mean",
+}  # fmt: skip
+_NAMES = "|".join(_FIELDS)
+_SENTENCES = {
+    "plan with refine=True": f'choose "{_FIELDS["refine"]}"',
+    "refine=True": "Looking for a smaller ball first",
+    "shape would be skipped": "A shape of the noise would be skipped",
+    "shape: about": "With a shape of the noise: about",
+    "confirm=True (--confirm) goes": "the last box of the form goes",
+    "leave the estimand out": "choose the usual mean",
+    "data.as_records, order=": f'"{_FIELDS["order"]}"',
+}
+# An option as Python or the shell has it, with its value where that stands in quotes.
+_OPTION = re.compile(rf'(?:(?<![\w.-])--({_NAMES})(?![\w-])|(?<![\w.])({_NAMES})=)(?:(?<==)("[\w-]+")|)')
 _DIGITS = 3
 _PLURALS = {"person": "people", "child": "children"}
 _LARGEST_MATRIX = 12
@@ -91,10 +104,17 @@ def in_labels(text: str) -> str:
 
     >>> in_labels("refine=True would be skipped, at no cost: there are too few.")
     'Looking for a smaller ball first would be skipped, at no cost: there are too few.'
+    >>> in_labels('Choose them with --columns, or give order="dipy".')
+    'Choose them with "Columns", or give "Order of entries" "dipy".'
     """
-    for option, label in _LABELS:
+    for option, label in _SENTENCES.items():
         text = text.replace(option, label)
-    return text
+    return _OPTION.sub(_labelled, text)
+
+
+def _labelled(found: re.Match[str]) -> str:
+    label = f'"{_FIELDS[found[1] or found[2]]}"'
+    return f"{label} {found[3]}" if found[3] else label
 
 
 def bounded(share: float) -> str:
@@ -202,6 +222,6 @@ WORDS: dict[str, Any] = {
     "amount": amount, "exact": exact, "number": number, "percent": percent, "bounded": bounded, "when": when,
     "seconds_words": seconds_words, "units": units, "more_words": more_words, "space_words": space_words,
     "row_words": row_words, "matrix": matrix, "state_words": state_words, "symbol": symbol,
-    "kind_choices": list(KIND_WORDS.items()),
+    "in_labels": in_labels, "kind_choices": list(KIND_WORDS.items()),
 }  # fmt: skip
 """What templates call."""

@@ -195,6 +195,26 @@ function watcher() {
   setTimeout(look, left() === null ? 1500 : Math.max(400, Math.min(left() * 1000 + 150, 10000)));
 }
 
+// Picture and report come a moment after the numbers: the page is loaded again once both are there. After a minute it
+// is left to whoever reads it.
+function follower() {
+  const place = document.querySelector("[data-follow]");
+  if (!place) return;
+  let looks = 30;
+
+  async function look() {
+    try {
+      const answer = await fetch(place.dataset.follow);
+      if (answer.redirected) return;
+      if (answer.ok && (await answer.json()).complete) { location.reload(); return; }
+    } catch { // it is tried again
+    }
+    if (--looks > 0) setTimeout(look, 2000);
+  }
+
+  setTimeout(look, 1000);
+}
+
 // ------------------------------------------------------------------ forms
 
 // A second click while the first is on its way does nothing; the key would make it free in any case.
@@ -217,5 +237,6 @@ function problems() {
 
 planner();
 watcher();
+follower();
 once();
 problems();
