@@ -434,8 +434,10 @@ def test_options_are_called_as_their_fields_are(said, shown):
 
 
 def test_a_refusal_names_fields(ada):
-    page = ada.page(f"/plan/{REF}?option-mechanism=tangent-mean-gaussian&option-estimand=extrinsic&amount=1")
-    assert "estimand=" not in page.one("main", id="content").text
+    query = "amount=0.3&option-mechanism=wrapped-gaussian&option-estimand=tangent"
+    (said,) = ada.page(f"/confirm?data={REF}&key=k&{query}", status=400).alerts
+    assert '"Which mean" "tangent"' in said
+    assert "estimand" not in said
 
 
 def test_history_draws_the_numbers_of_its_table(service, app, ada):

@@ -109,6 +109,21 @@ def test_an_analyst_moves_the_slider_and_sees_the_numbers_of_the_command_line(re
     visitor.shot("plan")
 
 
+def test_a_promise_is_found_for_the_options_that_were_just_set(registered):
+    page = registered.visitor("ada").page
+    page.goto(f"/plan/{REF}?amount=0.3")
+    page.locator("#slide[data-ready]").wait_for()
+    page.get_by_text("Options", exact=True).click()
+    page.get_by_label("Which mean").select_option("tangent")
+    _wait_until_settled(page)
+    page.get_by_label("Or: I need an error of").fill("0.2")
+    page.get_by_role("button", name="Find the promise").click()
+    page.get_by_role("link", name="Plan with it").click()
+    page.wait_for_url(re.compile("amount=(?!0.3&)"))
+    assert "option-estimand=tangent" in page.url
+    assert page.get_by_label("Which mean").input_value() == "tangent"
+
+
 def test_a_click_right_after_typing_is_not_lost(registered):
     """What is typed is asked about while the button is pressed, and the answer must not take the button away."""
     page = registered.visitor("ada").page

@@ -129,7 +129,7 @@ def _expected(at: Desk, one: DataSetView, typed: Typed, question: Question, foun
     """Return what a page says about a plan that was made."""
     head = Headline.of(found, typed.values().get("mechanism"))
     if head is None:
-        return {**_NOTHING, "price_problem": found["verdict"]}
+        return {**_NOTHING, "price_problem": in_labels(found["verdict"])}
     price, unpaid = tried(lambda: at.price(one.ref, question)) if at.actor.role == ANALYST else (None, None)
     return {
         "head": head.words,
