@@ -235,7 +235,7 @@ class Worker:
             self._tries[f"find {row.id}"] += 1
             if self._tries[f"find {row.id}"] > _MOST_LOOKS:  # the ledger has it, and it cannot be read: others go on
                 log("release cannot be read", "error", what="release", count=_MOST_LOOKS, process="worker")
-                attempts.lost(self.service, row.id, pause=False)
+                attempts.lost(self.service, row.id)
                 continue
             self._rests[row.id] = time.monotonic() + _REST
             self._follow(row.id, lambda ready: attempts.attempt(self.service, row.id, ready))  # noqa: B023
