@@ -182,7 +182,7 @@ def _entered(
         }
     found = population.register(
         name, columns.records, read.ball, units=columns.units, labels=columns.labels, classes=read.classes,
-        labels_public=request.get("labels_public") is not False, invalid="center", curator=tell,
+        labels_public=request.get("labels_public") is True, invalid="center", curator=tell,
         confirm=request.get("confirm") is True, **more,
     )  # fmt: skip
     return found.id
