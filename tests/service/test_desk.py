@@ -16,8 +16,8 @@ from dpmanifold.service import tables
 from dpmanifold.service.askable import askable, listed
 from dpmanifold.service.desk import MOST_UNDER_WAY
 from dpmanifold.service.errors import Conflict, NotFound, TooMany
-from dpmanifold.service.forecasts import GRID
-from dpmanifold.service.ordering import Ref, asking, catch_up
+from dpmanifold.service.forecasts import GRID, Forecasts
+from dpmanifold.service.ordering import Asking, Ref, asking, catch_up
 from dpmanifold.service.pausing import lost
 from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration
@@ -402,6 +402,44 @@ def test_what_does_not_fit_any_more_when_it_is_approved_is_refused(tmp_path):
         assert not _spends(service, "two")
 
 
+def test_an_approval_that_cannot_be_paid_decides_nothing(tmp_path, monkeypatch):
+    """Wrong would be to decide first: nobody could decide again, and nobody would pay."""
+    with furnish(service_in(tmp_path)) as service:
+        ada, sam = desk_of(service, "ada"), desk_of(service, "sam")
+        sam.set_terms(REF, approval=True)
+        waiting = ada.ask(REF, MEAN, "not now")
+        with monkeypatch.context() as patch:
+            patch.setattr(Asking, "order", lambda *asked: (_ for _ in ()).throw(PromiseError("not any more")))
+            with pytest.raises(PromiseError):
+                sam.approve(waiting.id)
+        assert [one.id for one in sam.waiting()] == [waiting.id]
+        with monkeypatch.context() as patch:
+            patch.setattr(Population, "pay", lambda *asked: (_ for _ in ()).throw(LedgerError("no witness")))
+            with pytest.raises(LedgerError):
+                sam.approve(waiting.id)
+        catch_up(service)  # which the worker does from time to time
+        assert len(_spends(service, "not now")) == 1
+        assert ada.release(waiting.id).publishes is not None
+
+
+def test_plans_of_means_know_in_how_many_classes_somebody_is(rooms, ada):
+    """Wrong would be to know a plan by the smallest class alone."""
+    one = asking(rooms, "ada", Ref("cohort", "dti"), Question("means", dpm.GDP("1"))).data
+    two = SimpleNamespace(n=one.n, facts={**one.facts, "touched": 2}, covariate=None)
+    asked, forecasts = askable()["means"], Forecasts()
+    first, second = (forecasts.plan(asked, data, BALL, dpm.GDP("1"), {})["rows"][0]["error"] for data in (one, two))
+    assert second == pytest.approx(first * 2**0.5, rel=1e-3)
+
+
+def test_a_release_of_a_statistic_that_is_gone_is_shown(rooms, ada):
+    found = ada.ask(REF, MEAN, "gone")
+    with rooms.database.writing() as connection:
+        gone = {"statistic": "gone", "question": json.dumps({**MEAN.to_dict(), "statistic": "gone"})}
+        connection.execute(update(tables.releases).filter_by(id=found.id).values(**gone))
+    assert ada.release(found.id).title == "gone"
+    assert found.id in {one.id for one in ada.releases(limit=200)}
+
+
 def test_caps_are_raised_with_a_reason(rooms):
     sam = desk_of(rooms, "sam")
     with pytest.raises(InvalidArgumentError, match="reason"):
@@ -415,6 +453,10 @@ def test_registrations_say_what_they_take(rooms):
     sam = desk_of(rooms, "sam")
     with pytest.raises(InvalidArgumentError, match="seed"):
         sam.register("cohort", "eeg", {"path": "a.csv", "seed": 1})
+    with pytest.raises(InvalidArgumentError, match="labels_public must be true or false"):
+        sam.register(
+            "cohort", "eeg", {"path": "a.csv", "space": "spd", "units": "x", "radius": "2", "labels_public": "no"}
+        )
     with pytest.raises(InvalidArgumentError, match="radius is missing"):
         sam.register("cohort", "eeg", {"path": "a.csv", "space": "spd", "units": "person"})
     asked = sam.register("cohort", "eeg", {"path": "a.csv", "space": "spd", "units": "person", "radius": "2"})

@@ -8,6 +8,7 @@ file of the vault, for whoever holds the records, and is nowhere else.
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import time
 import traceback
@@ -18,7 +19,9 @@ from sqlalchemy import Row, select, update
 
 from dpmanifold.errors import LedgerError, ReleaseLostError
 from dpmanifold.service import canonical, tables
+from dpmanifold.service.answers import receipt_in
 from dpmanifold.service.counter import Punctual
+from dpmanifold.service.errors import NotFound
 from dpmanifold.service.notices import write_notice
 from dpmanifold.service.ordering import asked_before, population_named
 from dpmanifold.service.pausing import lost
@@ -66,7 +69,8 @@ def attempt(service: Service, release: str, ready: Callable[[], object]) -> None
     if stored is None:
         lost(service, release, pause=not asked.account.recovered(row.key))
     else:
-        _kept(service, release, {"state": "released", "result": stored})
+        receipt = json.dumps(receipt_in(stored))
+        _kept(service, release, {"state": "released", "result": stored, "receipt": receipt})
 
 
 def _arm(due: float) -> None:
@@ -98,7 +102,10 @@ def dress(service: Service, release: str) -> None:
 
 def status_of(service: Service, row: Row[Any]) -> str | None:
     """Return what the ledger says about the key of a release."""
-    return population_named(service, row.population).as_principal(row.account).status(row.key)
+    try:
+        return population_named(service, row.population).as_principal(row.account).status(row.key)
+    except NotFound:  # a ledger that was put back may not even have its population
+        return None
 
 
 def row_of(service: Service, release: str) -> Row[Any]:

@@ -155,8 +155,9 @@ def _refuse_running(settings: Settings) -> None:
     running = False
     damaged = (Unavailable, InvalidArgumentError, SQLAlchemyError)  # which may be why it is to be put back
     with contextlib.suppress(*damaged), Database(settings.database) as database:
-        database.prepare()
-        running = any(beats.is_alive(database, process) for process in (beats.WORKER, beats.WEB))
+        running = database.is_prepared() and any(
+            beats.is_alive(database, process) for process in (beats.WORKER, beats.WEB)
+        )
     if running:
         raise InvalidArgumentError("the service runs, or did a moment ago. Stop it, wait half a minute, ask again.")
 

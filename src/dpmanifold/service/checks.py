@@ -212,7 +212,11 @@ def _database(settings: Settings) -> Iterator[Finding]:
         yield Finding(FAIL, f"There is no database {settings.database}.", "Make it: dpm serve --init.")
         return
     with Database(settings.database) as database:
-        database.prepare()
+        if not database.is_prepared():
+            yield Finding(
+                FAIL, f"The database {database.name} has no tables of a service.", "Make them: dpm serve --init."
+            )
+            return
         yield Finding(OK, f"The database {database.name} answers.")
         faults = events.verify(database)
         if faults:

@@ -93,7 +93,12 @@ def fork(work: Work, *, behind: bool = False, memory: int | None = None, closing
             stream.flush()  # or the child has it to write as well
     parent = os.getpid()
     reader, writer = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        raise
     if pid:
         os.close(writer)
         os.set_blocking(reader, False)

@@ -125,6 +125,11 @@ class Database:
                 "written to, or the address of a PostgreSQL that runs."
             ) from None
 
+    def is_prepared(self) -> bool:
+        """Return whether the tables are there; makes none."""
+        with self.reading() as connection:
+            return self._is_prepared(connection)
+
     def _prepare(self) -> None:
         with self.reading() as connection:
             if self._is_prepared(connection):

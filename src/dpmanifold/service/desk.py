@@ -231,7 +231,8 @@ class Desk(Stewardship, Auditing):
         except BudgetError:  # it fitted a moment ago: whoever was faster has it, and the key is free again
             with self.service.database.writing() as connection:
                 unpaid = (tables.releases.c.id == row.id) & (tables.releases.c.state == "asked")
-                connection.execute(delete(tables.releases).where(unpaid))
+                if asked.account.status(row.key) is None:  # nobody else has paid for it meanwhile
+                    connection.execute(delete(tables.releases).where(unpaid))
             raise
 
     # ---------------------------------------------------------------- releases
@@ -248,7 +249,8 @@ class Desk(Stewardship, Auditing):
         if self.actor.role == ANALYST:
             rows = rows.where(tables.releases.c.account == self.actor.name)
         if before is not None:
-            rows = rows.where(tables.releases.c.asked < self.row_seen(before).asked)
+            last, mine = self.row_seen(before), tables.releases.c
+            rows = rows.where((mine.asked < last.asked) | ((mine.asked == last.asked) & (mine.id > last.id)))
         with self.service.database.reading() as connection:
             found = connection.execute(rows.limit(max(1, min(limit, MOST)))).all()
         return [self.view_of_release(row) for row in found]
@@ -259,7 +261,7 @@ class Desk(Stewardship, Auditing):
 
     def result(self, release: str) -> bytes:
         """Return what was released, as JSON."""
-        return bytes(self._published(release).result)
+        return self._part(release, tables.releases.c.result)
 
     def answer(self, release: str) -> Any:
         """Return what was released, as the private call returned it."""
@@ -304,15 +306,15 @@ class Desk(Stewardship, Auditing):
         whose = self.population_seen(population)
         page = whose.history(after=after, limit=max(1, min(limit, 1000)))
         cap = whose.cap
-        rows = self._rows_by_key(population)
+        rows = self._rows_by_key(population, {line.key for line in page.releases})
         lines = [self._line(line, rows, cap_shares=(share_of(cap, line.cost), share_of(cap, line.spent)))
                  for line in page.releases]  # fmt: skip
         return HistoryView(population, cap.to_dict(), in_words(cap), lines, page.next)
 
-    def _rows_by_key(self, population: str) -> dict[tuple[str, str], Row[Any]]:
+    def _rows_by_key(self, population: str, keys: set[str]) -> dict[tuple[str, str], Row[Any]]:
         mine = tables.releases.c
         columns: tuple[Any, ...] = (mine.id, mine.account, mine.key, mine.state, mine.publishes)
-        wanted = select(*columns).where(mine.population == population)
+        wanted = select(*columns).where((mine.population == population) & mine.key.in_(keys))
         with self.service.database.reading() as connection:
             return {(row.account, row.key): row for row in connection.execute(wanted)}
 
@@ -347,7 +349,7 @@ class Desk(Stewardship, Auditing):
         self.service.tokens.revoke(self.actor, token)
 
     def change_password(self, old: str, new: str) -> None:
-        """Change the password; all logins of this person end."""
+        """Change the password; all logins and tokens of this person end."""
         self.service.accounts.change_password(self.actor.name, old, new)
 
 

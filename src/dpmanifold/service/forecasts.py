@@ -158,7 +158,8 @@ def _said(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _number(asked: Asked, data: Kept) -> Any:
-    return asked.planned({}, data)
+    """Return the public numbers that a plan rests on, to know it by."""
+    return [asked.planned({}, data), data.facts.get("touched")]
 
 
 def _plan(asked: Asked, data: Kept, ball: Ball, privacy: Promise, options: Mapping[str, Any]) -> Plan | Outlook:

@@ -6,6 +6,7 @@ a row that the next one finishes: payments are known by their keys, and one that
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 from sqlalchemy import Row, select
 
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
 from dpmanifold.ledger.population import Population
 from dpmanifold.ledger.standing import Standing
 from dpmanifold.manifolds import Manifold
@@ -222,11 +223,14 @@ def finish(service: Service, release: str, seconds: float) -> None:
 
 
 def catch_up(service: Service) -> None:
-    """Finish rows whose payment is in the ledger, and whose payer died before saying so."""
+    """Finish rows whose payer died: those that are paid for, and those that were approved to be."""
     wanted = select(tables.releases).where(tables.releases.c.state == "asked")
     with service.database.reading() as connection:
         rows = connection.execute(wanted).all()
     for row in rows:
-        account = population_named(service, row.population).as_principal(row.account)
-        if account.status(row.key) is not None:
-            finish(service, row.id, asked_before(service, row).seconds(service))
+        with contextlib.suppress(DPManifoldError):  # of one row: the others go on
+            asked = asked_before(service, row)
+            if asked.account.status(row.key) is not None:
+                finish(service, row.id, asked.seconds(service))
+            elif row.decided_by is not None:  # approved, by a process that died before it paid
+                pay(service, row, asked, asked.order(row.key))

@@ -13,13 +13,12 @@ from dpmanifold.ledger.standing import Standing
 from dpmanifold.privacy.amounts import as_promise_down, in_words
 from dpmanifold.service import tables
 from dpmanifold.service.accounts import Actor
-from dpmanifold.service.answers import receipt_in
 from dpmanifold.service.askable import askable, asked_named, classes_of, labels_public, listed
 from dpmanifold.service.errors import NotFound
 from dpmanifold.service.kept import Kept
 from dpmanifold.service.ordering import Ref, data_set, population_named, terms_of
 from dpmanifold.service.pausing import is_paused
-from dpmanifold.service.questions import Question
+from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.schedule import duration
 from dpmanifold.service.shares import share_of
 from dpmanifold.service.views import DataSetView, ReleaseView
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 # A row without what may be large, but for whether it is there.
 LIGHT = (
-    *(column for column in tables.releases.c if column.name not in ("picture", "report")),
+    *(column for column in tables.releases.c if column.name not in ("result", "picture", "report")),
     tables.releases.c.picture.is_not(None).label("pictured"),
     tables.releases.c.report.is_not(None).label("reported"),
 )
@@ -114,7 +113,8 @@ class Person:
 
     def view_of_release(self, row: Row[Any]) -> ReleaseView:
         """Return a release as this person sees it: nothing of what came of it before it is published."""
-        question = Question.from_dict(json.loads(row.question))
+        question = json.loads(row.question)
+        asked, privacy = askable().get(row.statistic), promise_from_json(question["privacy"])
         state = state_of(row)
         seconds = None if row.publishes is None else max(0.0, _until(row.publishes))
         return ReleaseView(
@@ -123,10 +123,10 @@ class Person:
             dataset=row.dataset,
             population=row.population,
             statistic=row.statistic,
-            title=question.asked.title,
-            options=dict(question.options),
-            privacy=question.privacy.to_dict(),
-            privacy_words=in_words(question.privacy),
+            title=row.statistic if asked is None else asked.title,  # of a package that is gone
+            options=question["options"],
+            privacy=privacy.to_dict(),
+            privacy_words=in_words(privacy),
             key=row.key,
             analyst=row.account,
             state=state,
@@ -136,7 +136,7 @@ class Person:
             decided_by=row.decided_by,
             decided=row.decided,
             reason=row.reason,
-            receipt=receipt_in(row.result) if state == "released" else None,
+            receipt=json.loads(row.receipt) if state == "released" and row.receipt else None,
             pictured=state == "released" and bool(row.pictured),
             reported=state == "released" and bool(row.reported),
         )

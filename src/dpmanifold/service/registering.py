@@ -255,12 +255,12 @@ def _told(notice: Notice) -> str:
 
 
 def _end(service: Service, row: Row[Any], state: str, message: str, dataset: str | None) -> None:
-    chosen = tables.registrations.c.id == row.id
+    chosen = (tables.registrations.c.id == row.id) & tables.registrations.c.state.in_(("waiting", "working"))
     values = {"state": state, "message": message, "dataset": dataset, "ended": tables.now()}
     facts = {"population": row.population, "name": row.name} | ({"dataset": dataset} if dataset else {})
     with service.database.writing() as connection:
-        connection.execute(update(tables.registrations).where(chosen).values(**values))
-        events.record(connection, f"registration-{state}", row.steward, **facts)
+        if connection.execute(update(tables.registrations).where(chosen).values(**values)).rowcount == 1:
+            events.record(connection, f"registration-{state}", row.steward, **facts)
 
 
 def _expected(population: Population, name: str) -> str:

@@ -44,8 +44,8 @@ def free_from(connection: Connection, at: str) -> str:
 
 def scheduled(connection: Connection, release: str, seconds: float, anew: bool = False) -> None:
     """Give a release that was paid for its slot, if it has none; `anew` another one, where nobody has begun it."""
-    row = connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one()
-    if row.publishes is not None and not anew:
+    row = connection.execute(select(tables.releases).where(tables.releases.c.id == release)).one_or_none()
+    if row is None or (row.publishes is not None and not anew):
         return
     starts = free_from(connection, tables.now())
     ends = tables.later(starts, seconds)

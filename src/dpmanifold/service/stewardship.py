@@ -102,6 +102,9 @@ class Stewardship(Person):
         if unknown:
             raise InvalidArgumentError(f"a registration takes {', '.join(REQUEST)}, got {', '.join(unknown)} as well.")
         asked = {**REQUEST, **{key: value for key, value in request.items() if value is not None}}
+        vague = [key for key, usual in REQUEST.items() if isinstance(usual, bool) and not isinstance(asked[key], bool)]
+        if vague:
+            raise InvalidArgumentError(f"{vague[0]} must be true or false, got {shown(asked[vague[0]])}.")
         missing = [key for key in _NEEDED if asked[key] in (None, "")]
         if missing:
             raise InvalidArgumentError(f"a registration needs {', '.join(_NEEDED)}: {', '.join(missing)} is missing.")
@@ -197,10 +200,11 @@ class Stewardship(Person):
         refuse_paused(self.service, asked_for.population)
         if self.service.accounts.find(asked_for.account) is None:
             raise Conflict(f"the account of {asked_for.account} is closed: refuse it. Nothing was spent.")
+        asked = asked_before(self.service, asked_for)
+        order = asked.order(asked_for.key)  # refuses what has become impossible meanwhile
         row = self._decided(release, "asked", "release-approved", reason)
-        asked = asked_before(self.service, row)
         try:
-            pay(self.service, row, asked, asked.order(row.key))
+            pay(self.service, row, asked, order)
         except BudgetError:
             self._refused_unpaid(row)
         return self.view_of_release(self.row_seen(release))

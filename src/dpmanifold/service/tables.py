@@ -211,8 +211,9 @@ releases = Table(
     Column("reason", Text),
     Column("starts", _name),
     Column("due", _name),
-    Column("publishes", _name),
+    Column("publishes", _name, index=True),
     Column("result", LargeBinary),
+    Column("receipt", Text),  # JSON; stands in the result as well
     Column("picture", LargeBinary),
     Column("report", LargeBinary),
     UniqueConstraint("account", "population", "key", name="service_releases_once"),

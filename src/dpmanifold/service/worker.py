@@ -19,6 +19,7 @@ from sqlalchemy import Row, and_, or_, select
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service import attempts, beats, registering, tables
 from dpmanifold.service.children import Child, fork
+from dpmanifold.service.errors import NotFound
 from dpmanifold.service.logs import log
 from dpmanifold.service.ordering import asked_before, catch_up
 from dpmanifold.service.pausing import paused_since
@@ -36,6 +37,7 @@ _CATCH_UP = 5.0  # seconds between two looks for payers that died
 _GRACE = 10.0  # seconds that a child gets after its slot, to commit what it has
 _LATE = (0.25, 0.1)  # how late an attempt may begin: seconds, or this share of its slot
 _DRESSING = 120.0  # seconds for a picture and a report, or to find an outcome
+_LOOK = 1.0  # seconds between two looks for releases without a picture, where there was none
 _MOST_LOOKS = 20  # for an outcome that the ledger has
 _MOST_KEPT = 1000  # numbers of tries that are remembered
 _MOST_TRIES = 3  # of what fails before it begins, and of pictures
@@ -69,7 +71,7 @@ class Worker:
         self._tries: Counter[str] = Counter()
         self._rests: dict[str, float] = {}
         self._stopping = 0
-        self._next_beat = self._next_catch_up = 0.0
+        self._next_beat = self._next_catch_up = self._next_look = 0.0
         self._lock = _locked(service)
 
     def run(self) -> None:
@@ -153,11 +155,12 @@ class Worker:
                 continue
             starts, due = (tables.moment(text).timestamp() for text in (row.starts, row.due))
             if now - starts > max(_LATE[0], _LATE[1] * (due - starts)):
-                self._postpone(row)
+                try:
+                    self._postpone(row)
+                except (InvalidArgumentError, NotFound):  # a statistic that is no longer installed, for one
+                    self._given_up(row)
                 continue
             self._tries[row.id] += 1  # of one that is begun there is no second
-            if self._tries[row.id] >= _MOST_TRIES:
-                log("release cannot be begun", "error", what="release", count=_MOST_TRIES, process="worker")
             child = fork(lambda ready: attempts.attempt(self.service, row.id, ready), closing=self._own())  # noqa: B023
             self._attempt = _Lane(child, row.id, due)
             return
@@ -170,6 +173,11 @@ class Worker:
         chosen = wanted.where(and_(rows.c.state == "paid", condition)).order_by(rows.c.starts)
         with self.service.database.reading() as connection:
             return list(connection.execute(chosen))
+
+    def _given_up(self, row: Row[Any]) -> None:
+        """Leave a release that cannot be begun until this process starts anew; nobody has opened its records."""
+        self._tries[row.id] = _MOST_TRIES
+        log("release cannot be begun", "error", what="release", process="worker")
 
     def _postpone(self, row: Row[Any]) -> None:
         """Give a release another slot, as long as one is now: a steward may have made it longer."""
@@ -187,10 +195,10 @@ class Worker:
         if lane is not None and (lane.child.ended() or now > lane.until):
             in_time = lane.child.ended()
             lane.child.kill()
-            self._registration = None
             if lane.child.code != 0:
                 registering.remove_left(self.service)
                 self._refuse(lane.what, in_time)
+            self._registration = None
         lane = self._after
         if lane is not None and (lane.child.ended() or now > lane.until):
             lane.child.kill()
@@ -250,13 +258,20 @@ class Worker:
         self._after = _Lane(child, release, time.monotonic() + _DRESSING)
 
     def _undressed(self) -> str | None:
-        """Return a release without its picture or its report, the latest first; None where all have them."""
+        """Return a release without its picture or its report, the latest first; None where all have them.
+
+        Looked for once in a while alone: there may be very many.
+        """
+        if time.monotonic() < self._next_look:
+            return None
         rows = tables.releases
         bare = and_(rows.c.state == "released", or_(rows.c.picture.is_(None), rows.c.report.is_(None)))
         wanted = select(rows.c.id).where(bare).order_by(rows.c.publishes.desc()).limit(100)
         with self.service.database.reading() as connection:
             found = connection.execute(wanted).scalars().all()
-        return next((one for one in found if self._tries[f"dress {one}"] < _MOST_TRIES), None)
+        bare_one = next((one for one in found if self._tries[f"dress {one}"] < _MOST_TRIES), None)
+        self._next_look = 0.0 if bare_one else time.monotonic() + _LOOK
+        return bare_one
 
     def _own(self) -> tuple[int, ...]:
         """Return the files that are this process's alone."""
