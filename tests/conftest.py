@@ -1,5 +1,6 @@
 """Settings shared by all tests."""
 
+import collections
 import functools
 import gc
 
@@ -24,6 +25,22 @@ settings.register_profile("part", settings.get_profile("repeatable"), max_exampl
 
 def pytest_configure(config):
     settings.load_profile("part" if "not slow" in config.option.markexpr else "repeatable")
+
+
+# Of a test with many cases every second one is tried by default; make test-all tries them all.
+_MANY = 10
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Have a part of the many cases of one test in the slow tier, as laws.tiers has it for those who ask for it."""
+    cases = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow") is None and item.get_closest_marker("reference") is None:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for several in cases.values():
+        for item in several[1::2] if len(several) >= _MANY else ():
+            item.add_marker(pytest.mark.slow)
 
 
 # Sixteen thousand tests and what they import stay to the end: to walk through them again and again in search of garbage

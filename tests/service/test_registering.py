@@ -63,7 +63,7 @@ def test_a_table_with_all_that_is_beside(service, root):
     table(root, "all.csv", tensors(40))
     found = asked(
         service, "all", path="all.csv", columns="d*", units="subject", labels="group", classes=["a", "b"],
-        covariate="age", covariate_range=[0, 100],
+        labels_public=True, covariate="age", covariate_range=[0, 100],
     )  # fmt: skip
     assert (found.state, found.dataset) == ("done", "all@1")
     assert found.message == "Registered as all@1. All records lie in the ball."
