@@ -20,7 +20,7 @@ from dpmanifold.errors import InvalidArgumentError
 LIBRARY_NAME = "libdpmanifold_kernels" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 # Must equal dpm_version() of the library: one left over from another version of the package is not called.
-_VERSION = 4
+_VERSION = 5
 
 _LEVELS = ("baseline", "avx2", "avx512")
 
@@ -56,6 +56,7 @@ class PassArguments(ctypes.Structure):
         ("words", ctypes.c_void_p),
         ("fixed", ctypes.c_double),
         ("locks", ctypes.c_void_p),
+        ("counts", ctypes.c_void_p),
     ]
 
 
