@@ -28,8 +28,11 @@ constexpr bool BY_VALUES = SIDE <= 3 && (DPM_FUNCTION == LOG || DPM_FUNCTION == 
 #endif
 constexpr int THREADS = ALONE ? DPM_THREADS : Team<SIDE>::THREADS;
 constexpr int AT_ONCE = ALONE ? THREADS : Team<SIDE>::MATRICES;
-constexpr int SHARED = ALONE ? 0 : Team<SIDE>::bytes(DPM_FUNCTION, with(WITH_WORDS) && !with(WITH_CODES));
-extern "C" __device__ const int dpm_card_shape[3] = {THREADS, AT_ONCE, SHARED};
+constexpr int SHARED = ALONE ? 0 : Team<SIDE>::bytes(DPM_FUNCTION);
+constexpr int COPIES = ALONE || with(WITH_CODES) ? 1 : Team<SIDE>::COPIES;
+
+// Threads of a block, matrices it works on at once, bytes of memory it shares, and copies of `words` that are added to.
+extern "C" __device__ const int dpm_card_shape[4] = {THREADS, AT_ONCE, SHARED, COPIES};
 
 // The tables of the pass, in memory that a block shares.
 struct Tables {
@@ -151,15 +154,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) dpm_card_pass(Pass given, 
         symmetrize_all(pass);
         return;
     }
-    __shared__ Tables memory;
     PoleTable table{}, wide{};
     if constexpr (!BY_VALUES && (DPM_FUNCTION == LOG || DPM_FUNCTION == ROOT || DPM_FUNCTION == INVERSE_ROOT)) {
         const PoleTable *narrow = table_for(DPM_FUNCTION, condition), *widest = table_for(DPM_FUNCTION, MOST_CONDITION);
-        table = taken(narrow, memory.poles[0], memory.residues[0]);
-        wide = taken(widest, memory.poles[1], memory.residues[1]);
+        table = *narrow, wide = *widest;
+        if constexpr (ALONE) {
+            __shared__ Tables memory;  // every thread reads every pole
+            table = taken(narrow, memory.poles[0], memory.residues[0]);
+            wide = taken(widest, memory.poles[1], memory.residues[1]);
+            __syncthreads();
+        }
         pass.table = &table;
         pass.wide = narrow == widest ? nullptr : &wide;
-        __syncthreads();
     }
     if constexpr (ALONE)
         run_alone(pass);

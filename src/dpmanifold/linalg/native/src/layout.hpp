@@ -117,7 +117,7 @@ DPM_INLINE void each_entry(const double* const* p, long length, Take take) {
         for (int i = 0; i < 4; ++i) take(e + i, r[i]);
         e += 4;
     }
-    if (LANES > 1) DPM_UNROLL for (; e < length; ++e) {
+    if constexpr (LANES > 1) DPM_UNROLL for (; e < length; ++e) {
         Vec v;
         for (int lane = 0; lane < LANES; ++lane) v[lane] = p[lane][e];
         take(e, v);

@@ -224,7 +224,9 @@ DPM_INLINE Counts finish(const Pass& pass, long first, long count, Vec* s, Ints 
     Vec weight = broadcast(1.0);
     Ints far{};
     if (pass.norms || pass.words || pass.radius < DPM_INFINITY) {
-        Vec norm = square_root(square_norm(s, k));
+        const Vec square = square_norm(s, k);
+        bad |= ~(square < DPM_INFINITY);
+        const Vec norm = square_root(square);
         if (pass.norms && count == LANES)
             store(pass.norms + first, norm);
         else if (pass.norms)
@@ -232,7 +234,6 @@ DPM_INLINE Counts finish(const Pass& pass, long first, long count, Vec* s, Ints 
         // Short by what the norm of a result of this size may round, so that nothing is left outside.
         weight = select(norm > pass.radius, pass.radius * (1 - k * 0x1p-51) / norm, weight);
         far = norm > pass.radius * EDGE;
-        bad |= ~(norm < DPM_INFINITY);
     }
     if (pass.radius < DPM_INFINITY && (pass.matrices || pass.coordinates || pass.words))
         DPM_UNROLL for (int i = 0; i < packed(k); ++i) s[i] *= weight;

@@ -72,7 +72,7 @@ DPM_INLINE void diagonalise(Vec a[][K * (K + 1) / 2], Vec values[][K], Vec vecto
             // The smaller eigenvalue of a positive definite matrix keeps all its digits this way.
             Vec &p = a[b][0], &q = a[b][2];
             Ints first = p > q;
-            small /= select(first, p, q);
+            small = near_quotient(small, select(first, p, q));
             p = select(first, p, small);
             q = select(first, small, q);
         }

@@ -23,7 +23,11 @@ struct DPM_SHARED_PAIR Two {
 template <int K>
 struct Team {
 #if defined(__CUDACC__)
-    static constexpr int SIZE = K <= 16 ? 16 : K <= 32 ? 32 : 64;
+#ifdef DPM_TEAM
+    static constexpr int SIZE = DPM_TEAM;
+#else
+    static constexpr int SIZE = K <= 16 ? 8 : K <= 32 ? 16 : 64;
+#endif
 #else
     static constexpr int SIZE = 1;
 #endif
@@ -33,10 +37,15 @@ struct Team {
     static constexpr int STAGE = 8;       // rows by which the part of a matrix that a step looks at shrinks
     static constexpr int EVEN = K + K % 2;
     static constexpr int ODD = K | 1;     // rows of this length are read down a column without conflicts
-    static constexpr int BATCH = ODD / 2 >= 32 ? 32 : ODD / 2 > 16 ? ODD / 2 / 2 * 2 : 16;  // poles taken at once
+#ifdef DPM_BATCH
+    static constexpr int BATCH = DPM_BATCH;
+#else
+    static constexpr int BATCH = SIZE == 1 ? 8 : SIZE < 32 ? SIZE : 32;  // poles taken at once
+#endif
     static constexpr int SQUARE = (K * ODD > 2 * BATCH * K ? K * ODD : 2 * BATCH * K) + 1 & ~1;
     static constexpr int STAGES = (K - 2 + STAGE - 1) / STAGE;
     static constexpr int PACKED = K * (K + 1) / 2;
+    static constexpr int COPIES = 16;  // of the sums, so that blocks do not wait for each other
 
     // Where the vector of reflection j stands; it is 0 before entry j + 1, and kept from the stage's first row on.
     static DPM_METHOD int reflection(int j) {
@@ -45,15 +54,14 @@ struct Team {
     }
     static constexpr int REFLECTIONS = STAGE * (STAGES * EVEN - STAGE / 2 * STAGES * (STAGES - 1));
 
-    // Doubles of one team: the square, reflections, d, e, t, w, x, partial sums and flags; and its sums.
-    static DPM_CONSTANT int doubles(int function, bool sums) {
-        return SQUARE + (function == EXP ? SQUARE : REFLECTIONS) + 5 * EVEN + 16 + (sums ? 2 * PACKED : 0);
+    // Doubles of one team: the square, reflections, d, e, t, w, x, and partial sums with what else is passed around.
+    static DPM_CONSTANT int doubles(int function) {
+        return SQUARE + (function == EXP ? SQUARE : REFLECTIONS) + 5 * EVEN + 16;
     }
-    static DPM_CONSTANT int bytes(int function, bool sums) { return MATRICES * (doubles(function, sums) + 1 & ~1) * 8; }
+    static DPM_CONSTANT int bytes(int function) { return MATRICES * (doubles(function) + 1 & ~1) * 8; }
 
     struct Memory {
         double *square, *reflections, *d, *e, *t, *w, *x, *partial;
-        long long* sums;
         int turn;  // which of the partial sums are next
     };
 
@@ -67,7 +75,6 @@ struct Team {
         m.w = m.t + EVEN;
         m.x = m.w + EVEN;
         m.partial = m.x + EVEN;
-        m.sums = (long long*)(m.partial + 16);
         m.turn = 0;
         return m;
     }
@@ -77,6 +84,7 @@ struct Team {
 #if defined(__CUDACC__)
     static __device__ __forceinline__ int lane() { return threadIdx.x % SIZE; }
     static __device__ __forceinline__ int number() { return threadIdx.x / SIZE; }
+    static __device__ __forceinline__ int copy() { return blockIdx.x % COPIES; }
     static __device__ __forceinline__ void wait() {
         if (SIZE > 32)
             __syncthreads();
@@ -88,7 +96,7 @@ struct Team {
         DPM_UNROLL for (int step = (SIZE < 32 ? SIZE : 32) / 2; step; step /= 2)
             x = merge(x, __shfl_xor_sync(0xffffffffu, x, step));
         if (SIZE > 32) {
-            double* partial = m.partial + 2 * m.turn;
+            double* partial = m.partial + 4 * (m.turn % 2);
             m.turn = (m.turn + 1) % 4;
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = x;
             __syncthreads();
@@ -106,6 +114,7 @@ struct Team {
 #else
     static int lane() { return 0; }
     static int number() { return 0; }
+    static int copy() { return 0; }
     static void wait() {}
     template <typename Merge>
     static double merged(double x, Memory&, Merge) { return x; }
@@ -114,6 +123,24 @@ struct Team {
 #endif
     static DPM_METHOD double sum(double x, Memory& m) {
         return merged(x, m, [](double a, double b) { return a + b; });
+    }
+    // Two sums at once: they hide each other's latency.
+    static DPM_METHOD void sums(double& x, double& y, Memory& m) {
+#if defined(__CUDACC__)
+        DPM_UNROLL for (int step = (SIZE < 32 ? SIZE : 32) / 2; step; step /= 2) {
+            const double other = __shfl_xor_sync(0xffffffffu, x, step), another = __shfl_xor_sync(0xffffffffu, y, step);
+            x += other, y += another;
+        }
+        if (SIZE > 32) {
+            double* partial = m.partial + 4 * (m.turn % 2);
+            m.turn = (m.turn + 1) % 4;
+            if (threadIdx.x % 32 == 0) partial[2 * (threadIdx.x / 32)] = x, partial[2 * (threadIdx.x / 32) + 1] = y;
+            __syncthreads();
+            x = partial[0] + partial[2], y = partial[1] + partial[3];
+        } else {
+            __syncwarp();
+        }
+#endif
     }
     static DPM_METHOD double maximum(double x, Memory& m) {
         return merged(x, m, [](double a, double b) { return a > b ? a : b; });
@@ -148,16 +175,18 @@ struct Team {
     // Column c of f a, written to row c of the square.
     static DPM_METHOD void times(const double* f, bool lower, const double a[COLUMNS][K], Memory& m) {
         wait();
-        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-            const int c = column(own);
-            DPM_UNROLL for (int start = 0; start < K; start += STAGE) {
-                const int end = start + STAGE < K ? start + STAGE : K, most = lower ? end : K;
-                for (int l = start; l < end; ++l) {
-                    double even = 0, odd = 0;
-                    DPM_UNROLL for (int i = 0; i < K; ++i)
-                        if (i < most) (i % 2 ? odd : even) += (!lower || i <= l ? f[l * K + i] : 0.0) * a[own][i];
-                    if (c < K) m.square[c * ODD + l] = even + odd;
+        DPM_UNROLL for (int start = 0; start < K; start += STAGE) {
+            const int end = start + STAGE < K ? start + STAGE : K, most = lower ? end : K;
+            for (int l = start; l < end; ++l) {
+                double even[COLUMNS], odd[COLUMNS];
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) even[own] = odd[own] = 0.0;
+                DPM_UNROLL for (int i = 0; i < K; ++i) {
+                    if (i >= most) continue;
+                    const double entry = !lower || i <= l ? f[l * K + i] : 0.0;
+                    DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) (i % 2 ? odd : even)[own] += entry * a[own][i];
                 }
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                    if (column(own) < K) m.square[column(own) * ODD + l] = even[own] + odd[own];
             }
         }
         wait();
@@ -210,73 +239,84 @@ struct Team {
         return x;
     }
 
-    // y = S v over rows from `start` on, for each own column.
-    static DPM_METHOD double product(const double* s, const double* v, int start) {
-        double y[4] = {0, 0, 0, 0};
+    // y = S v over rows from `start` on, for the own columns: what is read from shared memory serves all of them.
+    static DPM_METHOD void product(const double s[COLUMNS][K], const double* v, int start, double y[COLUMNS]) {
+        double part[COLUMNS][4];
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int i = 0; i < 4; ++i) part[own][i] = 0.0;
         DPM_UNROLL for (int l = 0; l < K; l += 2)
             if (l >= start) {
                 const Two pair = two(v + l - start);
-                y[l % 4] += s[l] * pair.first;
-                if (l + 1 < K) y[l % 4 + 1] += s[l + 1] * pair.second;
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    part[own][l % 4] += s[own][l] * pair.first;
+                    if (l + 1 < K) part[own][l % 4 + 1] += s[own][l + 1] * pair.second;
+                }
             }
-        return (y[0] + y[1]) + (y[2] + y[3]);
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            y[own] = (part[own][0] + part[own][1]) + (part[own][2] + part[own][3]);
     }
 
     // s -= v w_c + w v_c, where v is 0 before `start`, and so is w if not `whole`.
-    static DPM_METHOD void update(double* s, const double* v, const double* w, double v_c, double w_c, int start, bool whole) {
+    static DPM_METHOD void update(double s[COLUMNS][K], const double* v, const double* w, const double v_c[COLUMNS],
+                                  const double w_c[COLUMNS], int start, bool whole) {
         DPM_UNROLL for (int l = 0; l < K; l += 2) {
             if (l < start && !whole) continue;
-            const Two other = two(w + l);
-            s[l] -= other.first * v_c;
-            if (l + 1 < K) s[l + 1] -= other.second * v_c;
-            if (l < start) continue;
-            const Two pair = two(v + l - start);
-            s[l] -= pair.first * w_c;
-            if (l + 1 < K) s[l + 1] -= pair.second * w_c;
+            const Two other = two(w + l), pair = l < start ? Two{0, 0} : two(v + l - start);
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                s[own][l] -= other.first * v_c[own];
+                if (l + 1 < K) s[own][l + 1] -= other.second * v_c[own];
+                if (l < start) continue;
+                s[own][l] -= pair.first * w_c[own];
+                if (l + 1 < K) s[own][l + 1] -= pair.second * w_c[own];
+            }
         }
     }
 
+    // The reflections are those of `reflector`. With v = e + r x, where e is unit vector j + 1 and x what stands below
+    // it in column j, the product A v = A e + r A x is formed before r is known, so that one exchange serves a step.
     static DPM_METHOD void tridiagonalise(double a[COLUMNS][K], Memory& m) {
         DPM_UNROLL for (int start = 0; start < K - 2; start += STAGE) {
             const int end = start + STAGE < K - 2 ? start + STAGE : K - 2;
             for (int j = start; j < end; ++j) {
-                double x[COLUMNS], tail = 0;
+                double x[COLUMNS], p[COLUMNS], tail = 0, across = 0;
+                double* v = m.reflections + reflection(j);
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
                     const int c = column(own);
-                    x[own] = entry(a[own], start, j);
-                    if (c < K) m.x[c] = x[own];
-                    if (c == j) m.d[j] = x[own];
-                    tail += c > j + 1 && c < K ? x[own] * x[own] : 0.0;
-                }
-                wait();
-                tail = sum(tail, m);
-                const double head = m.x[j + 1];
-                // As in `reflector`.
-                const bool clear = tail <= 1e-290;
-                const double length = square_root(Vec{head * head + tail}).lane, beta = head > 0 ? -length : length;
-                const double gap = head - beta, inverse = 1.0 / (clear ? 1.0 : beta * gap);
-                const double t = clear ? 0.0 : -(gap * gap * inverse), scale = clear ? 0.0 : beta * inverse;
-                if (lane() == 0) m.e[j] = clear ? head : beta, m.t[j] = t;
-                double *v = m.reflections + reflection(j), v_c[COLUMNS], y[COLUMNS], dot = 0;
-                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-                    const int c = column(own);
-                    v_c[own] = c <= j || c >= K ? 0.0 : c == j + 1 ? 1.0 : scale * x[own];
-                    if (c >= start && c < EVEN) v[c - start] = v_c[own];
+                    const double here = entry(a[own], start, j);
+                    if (c == j) m.d[j] = here;
+                    if (c == j + 1) m.partial[8] = here;
+                    x[own] = c > j + 1 && c < K ? here : 0.0;
+                    if (c >= start && c < EVEN) v[c - start] = x[own];
+                    tail += x[own] * x[own];
                 }
                 if (K % 2 && column(COLUMNS - 1) == K - 1) v[K - start] = 0.0;
                 wait();
+                const double head = m.partial[8];
+                product(a, v, start, p);
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-                    y[own] = column(own) > j ? t * product(a[own], v, start) : 0.0;
-                    dot += y[own] * v_c[own];
+                    across += x[own] * p[own];
+                    if (column(own) == j + 1) m.partial[9] = p[own], m.partial[10] = below_diagonal(a[own], start, j);
                 }
-                const double shift = -0.5 * t * sum(dot, m);
+                sums(tail, across, m);
+                // As in `reflector`, with fewer steps one after the other: t = 1 + |head|/length, scale = 1/(head - beta).
+                const bool clear = tail <= 1e-290;
+                const double square = clear ? 1.0 : head * head + tail, root = reciprocal_root(Vec{square}).lane;
+                const double length = square * root, size = absolute(Vec{head}).lane, gap = size + length;
+                const double beta = head > 0 ? -length : length, inverse = reciprocal(Vec{gap}).lane;
+                const double t = clear ? 0.0 : 1.0 + size * root, scale = clear ? 0.0 : head > 0 ? inverse : -inverse;
+                const double along = m.partial[10] + scale * (2.0 * m.partial[9] + scale * across);  // v' A v
+                const double shift = -0.5 * t * t * along;
+                if (lane() == 0) m.e[j] = clear ? head : beta, m.t[j] = t;
+                double v_c[COLUMNS], w_c[COLUMNS];
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-                    y[own] += shift * v_c[own];
-                    if (column(own) < K) m.w[column(own)] = y[own];
+                    const int c = column(own);
+                    v_c[own] = c == j + 1 ? 1.0 : scale * x[own];
+                    w_c[own] = c > j ? t * (below_diagonal(a[own], start, j) + scale * p[own]) + shift * v_c[own] : 0.0;
+                    if (c < K) m.w[c] = w_c[own];
+                    if (c >= start && c < K) v[c - start] = v_c[own];
                 }
                 wait();
-                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
-                    update(a[own], v, m.w, v_c[own], y[own], start, false);
+                update(a, v, m.w, v_c, w_c, start, false);
             }
         }
         wait();
@@ -288,30 +328,83 @@ struct Team {
         wait();
     }
 
+    // Entry j + 1 of an own column.
+    static DPM_METHOD double below_diagonal(const double* a, int start, int j) {
+        double x = a[start + 1];
+        DPM_UNROLL for (int i = 1; i < STAGE; ++i)
+            if (start + i + 1 < K && j == start + i) x = a[start + i + 1];
+        return x;
+    }
+
+    // The way back takes two reflections at a time, as in tridiagonal.hpp: S - u z' - z u'.
     static DPM_METHOD void transform_back(double s[COLUMNS][K], Memory& m) {
+        if ((K - 2) % 2) back_by_one(s, K - 3, m);
         DPM_UNROLL for (int stage = STAGES - 1; stage >= 0; --stage) {
-            const int start = stage * STAGE, end = start + STAGE < K - 2 ? start + STAGE : K - 2;
-            for (int j = end - 1; j >= start; --j) {
-                const double *v = m.reflections + reflection(j), t = m.t[j];
-                double v_c[COLUMNS], y[COLUMNS], dot = 0;
+            const int start = stage * STAGE, end = start + STAGE < K - 2 ? start + STAGE : (K - 2) / 2 * 2;
+            for (int j = end - 1; j > start; j -= 2) {
+                const double *n0 = m.reflections + reflection(j), *n1 = m.reflections + reflection(j - 1);
+                const double t0 = m.t[j], t1 = m.t[j - 1];
+                double c0[COLUMNS], c1[COLUMNS], y0[COLUMNS], y1[COLUMNS], cross = 0, m00 = 0, m01 = 0, m11 = 0;
+                product(s, n0, start, y0);
+                product(s, n1, start, y1);
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
                     const int c = column(own);
-                    v_c[own] = c >= start && c < K ? v[c - start] : 0.0;
-                    y[own] = t * product(s[own], v, start);
-                    dot += y[own] * v_c[own];
+                    const bool inside = c >= start && c < K;
+                    c0[own] = inside ? n0[c - start] : 0.0, c1[own] = inside ? n1[c - start] : 0.0;
+                    cross += c0[own] * c1[own];
+                    m00 += c0[own] * y0[own], m01 += c0[own] * y1[own], m11 += c1[own] * y1[own];
                 }
-                const double shift = -0.5 * t * sum(dot, m);
-                wait();  // everybody has read the last w
+                sums(cross, m00, m);
+                sums(m01, m11, m);
+                const double mixed = t0 * t1 * cross;
+                m00 *= 0.5, m01 *= 0.5, m11 *= 0.5;
+                wait();  // everybody has read the last u and z
+                double u0[COLUMNS], u1[COLUMNS];
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-                    y[own] += shift * v_c[own];
-                    if (column(own) < K) m.w[column(own)] = y[own];
+                    const int c = column(own);
+                    u0[own] = t0 * c0[own] - mixed * c1[own], u1[own] = t1 * c1[own];
+                    y0[own] -= u0[own] * m00 + u1[own] * m01;
+                    y1[own] -= u0[own] * m01 + u1[own] * m11;
+                    if (c < K) {
+                        Two* pair = (Two*)m.square + 2 * c;
+                        pair[0] = Two{u0[own], u1[own]};
+                        pair[1] = Two{y0[own], y1[own]};
+                    }
                 }
                 wait();
-                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
-                    update(s[own], v, m.w, v_c[own], y[own], start, true);
+                DPM_UNROLL for (int l = 0; l < K; ++l) {
+                    const Two z = two(m.square + 4 * l + 2), u = l < start ? Two{0, 0} : two(m.square + 4 * l);
+                    DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                        s[own][l] -= z.first * u0[own];
+                        s[own][l] -= z.second * u1[own];
+                        if (l < start) continue;
+                        s[own][l] -= u.first * y0[own];
+                        s[own][l] -= u.second * y1[own];
+                    }
+                }
             }
         }
         wait();
+    }
+
+    static DPM_METHOD void back_by_one(double s[COLUMNS][K], int j, Memory& m) {
+        constexpr int start = (K - 3) / STAGE * STAGE;
+        const double *v = m.reflections + reflection(j), t = m.t[j];
+        double v_c[COLUMNS], y[COLUMNS], dot = 0;
+        product(s, v, start, y);
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            const int c = column(own);
+            v_c[own] = c >= start && c < K ? v[c - start] : 0.0;
+            y[own] *= t;
+            dot += y[own] * v_c[own];
+        }
+        const double shift = -0.5 * t * sum(dot, m);
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            y[own] += shift * v_c[own];
+            if (column(own) < K) m.w[column(own)] = y[own];
+        }
+        wait();
+        update(s, v, m.w, v_c, y, start, true);
     }
 
     // ---------------------------------------------------------------- sums of resolvents
@@ -338,14 +431,29 @@ struct Team {
         return exponent;
     }
 
-    // Whether some eigenvalue of T is below a bound, as `below` tells; the threads that ask do all the work.
-    static DPM_METHOD bool is_below(double bound, Memory& m) {
-        double pivot = m.d[0] - bound;
-        bool bad = !(pivot > 0.0);
-        for (int i = 0; i + 1 < K; ++i) {
-            pivot = (m.d[i + 1] - bound) - m.e[i] * (m.e[i] * reciprocal(Vec{pivot}).lane);
-            bad |= !(pivot > 0.0);
+    // Leading minors q of T + p, by q_{i+2} = (d_{i+1} + p) q_{i+1} - e_i^2 q_i: pivots are quotients of neighbours, with
+    // the same errors as in rational.hpp, and no division stands in the way of the next one. Calls take(i, q_i, q_{i+1}).
+    template <typename Take>
+    static DPM_METHOD void minors(double p, const Memory& m, Take take) {
+        double before = 1.0, now = m.d[0] + p;
+        for (int start = 0; start < K; start += STAGE) {
+            const double scale = power_of_two(-exponent_above(absolute(Vec{now}))).lane;
+            before *= scale, now *= scale;
+            DPM_UNROLL for (int i = 0; i < STAGE; ++i)
+                if (start + i < K) {
+                    take(start + i, before, now);
+                    if (start + i + 1 < K) {
+                        const double e = m.e[start + i], next = (m.d[start + i + 1] + p) * now - e * e * before;
+                        before = now, now = next;
+                    }
+                }
         }
+    }
+
+    // Whether some eigenvalue of T is below a bound, or something is not a number: a minor of T - bound tells.
+    static DPM_METHOD bool is_below(double bound, Memory& m) {
+        bool bad = false;
+        minors(-bound, m, [&](int, double before, double now) { bad |= !(before > 0.0) || !(now > 0.0); });
         return bad;
     }
 
@@ -363,36 +471,39 @@ struct Team {
                 // A pole too many has residue 0.
                 const bool there = first + q < table.count;
                 const double p = there ? table.poles[first + q] : 1.0, r = there ? table.residues[first + q] : 0.0;
-                double pivot = m.d[0] + p;
-                for (int i = 0; i + 1 < K; ++i) {
-                    const double x = reciprocal(Vec{pivot}).lane, u = -m.e[i] * x;
-                    diagonal[i * BATCH + q] = x;
-                    ratio[i * BATCH + q] = u;
-                    pivot = (m.d[i + 1] + p) + m.e[i] * u;
-                }
-                double g = r * reciprocal(Vec{pivot}).lane;
-                diagonal[(K - 1) * BATCH + q] = g;
-                for (int i = K - 2; i >= 0; --i) {
+                minors(p, m, [&](int i, double before, double now) {
+                    const double x = before * reciprocal(Vec{now}).lane;
+                    diagonal[i * BATCH + q] = r * x;
+                    if (i + 1 < K) ratio[i * BATCH + q] = -m.e[i] * x;
+                });
+                double g = diagonal[(K - 1) * BATCH + q];
+                DPM_UNROLL for (int i = K - 2; i >= 0; --i) {
                     const double u = ratio[i * BATCH + q];
-                    g = r * diagonal[i * BATCH + q] + u * u * g;
+                    g = diagonal[i * BATCH + q] + u * u * g;
                     diagonal[i * BATCH + q] = g;
                 }
             }
             if (first == 0)
                 bad = lane() == SIZE - 1 && is_below(bound, m);
             wait();
-            for (int q = 0; q < left; q += 2)
+            for (int q = 0; q < left; q += 2) {
+                Two g[COLUMNS];
+                double h0[COLUMNS], h1[COLUMNS];
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
                     const int c = column(own);
-                    const Two g = two(diagonal + (c < K ? c : 0) * BATCH + q);
-                    double h0 = 0, h1 = 0;
-                    DPM_UNROLL for (int i = K - 1; i >= 0; --i) {
-                        const Two u = i < K - 1 ? two(ratio + i * BATCH + q) : Two{0, 0};
-                        h0 = i == c ? g.first : h0 * u.first;
-                        h1 = i == c ? g.second : h1 * u.second;
-                        s[own][i] += h0 + h1;
+                    g[own] = two(diagonal + (c < K ? c : 0) * BATCH + q);
+                    h0[own] = h1[own] = 0.0;
+                }
+                DPM_UNROLL for (int i = K - 1; i >= 0; --i) {
+                    const Two u = i < K - 1 ? two(ratio + i * BATCH + q) : Two{0, 0};
+                    DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                        if (i >= (own + 1) * SIZE) continue;  // below the diagonal
+                        h0[own] = i == column(own) ? g[own].first : h0[own] * u.first;
+                        h1[own] = i == column(own) ? g[own].second : h1[own] * u.second;
+                        s[own][i] += h0[own] + h1[own];
                     }
                 }
+            }
             wait();
         }
         // The constant last: the sum is rounded at its own size, not at the constant's.
@@ -658,26 +769,21 @@ struct Team {
         const int faulty = found | (bad ? UNUSABLE : 0);
         if (there && lane() == 0) pass.status[i] = (unsigned char)(faulty ? faulty : far ? CLIPPED : 0);
         if (pass.moved) bad |= far;  // these are for the caller to move
-        if (pass.words && there && !bad) add(pass, a, group, m);
+        if (pass.words && there && !bad) add(pass, a, group);
         const int mine = there && lane() == 0;
         return Counts{mine && faulty ? 1 : 0, mine && !faulty && far ? 1 : 0};
     }
 
-    // Add to the sums of this team, or of the matrix's group.
-    static DPM_METHOD void add(const Pass& pass, const double a[COLUMNS][K], long long group, Memory& m) {
-        long long* words = pass.codes ? pass.words + group * 2 * PACKED : m.sums;
+    // Add to the sums of the matrix's group; where there is one, to this block's copy of it.
+    static DPM_METHOD void add(const Pass& pass, const double a[COLUMNS][K], long long group) {
+        long long* words = pass.words + (pass.codes ? group : copy()) * 2 * PACKED;
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
             DPM_UNROLL for (int l = 0; l < K; ++l) {
                 const int place = l * (l + 1) / 2 + column(own);
                 if (l < column(own)) continue;
                 const Halves part = halves_of(Vec{a[own][l]}, pass.fixed);
-                if (pass.codes) {
-                    add_word(words + place, part.high.lane);
-                    add_word(words + PACKED + place, part.low.lane);
-                } else {
-                    words[place] += part.high.lane;
-                    words[PACKED + place] += part.low.lane;
-                }
+                add_word(words + place, part.high.lane);
+                add_word(words + PACKED + place, part.low.lane);
             }
     }
 
@@ -692,20 +798,13 @@ struct Team {
     // This block's share of a pass: matrices `first`, `first + step`, ... for its first team. All teams go round together.
     template <int FUNCTION>
     static DPM_METHOD Counts share(const Pass& pass, long first, long end, long step, double* memory) {
-        const bool sums = pass.words && !pass.codes;
-        Memory m = arranged(memory + number() * (doubles(FUNCTION, sums) + 1 & ~1), FUNCTION);
-        if (sums)
-            for (int i = lane(); i < 2 * PACKED; i += SIZE) m.sums[i] = 0;
-        wait();
+        Memory m = arranged(memory + number() * (doubles(FUNCTION) + 1 & ~1), FUNCTION);
         Counts counts{0, 0};
         for (; first < end; first += step) {
             const long mine = first + number();
             const Counts found = one<FUNCTION>(pass, mine < end ? mine : end - 1, mine < end, m);
             counts.marked += found.marked, counts.clipped += found.clipped;
         }
-        wait();
-        if (sums)
-            for (int i = lane(); i < 2 * PACKED; i += SIZE) add_word(pass.words + i, m.sums[i]);
         return counts;
     }
 };
