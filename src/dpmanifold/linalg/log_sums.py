@@ -14,8 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold.linalg.cards.arrays import CardArray, is_card_array, on_card
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
-from dpmanifold.linalg.fused import LARGEST_LOGARITHM, inspect, shortened, whitened, whitened_log_coordinates
+from dpmanifold.linalg.fused import (
+    LARGEST_LOGARITHM,
+    inspect,
+    log_norm,
+    shortened,
+    whitened,
+    whitened_log_coordinates,
+)
 from dpmanifold.linalg.native import passes
 from dpmanifold.linalg.symmetric import (
     from_vecd,
@@ -27,8 +35,8 @@ from dpmanifold.linalg.symmetric import (
     vecd_of_triangles,
 )
 
-# Records that are copied at a time where the kernels cannot read them in place.
-_BLOCK = 4096
+# Records that are copied at a time where the kernels cannot read them in place; more where they are sent to a card.
+_BLOCK, _SENT = 4096, 2**18
 
 # The table that is tried first where no bound is known; a matrix beyond it takes the largest one.
 _USUAL_CONDITION = 1e4
@@ -48,20 +56,31 @@ class LogSums:
     sums : the sums of lower triangles, packed by rows, one per group; faulty records add nothing
     status : (n,), a bit each for `not finite` (2), `not symmetric` (4), `not positive definite` (1) and, where nothing
         is wrong, `clipped` (8): on the edge of the ball, or beyond it
+    clean : whether every status is known to be 0
     """
 
     sums: ExactSum
     status: Array
+    clean: bool = False
 
     @property
     def faulty(self) -> Array:
         """Which records are no SPD matrices, a boolean each."""
-        return np.asarray((self.status & passes.FAULTS) != 0)
+        return self._which(passes.FAULTS)
+
+    @property
+    def outside(self) -> Array:
+        """Which records that are SPD matrices lie on the edge of the ball or beyond it, a boolean each."""
+        return self._which(passes.CLIPPED)
 
     @property
     def clipped(self) -> int:
         """How many records lie on the edge of the ball or beyond it."""
-        return int(np.count_nonzero(self.status & passes.CLIPPED))
+        return 0 if self.clean else int(np.count_nonzero(self.status & passes.CLIPPED))
+
+    def _which(self, bits: int) -> Array:
+        # Zeros that nobody has touched cost nothing, however many.
+        return np.zeros(len(self.status), dtype=bool) if self.clean else np.asarray((self.status & bits) != 0)
 
     def totals(self) -> FloatArray:
         """Return the sums as coordinates (vecd), (groups, k(k+1)/2)."""
@@ -100,6 +119,7 @@ def clipped_log_sums(
     >>> found.totals().round(12), found.clipped, found.faulty.tolist()
     (array([[0., 1., 0.]]), 1, [False, False, True])
     """
+    x = passes.entered(x)
     k = x.shape[-1]
     size = k * (k + 1) // 2
     if sums is None:
@@ -108,13 +128,13 @@ def clipped_log_sums(
     codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
     shift = np.zeros((k, k)) if center is None else passes.plain(center)
     condition = _USUAL_CONDITION if radius == math.inf else _condition(shift, radius)
-    status = np.empty(len(x), dtype=np.uint8)
+    status = _Statuses(len(x))
     for rows in _readable(x):
         part = passes.plain(x[rows])
         of_part = None if codes is None else codes[rows]
         if not passes.usable(part):
             sums.count(len(part))
-            status[rows] = _log_sums_by_lapack(part, shift, radius, tolerance, sums, of_part)
+            status.put(rows, _log_sums_by_lapack(part, shift, radius, tolerance, sums, of_part))
             continue
         found = passes.run(
             part,
@@ -130,8 +150,8 @@ def clipped_log_sums(
             found.status[few] = _log_sums_by_lapack(
                 part[few], shift, radius, tolerance, sums, None if of_part is None else of_part[few]
             )
-        status[rows] = found.status
-    return LogSums(sums, status)
+        status.put(rows, found.status, found.clean)
+    return LogSums(sums, status.all, status.clean)
 
 
 def whitened_triangles(
@@ -168,21 +188,23 @@ def whitened_triangles(
     >>> stored, found.totals()
     (array([[1., 0., 1.]]), array([[0., 0., 0.]]))
     """
+    x = passes.entered(x)
     k = x.shape[-1]
     size = k * (k + 1) // 2
     stored = np.empty((len(x), size)) if out is None else out
     where = None if places is None else np.ascontiguousarray(places, dtype=np.int64)
     sums = ExactSum(size, radius) if sums is None else sums
     condition = condition_within(radius + spread)
-    status = np.empty(len(x), dtype=np.uint8)
+    status = _Statuses(len(x))
     factor = passes.plain(inverse)
     for rows in _readable(x):
         part = passes.plain(x[rows])
-        to = np.arange(len(x))[rows] if where is None else where[rows]
+        to = None if where is None else np.ascontiguousarray(where[rows])
         if not passes.usable(part):
             sums.count(len(part))
-            moved, status[rows] = _whitened_by_lapack(part, factor, power, radius, tolerance, sums)
-            stored[to] = moved
+            moved, of_part = _whitened_by_lapack(part, factor, power, radius, tolerance, sums)
+            status.put(rows, of_part)
+            stored[rows if to is None else to] = moved
             continue
         found = passes.run(
             part,
@@ -193,13 +215,14 @@ def whitened_triangles(
             condition=condition,
             tolerance=tolerance,
             sums=sums,
-            moved=stored if where is not None else stored[rows],
-            places=None if where is None else np.ascontiguousarray(to),
+            moved=stored[rows] if to is None else stored,
+            places=to,
         )
         for few in _pieces(found.marked):
-            stored[to[few]], found.status[few] = _whitened_by_lapack(part[few], factor, power, radius, tolerance, sums)
-        status[rows] = found.status
-    return stored, LogSums(sums, status)
+            at = rows.start + few if to is None else to[few]
+            stored[at], found.status[few] = _whitened_by_lapack(part[few], factor, power, radius, tolerance, sums)
+        status.put(rows, found.status, found.clean)
+    return stored, LogSums(sums, status.all, status.clean)
 
 
 def gradient_sums(
@@ -231,6 +254,7 @@ def gradient_sums(
     >>> gradient_sums(np.array([[1.0, 0.0, np.e]]), np.eye(2), 0, 2.0).total().round(12) + 0.0
     array([[0., 0., 1.]])
     """
+    triangles = CardArray.of(triangles, "triangles") if on_card(triangles) else triangles  # type: ignore[assignment]
     size = triangles.shape[-1]
     k = passes.size_of(size)
     several = inverse.ndim == 3
@@ -238,7 +262,7 @@ def gradient_sums(
     condition = condition_within(bound)
     codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
     chosen = None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
-    if not passes.usable_size(k):
+    if not passes.usable_size(k, passes.card_in_use(is_card_array(triangles))):
         sums.count(len(triangles) if chosen is None else len(chosen))
         _gradient_by_lapack(triangles, inverse, power, bound, codes, chosen, sums)
         return sums
@@ -260,6 +284,15 @@ def gradient_sums(
     return sums
 
 
+def longest_triangle(triangles: FloatArray) -> float:
+    """Return the largest norm of logarithms of packed triangles that lie on a card: their spread about the identity."""
+    assert is_card_array(triangles)
+    longest, left = passes.longest_norm(triangles)
+    if left.size:
+        longest = max(longest, float(log_norm(unpack_triangles(triangles[left])).max()))
+    return longest
+
+
 def condition_within(distance: float) -> float:
     """Return how ill-conditioned a matrix within a distance of the identity can be; 1 % more, for rounding.
 
@@ -278,10 +311,31 @@ def _condition(center: FloatArray, radius: float) -> float:
 
 def _readable(x: Array) -> Iterator[slice]:
     """Yield all of x where the kernels can read it in place, else small blocks."""
-    in_place = x.dtype == np.float64 and x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative
-    step = max(1, len(x)) if in_place and passes.usable(x) else _BLOCK
+    if is_card_array(x):
+        step = max(1, len(x)) if passes.card_in_use(lies_there=True) and passes.usable(x) else _BLOCK
+    else:
+        in_place = x.dtype == np.float64 and x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative
+        step = max(1, len(x)) if in_place and passes.usable(x) else _SENT if passes.card_in_use() else _BLOCK
     for start in range(0, len(x), step):
         yield slice(start, min(start + step, len(x)))
+
+
+class _Statuses:
+    """The status of each record, block by block; of a single block as it came."""
+
+    def __init__(self, n: int) -> None:
+        self._n, self.clean = n, n > 0
+        self.all: Array = np.empty(0, dtype=np.uint8)
+
+    def put(self, rows: slice, status: Array, clean: bool = False) -> None:
+        """Note those of some rows."""
+        self.clean = self.clean and clean
+        if rows == slice(0, self._n):
+            self.all = status
+            return
+        if not len(self.all):
+            self.all = np.empty(self._n, dtype=np.uint8)
+        self.all[rows] = status
 
 
 def _pieces(marked: Array) -> Iterator[Array]:
