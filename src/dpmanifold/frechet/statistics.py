@@ -14,6 +14,8 @@ from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet.anchoring import Anchored, anchored_on_card
+from dpmanifold.frechet.counting import unpacked
 from dpmanifold.frechet.pieces import made_of
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.reading import Reading
@@ -304,6 +306,30 @@ class _Weighted(_Problem):
         return np.concatenate(parts) ** 2 * self.weights
 
 
+class _OnCard(_Problem):
+    """Matrices on a card without a ball, whitened there by their log-Euclidean mean: none of them is fetched."""
+
+    def __init__(self, anchored: Anchored, space: Manifold, tol: float | None, max_iter: int) -> None:
+        self.space = self.frame = space
+        self.anchor, self.n, self.max_iter = anchored.anchor, len(anchored.stored), max_iter
+        self.tol = 1e-10 if tol is None else positive_float(tol, "tol")
+        self._anchored = anchored
+
+    def solve(self) -> Solved:
+        stored, first = self._anchored.stored, self._anchored.first
+        return solve_groups(self.frame, None, stored, None, None, 1, self.tol, self.max_iter, first=first)
+
+    def to_user(self, points: Array) -> Array:
+        return self.space.project(self.space.from_origin(self.anchor, points))
+
+    def array(self) -> Array:
+        return np.concatenate(list(unpacked(self.frame, self._anchored.stored)))
+
+    def _weighted(self, at: Array) -> FloatArray:
+        parts = [self.frame.dist(at, part) for part in unpacked(self.frame, self._anchored.stored)]
+        return np.concatenate(parts) ** 2 / self.n
+
+
 class _Summed(_Problem):
     """Records of a flat space without a ball, whose sum one pass over them gave."""
 
@@ -345,10 +371,13 @@ def problem_of(
         sums = ExactSum(where.dim, LARGEST_LOGARITHM)  # no logarithm of a stored number is longer
         found = where.clipped_sums(records.raw, where.origin, math.inf, sums)
         if found is not None:
-            odd = np.flatnonzero(found.odd)
+            odd = found.odd_places
             if odd.size == 0:
                 return _Summed(records, where.from_addends(sums.total())[0], tol)
             records.rows(odd)  # refuses them, unless they are points after all
+    anchored = anchored_on_card(records) if weights is None and units is None else None
+    if anchored is not None:
+        return _OnCard(anchored, where, tol, max_iter)
     return _Weighted(records, None, weights, units, tol, max_iter)
 
 

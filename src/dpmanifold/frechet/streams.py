@@ -113,7 +113,7 @@ def _flat_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[FloatArray,
 
 
 def _curved_records(records: Records, ball: Ball) -> Made:
-    stored = room_for(ball, len(records))
+    stored = room_for(ball, len(records), beside=records.raw)
     first = first_sum(ball)
     clipped, replaced = move_clipped(records, ball, stored, first)
     return Made(UnitPoints.packed(stored, ball, "record", first), clipped, replaced)

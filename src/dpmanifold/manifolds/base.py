@@ -38,6 +38,9 @@ _LARGEST_EXPONENT = 700.0
 _FARTHEST = 290.0
 
 
+_NOWHERE: Array = np.empty(0, dtype=np.intp)
+
+
 class RawSums(NamedTuple):
     """What one pass over raw records found. Data: not private.
 
@@ -45,10 +48,17 @@ class RawSums(NamedTuple):
     ----------
     clipped : how many of the added records lie on the edge of the ball or beyond it
     odd : which records were not added, a boolean each: they are no points, or only others can tell
+    clean : whether it is known that there are none of them
     """
 
     clipped: int
     odd: Array
+    clean: bool = False
+
+    @property
+    def odd_places(self) -> Array:
+        """Where the odd ones stand."""
+        return _NOWHERE if self.clean else np.flatnonzero(self.odd)
 
 
 class RawPoints(NamedTuple):
@@ -58,10 +68,22 @@ class RawPoints(NamedTuple):
     ----------
     outside : which records lie on the edge of the ball or beyond it, a boolean each: points that were not moved
     odd : which records are no points, or only others can tell: not moved either
+    clean : whether it is known that there are none of both
     """
 
     outside: Array
     odd: Array
+    clean: bool = False
+
+    @property
+    def outside_places(self) -> Array:
+        """Where those outside stand."""
+        return _NOWHERE if self.clean else np.flatnonzero(self.outside)
+
+    @property
+    def odd_places(self) -> Array:
+        """Where the odd ones stand."""
+        return _NOWHERE if self.clean else np.flatnonzero(self.odd)
 
 
 class Manifold(PointSet):

@@ -106,7 +106,8 @@ class ProductPoints(Manifold):
         (3, 2, 1)
         """
         if not isinstance(X, tuple):
-            return X
+            return super().batch(X)
+        X = tuple(self.from_card(part) for part in X)
         if len(X) != len(self.factors):
             raise InvalidArgumentError(
                 f"X must be a tuple of {len(self.factors)} arrays, one for every factor, got {len(X)}. Records one by "

@@ -27,6 +27,8 @@ from dpmanifold.linalg import (
     vecd_of_triangles,
     whitened_triangles,
 )
+from dpmanifold.linalg.cards import CardArray, on_card
+from dpmanifold.linalg.native.passes import LARGEST_SIZE, SMALLEST_SIZE
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawPoints, RawSums
 from dpmanifold.manifolds.facts import StoredNumbers
@@ -157,6 +159,12 @@ class SPD(Manifold):
         first = values[bad, 0] * _largest_entry(suspects[bad])
         return singular, float(first[0]) if first.size else 0.0
 
+    def from_card(self, X: object, name: str = "X") -> object:
+        """Leave them there where the kernels take matrices of this size; wait until they can be read."""
+        if on_card(X) and SMALLEST_SIZE <= self.size <= LARGEST_SIZE:
+            return CardArray.of(X, name)
+        return super().from_card(X, name)
+
     def project(self, p: object) -> Array:
         """Return the symmetric part."""
         return symmetrize_batch(self._array(p))
@@ -223,7 +231,7 @@ class SPD(Manifold):
             return None
         at = None if center is self.origin else logm(self._array(center))
         found = clipped_log_sums(records, at, radius, tolerance=POINT_TOLERANCE, sums=sums, group=group)
-        return RawSums(found.clipped, found.faulty)
+        return RawSums(found.clipped, found.faulty, found.clean)
 
     def addends(self, c: FloatArray) -> FloatArray:
         """Return lower triangles, packed by rows."""
@@ -287,11 +295,11 @@ class SPD(Manifold):
             return None
         inverse, power = affine_factor(self._array(center))
         _, found = whitened_triangles(records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out, sums=sums)
-        return RawPoints((found.status != 0) & ~found.faulty, found.faulty)
+        return RawPoints(found.outside, found.faulty, found.clean)
 
     def _is_plain(self, records: Array) -> bool:
         """Return whether the passes over raw records can read an array: of numbers, of this shape, without a mask."""
-        plain = type(records) in (np.ndarray, np.memmap) and records.dtype.kind in "fiu"
+        plain = type(records) in (np.ndarray, np.memmap, CardArray) and records.dtype.kind in "fiu"
         return plain and records.shape[1:] == self.shape
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:

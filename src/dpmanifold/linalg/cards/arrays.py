@@ -169,15 +169,15 @@ def is_card_array(x: object) -> TypeGuard[CardArray]:
     return isinstance(x, CardArray)
 
 
-def fetched(x: Any) -> Any:
-    """Return an array on a card as a numpy array, and anything else as it is.
+def fetched(x: Any, name: str = "x") -> Any:
+    """Return an array on a card as a numpy array, and anything else as it is; `name` is for messages.
 
     Examples
     --------
     >>> fetched([1.0])
     [1.0]
     """
-    return np.asarray(CardArray.of(x)) if on_card(x) else x
+    return np.asarray(CardArray.of(x, name)) if on_card(x) else x
 
 
 def host_room(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Array:

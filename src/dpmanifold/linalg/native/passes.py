@@ -301,6 +301,25 @@ def size_of(entries: int) -> int:
     return (math.isqrt(8 * entries + 1) - 1) // 2
 
 
+def describes(images: Array | CardArray) -> bool:
+    """Return whether kernels are in use for these images: always, but for numpy.
+
+    Examples
+    --------
+    >>> describes(np.zeros((1, 8, 8))) == (current() is not None)
+    True
+    """
+    return current() is not None or _fits_card(images)
+
+
+def _fits_card(images: Array | CardArray) -> bool:
+    if not card_in_use(is_card_array(images)):
+        return False
+    from dpmanifold.linalg.cards.images import fits
+
+    return fits(images)
+
+
 def describe(images: Array | CardArray, eta: float, columns: FloatArray, rows: FloatArray) -> FloatArray:
     """Return covariance descriptors of uint8, float32 or float64 images that were checked.
 
@@ -315,12 +334,11 @@ def describe(images: Array | CardArray, eta: float, columns: FloatArray, rows: F
     n, height, width = images.shape[:3]
     require(columns, (width,), "the columns")
     require(rows, (height,), "the rows")
-    found = current()
-    if card_in_use(is_card_array(images)):
-        from dpmanifold.linalg.cards import images as there
+    if _fits_card(images):
+        from dpmanifold.linalg.cards.images import describe as describe_there
 
-        if there.fits(images):
-            return there.describe(images, eta, columns, rows)
+        return describe_there(images, eta, columns, rows)
+    found = current()
     if found is None:
         raise RuntimeError("the native kernels are not in use here: ask usable() first.")
     handle, level = found
