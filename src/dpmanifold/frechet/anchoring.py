@@ -14,7 +14,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold.frechet.records import Records
 from dpmanifold.linalg import affine_factor, clipped_log_sums, expm, unpack_triangles, vecd_of_triangles
 from dpmanifold.linalg import whitened_triangles as whiten
-from dpmanifold.linalg.cards.arrays import is_card_array
+from dpmanifold.linalg.cards.arrays import is_card_array, room_beside
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.linalg.native.library import card_in_use
@@ -47,17 +47,21 @@ def anchored_on_card(records: Records) -> Anchored | None:
     True
     """
     raw, space = records.raw, records.space
-    if not is_card_array(raw) or not isinstance(space, SPD) or space.is_flat or not card_in_use(lies_there=True):
+    if not (isinstance(space, SPD) and card_in_use(lies_there=is_card_array(raw))) or space.is_flat:
         return None
-    if raw.shape[1:] != space.shape:
+    if not is_card_array(raw) or raw.shape[1:] != space.shape:
         return None
+    return _anchored(records, records.raw, space)
+
+
+def _anchored(records: Records, raw: Array, space: SPD) -> Anchored | None:
     logs = clipped_log_sums(raw, tolerance=POINT_TOLERANCE)
     if not logs.clean and logs.faulty.any():
         records.rows(np.flatnonzero(logs.faulty))  # refuses them, unless they are points after all
         return None
     anchor = expm(unpack_triangles(logs.sums.total()[0]) / len(raw))
     inverse, power = affine_factor(anchor)
-    sums, out = ExactSum(space.dim, LARGEST_LOGARITHM), raw.room((len(raw), space.dim))
+    sums, out = ExactSum(space.dim, LARGEST_LOGARITHM), room_beside(raw, (len(raw), space.dim))
     stored, found = whiten(raw, inverse, power, math.inf, tolerance=POINT_TOLERANCE, out=out, sums=sums)
     if not found.clean and found.status.any():
         return None

@@ -16,7 +16,7 @@ from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.frechet.tolerances import reach
-from dpmanifold.linalg.cards.arrays import CardArray, fetched, is_card_array
+from dpmanifold.linalg.cards.arrays import CardArray, fetched, is_card_array, room_beside
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.manifolds import Manifold
@@ -201,9 +201,8 @@ def first_sum(ball: Ball, groups: int = 1) -> ExactSum | None:
 def room_for(ball: Ball, n: int, beside: Array | None = None) -> Array:
     """Return room for n points of the frame, packed; on the card that `beside` lies on, if it does and is in use."""
     one = ball.frame.pack(ball.frame.origin[None])
-    if is_card_array(beside) and card_in_use(lies_there=True):
-        return beside.room((n, *one.shape[1:]))  # type: ignore[return-value]  # what is done with points takes either
-    return np.empty((n, *one.shape[1:]), dtype=one.dtype)
+    there = room_beside(beside, (n, *one.shape[1:])) if card_in_use(lies_there=True) else None
+    return np.empty((n, *one.shape[1:]), dtype=one.dtype) if there is None else there
 
 
 def bytes_of_a_point(ball: Ball) -> int:

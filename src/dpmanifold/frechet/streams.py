@@ -79,6 +79,7 @@ def made_by_class(records: Records, ball: Ball, label: Array, classes: int) -> t
     """
     if not ball.space.is_flat:
         made = made_from(records, ball)
+        made.points.rehearse()
         return [made.points.where(label == number) for number in range(classes)], made.clipped, made.replaced
     with np.errstate(all="ignore"):
         sums = flat_sum(ball, classes)

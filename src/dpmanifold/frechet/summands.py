@@ -70,7 +70,8 @@ class Stored(Summands):
     ) -> None:
         self._space, self.n = space, len(points)
         packed = space.pack(points) if points.shape[1:] == space.shape else points
-        self._stored = packed if is_card_array(packed) else np.ascontiguousarray(packed)
+        self._there = is_card_array(packed)
+        self._stored = packed if self._there else np.ascontiguousarray(packed)
         self._group = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
         self.counts = np.full(1, self.n) if self._group is None else np.bincount(self._group, minlength=groups)
         equal = 1 / np.maximum(self.counts, 1)
@@ -95,7 +96,7 @@ class Stored(Summands):
         space = self._space
         if self._reach is not None:
             return self._reach
-        if self._spread is None and is_card_array(self._stored) and card_in_use(lies_there=True):
+        if self._spread is None and self._there and card_in_use(lies_there=True):
             self._spread = longest_triangle(self._stored)
         if self._spread is None:
             self._spread = max(float(space.dist(space.origin, part).max()) for part in unpacked(space, self._stored))

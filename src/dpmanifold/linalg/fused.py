@@ -18,6 +18,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.linalg.cards.arrays import is_card_array
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.native import passes
+from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.linalg.symmetric import (
     expm,
     from_vecd,
@@ -373,7 +374,7 @@ def _batch(x: FloatArray) -> FloatArray:
 
 
 def _block_of(x: FloatArray) -> int:
-    return _CARD_BLOCK if passes.card_in_use(is_card_array(x)) else _BLOCK
+    return _CARD_BLOCK if card_in_use(is_card_array(x)) else _BLOCK
 
 
 def _triangle_sum(x: FloatArray, bound: float) -> ExactSum:

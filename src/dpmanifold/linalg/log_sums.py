@@ -25,6 +25,7 @@ from dpmanifold.linalg.fused import (
     whitened_log_coordinates,
 )
 from dpmanifold.linalg.native import passes
+from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.linalg.symmetric import (
     from_vecd,
     log_of_eigenvalues,
@@ -262,7 +263,7 @@ def gradient_sums(
     condition = condition_within(bound)
     codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
     chosen = None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
-    if not passes.usable_size(k, passes.card_in_use(is_card_array(triangles))):
+    if not passes.usable_size(k, card_in_use(is_card_array(triangles))):
         sums.count(len(triangles) if chosen is None else len(chosen))
         _gradient_by_lapack(triangles, inverse, power, bound, codes, chosen, sums)
         return sums
@@ -312,10 +313,10 @@ def _condition(center: FloatArray, radius: float) -> float:
 def _readable(x: Array) -> Iterator[slice]:
     """Yield all of x where the kernels can read it in place, else small blocks."""
     if is_card_array(x):
-        step = max(1, len(x)) if passes.card_in_use(lies_there=True) and passes.usable(x) else _BLOCK
+        step = max(1, len(x)) if card_in_use(lies_there=True) and passes.usable(x) else _BLOCK
     else:
         in_place = x.dtype == np.float64 and x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative
-        step = max(1, len(x)) if in_place and passes.usable(x) else _SENT if passes.card_in_use() else _BLOCK
+        step = max(1, len(x)) if in_place and passes.usable(x) else _SENT if card_in_use() else _BLOCK
     for start in range(0, len(x), step):
         yield slice(start, min(start + step, len(x)))
 

@@ -81,7 +81,8 @@ class CardArray:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of its entries."""
-        return np.dtype(self.array.dtype)
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
 
     @property
     def device(self) -> int:
@@ -169,6 +170,27 @@ def is_card_array(x: object) -> TypeGuard[CardArray]:
     return isinstance(x, CardArray)
 
 
+def room_beside(array: object, shape: tuple[int, ...]) -> Any:
+    """Return room for doubles on the card that an array lies on; None, if it lies on none.
+
+    >>> room_beside(np.zeros(2), (3,)) is None
+    True
+    """
+    return array.room(shape) if is_card_array(array) else None
+
+
+def picked(array: Any, chosen: Array) -> Any:
+    """Return what indices or truth values pick of the first axis; on the card, where the array lies on one.
+
+    >>> picked(np.arange(3), np.array([True, False, True]))
+    array([0, 2])
+    """
+    if not is_card_array(array):
+        return array[chosen]
+    with presence.failures_told(), array.array.device:
+        return CardArray(array.array[_indices(chosen)])
+
+
 def fetched(x: Any, name: str = "x") -> Any:
     """Return an array on a card as a numpy array, and anything else as it is; `name` is for messages.
 
@@ -228,4 +250,4 @@ def _indices(key: Any) -> Any:
     return presence.cupy_module().asarray(key) if isinstance(key, np.ndarray) else key
 
 
-__all__ = ["CardArray", "fetched", "host_room", "is_card_array", "on_card", "on_host"]
+__all__ = ["CardArray", "fetched", "host_room", "is_card_array", "on_card", "on_host", "picked", "room_beside"]

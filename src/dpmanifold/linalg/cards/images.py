@@ -60,7 +60,7 @@ class _Describing:
         self._kind = KINDS.index(images.dtype)
         settings = {"DPM_CHANNELS": self._channels, "DPM_KIND": self._kind}
         self._kernel: Kernel = kernel("card_images.cu", "dpm_card_describe", settings, _shared(images.shape))
-        self._pinned = not is_card_array(images) and is_pinned(images)
+        self._pinned = is_pinned(images)
         size = 9 if self._channels == 1 else 11
         self._out = host_room((len(images), size, size))
 

@@ -48,7 +48,7 @@ class Kernel:
         """Start it on the current stream for n items; blocks take the rest in turns."""
         grid = min(-(-n // self.at_once), self.resident)
         # CuPy takes a structure by value as an array of one.
-        one = np.frombuffer(arguments, dtype=np.dtype(type(arguments)))
+        one = np.frombuffer(bytearray(arguments), dtype=np.dtype(type(arguments)))
         self.function((grid,), (self.threads,), (one, *more), shared_mem=self.shared)
 
 

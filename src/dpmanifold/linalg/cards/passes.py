@@ -218,7 +218,7 @@ class _Blocks:
         # Rows are gathered on the way; triangles that stay on the host are fetched, and put in their places there.
         self._home = asked.moved is not None and not is_card_array(asked.moved)
         self._kernel = _kernel(asked, asked.what & ~(ROWS | (PLACES if self._home else 0)))
-        self._pinned = not is_card_array(asked.x) and asked.rows is None and is_pinned(asked.x)
+        self._pinned = asked.rows is None and is_pinned(asked.x)
 
     def run(self) -> None:
         """Start all blocks, and wait for them."""
@@ -261,11 +261,8 @@ class _Blocks:
         asked, cupy = self._asked, cupy_module()
         if not is_card_array(asked.x):
             return slot.sent("x", asked.x[rows if asked.rows is None else asked.rows[rows]], self._pinned)
-        if asked.rows is None:
-            part = asked.x.array[rows]
-        else:
-            part = asked.x.array[slot.sent("rows", asked.rows[rows], False)]
-        return cupy.ascontiguousarray(part, dtype=np.float64)
+        chosen = rows if asked.rows is None else slot.sent("rows", asked.rows[rows], False)
+        return cupy.ascontiguousarray(asked.x.array[chosen], dtype=np.float64)
 
     def _bring_home(self, slot: Slot, rows: slice, moved: Any) -> None:
         """Fetch triangles, and put them where they belong once they are here."""

@@ -95,8 +95,10 @@ def in_flight(n: int, step: int, after: Any, work: Callable[[Slot, slice], None]
                 slot.stream.synchronize()
 
 
-def is_pinned(array: Array) -> bool:
+def is_pinned(array: object) -> bool:
     """Return whether a card can read an array of the host without help, from its first byte to its last."""
+    if not isinstance(array, np.ndarray) or array.size == 0:
+        return False
     runtime = cupy_module().cuda.runtime
     first = int(array.__array_interface__["data"][0])
     try:

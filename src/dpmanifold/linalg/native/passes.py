@@ -106,7 +106,9 @@ def plain(a: Any) -> FloatArray:
     """
     if is_card_array(a):
         if card_in_use(lies_there=True):
-            return a  # type: ignore[return-value]  # the passes take either
+            stays: Any = a
+            batch: FloatArray = stays  # the passes take either
+            return batch
         a = np.asarray(a)
     return np.require(a, np.float64, ["C", "A"])
 
@@ -121,11 +123,12 @@ def entered(x: Any, name: str = "x", accurate: bool = False) -> FloatArray:
     >>> entered(np.eye(2)).shape
     (2, 2)
     """
-    if isinstance(x, np.ndarray) or not on_card(x):
-        return x  # type: ignore[no-any-return]
-    card = CardArray.of(x, name)
-    stays = card_in_use(lies_there=True) and not accurate and usable(card)
-    return card if stays else fetched(card)  # type: ignore[return-value, no-any-return]
+    entering: Any = x
+    if on_card(x):
+        card = CardArray.of(x, name)
+        entering = card if card_in_use(lies_there=True) and not accurate and usable(card) else np.asarray(card)
+    batch: FloatArray = entering
+    return batch
 
 
 def run(
@@ -342,12 +345,12 @@ def describe(images: Array | CardArray, eta: float, columns: FloatArray, rows: F
     if found is None:
         raise RuntimeError("the native kernels are not in use here: ask usable() first.")
     handle, level = found
-    images = np.require(fetched(images), requirements=["C", "A"])
+    pixels = np.require(fetched(images), requirements=["C", "A"])
     channels = 1 if images.ndim == 3 else 3
     size = 9 if channels == 1 else 11
     out = np.empty((n, size, size))
     arguments = ImageArguments(
-        pixels=address(images),
+        pixels=address(pixels),
         n=n,
         height=height,
         width=width,
@@ -363,10 +366,11 @@ def describe(images: Array | CardArray, eta: float, columns: FloatArray, rows: F
 
 
 def require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> None:
-    """Refuse an array that is not what the kernels read: plain doubles of one shape. Cards make theirs plain."""
+    """Refuse an array that is not what the kernels read: plain doubles of one shape. A card makes its own plain."""
     if array is None or (is_card_array(array) and array.shape == shape):
         return
-    if is_card_array(array) or array.shape != shape or array.dtype != np.float64 or not (array.flags.c_contiguous and array.flags.aligned):
+    plain_doubles = array.dtype == np.float64 and array.shape == shape
+    if not plain_doubles or not (array.flags.c_contiguous and array.flags.aligned):
         raise InvalidArgumentError(
             f"{name} must be a plain array of float64 of shape {shape}, got {array.dtype} of shape {array.shape}."
         )

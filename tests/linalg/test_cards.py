@@ -1,0 +1,333 @@
+"""Arrays on a CUDA card: what is said without one, what a stand-in shows of the code around, what a card does."""
+
+import math
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Budget, CardError, frechet, linalg, private_mean, private_means
+from dpmanifold.data import covariance_descriptors
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.linalg import backend, backends
+from dpmanifold.linalg.cards import CardArray, on_card, presence, streaming
+from dpmanifold.linalg.native import library
+from dpmanifold.manifolds import Euclidean, Product
+from linalg.families import family
+from linalg.stand_in_card import stand_in
+
+needs_card = pytest.mark.skipif(
+    not presence.available(), reason="needs a CUDA card and CuPy (pip install dpmanifold[gpu])"
+)
+needs_kernels = pytest.mark.skipif(not linalg.available(), reason="the kernels were not built here")
+FLOOR = 1e-13
+
+
+class Elsewhere:
+    """All that is known of a tensor on a card where its library cannot be asked."""
+
+    def __init__(self, kind=2):
+        self._kind = kind
+
+    def __dlpack_device__(self):
+        return (self._kind, 0)
+
+    def __len__(self):
+        return 3
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+def spd(n, k, seed=0):
+    return family("condition 1e3", k, n, np.random.default_rng(seed))
+
+
+# ---------------------------------------------------------------- without a card
+
+
+def test_arrays_on_a_card_are_known_by_their_protocols():
+    assert on_card(Elsewhere(2))
+    assert on_card(Elsewhere(13))
+    for other in (Elsewhere(1), Elsewhere(3), np.zeros(2), [1.0], "text", None, Elsewhere):
+        assert not on_card(other)
+
+
+@pytest.fixture
+def no_cupy(monkeypatch):
+    monkeypatch.setattr(presence, "_found", lambda: (None, f"CuPy is not installed. Run: {presence.REMEDY}."))
+
+
+ENTRIES = {
+    "logm": lambda x: linalg.logm(x),
+    "expm": lambda x: linalg.expm(x),
+    "log_norm": lambda x: linalg.log_norm(x),
+    "log_mean": lambda x: linalg.log_mean(x),
+    "clipped_log_sums": lambda x: linalg.clipped_log_sums(x, tolerance=1e-6),
+    "congruence": lambda x: linalg.congruence(np.eye(3), x),
+    "mean": lambda x: frechet.mean(x, SPD(3)),
+    "mean on a sphere": lambda x: frechet.mean(x, Euclidean(3)),
+    "median": lambda x: frechet.median(x, SPD(3, metric="riemann")),
+    "mean in a ball": lambda x: frechet.mean(x, Ball(SPD(3), np.eye(3), 1.0)),
+    "private_mean": lambda x: private_mean(x, Ball(SPD(3), np.eye(3), 1.0), GDP(1.0), units=EACH_RECORD),
+    "private_means": lambda x: private_means(
+        x, ["a"] * 3, Ball(SPD(3), np.eye(3), 1.0), GDP(1.0), units=EACH_RECORD, classes=["a"]
+    ),
+    "descriptors": lambda x: covariance_descriptors(x),
+    "points": lambda x: SPD(3).as_points(x, "p"),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_array_on_a_card_without_cupy_is_refused_with_the_remedy(no_cupy, entry):
+    with pytest.raises(InvalidArgumentError, match=r"(x|a|X|p|images) is an array on a CUDA card, got Elsewhere.*"
+                       r"pip install \"dpmanifold\[gpu\]\".*cpu\(\)"):  # fmt: skip
+        ENTRIES[entry](Elsewhere())
+
+
+def test_the_cuda_backend_without_cupy_is_refused_with_the_remedy(no_cupy):
+    assert "cuda" not in backends()
+    with pytest.raises(InvalidArgumentError, match=r"got 'cuda'.*dpmanifold\[gpu\]"), backend("cuda"):
+        pass
+    with pytest.raises(CardError, match="no CUDA card can be used here"):
+        presence.cupy_module()
+
+
+def test_importing_the_package_does_not_import_cupy():
+    code = "import sys, dpmanifold; import dpmanifold.data; assert 'cupy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_extra_and_the_sources_travel():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert any("cupy" in need for need in project["project"]["optional-dependencies"]["gpu"])
+    left_out = project["tool"]["scikit-build"]["wheel"].get("exclude", [])
+    assert not any(pattern.endswith("src/**") for pattern in left_out)
+
+
+# ---------------------------------------------------------------- with a stand-in: the bits of the processor's kernels
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """Make arrays lie where numpy does not see them."""
+    if not linalg.available():
+        pytest.skip("the kernels were not built here")
+    with stand_in(monkeypatch) as there:
+        yield there
+
+
+WEIGHTS = np.linspace(0.0, 1.0, 40) / 20
+FUNCTIONS = {
+    "logm": linalg.logm,
+    "expm": lambda x: linalg.expm(x),
+    "sqrtm": linalg.sqrtm,
+    "invsqrtm": linalg.invsqrtm,
+    "accurate": lambda x: linalg.logm(x, accurate=True),
+    "log_norm": linalg.log_norm,
+    "log_coordinates": linalg.log_coordinates,
+    "log_mean": linalg.log_mean,
+    "weighted": lambda x: linalg.log_mean(x, WEIGHTS),
+    "log_euclidean_mean": linalg.log_euclidean_mean,
+    "clipped_log_mean": lambda x: linalg.clipped_log_mean(x, np.zeros(x.shape[1:]), 0.5),
+    "second_moment": linalg.log_second_moment,
+    "affine_distances": lambda x: linalg.affine_distances(x, np.eye(x.shape[-1]) * 2),
+    "affine_gradient": lambda x: linalg.affine_gradient(x, np.eye(x.shape[-1]) * 2),
+    "whitened": lambda x: linalg.whitened(np.eye(x.shape[-1]) / 2, x),
+    "whitened_log_sum": lambda x: linalg.whitened_log_sum(np.eye(x.shape[-1]) / 2, x, WEIGHTS),
+    "congruence": lambda x: linalg.congruence(np.ones((x.shape[-1],) * 2), x),
+    "inspect": lambda x: linalg.inspect(x, 1e-6),
+    "not_definite": linalg.not_definite,
+    "symmetrize_batch": linalg.symmetrize_batch,
+    "clipped_log_sums": lambda x: summed(linalg.clipped_log_sums(x, radius=2.0, tolerance=1e-6)),
+    "groups": lambda x: summed(linalg.clipped_log_sums(x, tolerance=1e-6, group=np.arange(len(x)) % 3)),
+    "whitened_triangles": lambda x: triangles_of(x),
+}
+
+
+def summed(found):
+    return found.totals(), found.status, found.clipped
+
+
+def triangles_of(x, **options):
+    stored, found = linalg.whitened_triangles(x, np.eye(x.shape[-1]) / 2, 0, 3.0, tolerance=1e-6, **options)
+    return stored[np.asarray(found.status) == 0], summed(found)
+
+
+def assert_same(one, other):
+    if isinstance(one, tuple):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            assert_same(a, b)
+    else:
+        assert isinstance(one, (np.ndarray, int, float))
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+@pytest.mark.parametrize("k", [2, 3, 9, 70])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_stand_in_card_gives_the_bits_of_the_processor(card, monkeypatch, function, k):
+    monkeypatch.setattr(streaming, "BLOCK_BYTES", 999)
+    monkeypatch.setattr("dpmanifold.linalg.cards.passes.BLOCK_BYTES", 999)
+    x, f = spd(40, k), FUNCTIONS[function]
+    expected = f(x)
+    assert_same(f(card(x.copy())), expected)
+    with backend("cuda"):
+        assert linalg.level() == "cuda"
+        assert_same(f(x), expected)
+    half = card(np.repeat(x, 2, axis=0))[::2]  # not contiguous
+    assert_same(f(half), expected)
+
+
+@pytest.mark.parametrize(
+    "function", ["logm", "log_norm", "log_mean", "clipped_log_sums", "whitened_triangles", "not_definite"]
+)
+def test_bad_matrices_on_a_stand_in_card_are_found_by_index(card, function):
+    x = spd(40, 3)
+    x[[3, 17]] = -np.eye(3)
+    if function != "logm":
+        x[20, 0, 1] += 0.5
+    f = FUNCTIONS[function]
+    with np.errstate(all="ignore"):
+        assert_same(f(card(x.copy())), f(x))
+
+
+def test_single_precision_and_whole_numbers_are_converted_on_the_card(card):
+    x = spd(40, 3).astype(np.float32)
+    assert_same(linalg.log_mean(card(x)), linalg.log_mean(x.astype(np.float64)))
+    whole = np.round(10 * spd(4, 2)).astype(np.int32) + 10 * np.eye(2, dtype=np.int32)
+    assert_same(linalg.log_norm(card(whole)), linalg.log_norm(whole.astype(np.float64)))
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, bool])
+def test_what_is_no_real_number_is_refused(card, dtype):
+    with pytest.raises(InvalidArgumentError, match=r"got StandInArray of dtype (complex128|bool)\. Give real numbers"):
+        linalg.logm(card(np.ones((2, 2, 2), dtype=dtype)))
+
+
+def test_a_chosen_processor_fetches(card, monkeypatch):
+    x = spd(40, 3)
+    monkeypatch.setattr("dpmanifold.linalg.cards.passes.run", lambda asked: pytest.fail("the card was asked"))
+    for name in library._on_processors():
+        with backend(name):
+            assert_same(linalg.log_mean(card(x)), linalg.log_mean(x))
+            assert_same(frechet.mean(card(x), SPD(3)).value, frechet.mean(x, SPD(3)).value)
+    assert linalg.level() != "cuda"
+    assert backends()[-1] == "cuda"
+    with backend("native"):
+        assert linalg.level() == library._on_processors()[-1]
+
+
+def test_slices_stay_and_picks_are_fetched(card):
+    x = spd(9, 2)
+    there = CardArray.of(card(x.copy()))
+    assert isinstance(there[2:5], CardArray)
+    assert there.shape == (9, 2, 2)
+    assert len(there) == 9
+    assert_same(there[np.array([1, 3])], x[[1, 3]])
+    assert_same(there[np.arange(9) > 6], x[7:])
+    assert_same(np.asarray(there[2:5]), x[2:5])
+    there[np.array([0, 1])] = np.stack([np.eye(2)] * 2)
+    assert_same(np.asarray(there)[:2], np.stack([np.eye(2)] * 2))
+
+
+BALLS = {metric: Ball(SPD(3, metric=metric), np.eye(3) / 30, 6.0) for metric in ("logeuclid", "riemann")}
+
+
+@pytest.mark.parametrize("metric", BALLS)
+def test_frechet_means_of_a_stand_in_card_are_those_of_the_processor(card, metric):
+    x, space, ball = spd(3000, 3), SPD(3, metric=metric), BALLS[metric]
+    ids = np.arange(3000) % 7
+    for options in ({"where": space}, {"where": ball}, {"where": ball, "units": ids}, {"where": space, "units": ids}):
+        one, other = frechet.mean(card(x), **options), frechet.mean(x, **options)
+        np.testing.assert_allclose(one.value, other.value, rtol=1e-9, atol=1e-12)
+        if options["where"] is not space or metric == "logeuclid":
+            assert_same(one.value, other.value)
+    weights = np.linspace(0.0, 1.0, 3000)
+    assert_same(frechet.mean(card(x), ball, weights=weights).value, frechet.mean(x, ball, weights=weights).value)
+    np.testing.assert_allclose(frechet.variance(card(x), space), frechet.variance(x, space), rtol=1e-9)
+    assert_same(
+        frechet.unit_points(card(x), ball, units=None).array(), frechet.unit_points(x, ball, units=None).array()
+    )
+
+
+def test_a_mean_without_a_ball_fetches_no_record(card, monkeypatch):
+    x = spd(3000, 3)
+    there = card(x)
+    monkeypatch.setattr(CardArray, "__array__", lambda *_, **__: pytest.fail("records were fetched"))
+    frechet.mean(there, SPD(3))
+    found = frechet.mean(there, SPD(3, metric="riemann"), tol=1e-10)
+    assert found.residual < 1e-10
+    frechet.mean(there, BALLS["logeuclid"])
+    frechet.mean(there, BALLS["riemann"])
+
+
+def test_bad_records_on_a_card_are_refused_by_index(card):
+    x = spd(300, 3)
+    x[17] = -np.eye(3)
+    for where in (SPD(3), SPD(3, metric="riemann"), *BALLS.values()):
+        with pytest.raises(InvalidDataError, match=r"at index 17 is not positive definite"):
+            frechet.mean(card(x), where)
+
+
+@pytest.mark.parametrize("metric", BALLS)
+@pytest.mark.parametrize("units", [EACH_RECORD, np.arange(600) % 50])
+def test_releases_of_a_stand_in_card_are_those_of_the_processor(card, metric, units):
+    x, ball = spd(600, 3), BALLS[metric]
+    x[5] *= 1e6  # outside
+    x[7] = -np.eye(3)
+    options = {"units": units, "invalid": "center", "rng": 3}
+    one, other = private_mean(card(x), ball, GDP(1.0), **options), private_mean(x, ball, GDP(1.0), **options)
+    assert_same(one.value, other.value)
+    labels = ["a", "b"] * 300
+    options["classes"] = ["a", "b"]
+    many = [private_means(y, labels, ball, GDP(1.0), **options) for y in (card(x), x)]
+    for name in "ab":
+        assert_same(many[0][name].value, many[1][name].value)
+
+
+def test_other_spaces_fetch(card):
+    x = np.random.default_rng(0).standard_normal((50, 3))
+    assert_same(frechet.mean(card(x), Euclidean(3)).value, frechet.mean(x, Euclidean(3)).value)
+    space, y = Product([SPD(2), SPD(2)]), spd(20, 2)
+    pairs = (card(y[:10]), card(y[10:]))
+    ball = Ball(space, np.stack([np.eye(2)] * 2), 30.0)
+    one, other = (private_mean(z, ball, GDP(1.0), units=EACH_RECORD, rng=1) for z in (pairs, (y[:10], y[10:])))
+    assert_same(one.value, other.value)
+    large = spd(5, 70)
+    assert_same(frechet.mean(card(large), SPD(70)).value, frechet.mean(large, SPD(70)).value)
+
+
+def test_a_card_without_memory_is_told_before_anything_is_spent(monkeypatch):
+    if not linalg.available():
+        pytest.skip("the kernels were not built here")
+    x = spd(3000, 3)
+    budget = Budget(GDP(1.0))
+    with stand_in(monkeypatch, memory=1000) as there:
+        for ball in BALLS.values():
+            with pytest.raises(CardError, match="the card has no memory left") as told:
+                private_mean(there(x), ball, GDP(0.5), units=EACH_RECORD, budget=budget)
+            assert told.value.__suppress_context__
+    assert budget.spent is None or budget.spent == Budget(GDP(1.0)).spent
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(7, 9, 8), (7, 9, 8, 3)])
+def test_descriptors_on_a_stand_in_card(card, shape, dtype):
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, shape).astype(np.uint8) if dtype == np.uint8 else rng.random(shape).astype(dtype)
+    expected = covariance_descriptors(images)
+    assert_same(covariance_descriptors(card(images.copy())), expected)
+    with backend("cuda"):
+        assert_same(covariance_descriptors(images), expected)
+    with backend("numpy"):
+        np.testing.assert_allclose(covariance_descriptors(card(images)), expected, atol=1e-12)
+    wide = (rng.random((2, 170, 180)) * 255).astype(np.uint8)  # more than a block's shared memory
+    assert_same(covariance_descriptors(card(wide)), covariance_descriptors(wide))
+    if dtype != np.uint8:
+        images[3].flat[0] = math.nan
+        with pytest.raises(InvalidDataError, match="the image at index 3 has others or NaN"):
+            covariance_descriptors(card(images))
