@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -16,7 +17,8 @@ from dpmanifold.linalg import backend, backends
 from dpmanifold.linalg.cards import CardArray, on_card, presence, streaming
 from dpmanifold.linalg.native import library
 from dpmanifold.manifolds import Euclidean, Product
-from linalg.families import family
+from laws.tiers import across
+from linalg.families import NAMES, family, relative_error, with_truth
 from linalg.stand_in_card import stand_in
 
 needs_card = pytest.mark.skipif(
@@ -331,3 +333,213 @@ def test_descriptors_on_a_stand_in_card(card, shape, dtype):
         images[3].flat[0] = math.nan
         with pytest.raises(InvalidDataError, match="the image at index 3 has others or NaN"):
             covariance_descriptors(card(images))
+
+
+# ---------------------------------------------------------------- on a card
+
+
+def there(x):
+    import cupy
+
+    return cupy.asarray(x)
+
+
+EXACT = {
+    "logm": (linalg.logm, mp.log),
+    "sqrtm": (linalg.sqrtm, mp.sqrt),
+    "invsqrtm": (linalg.invsqrtm, lambda x: 1 / mp.sqrt(x)),
+}
+
+
+def assert_as_accurate_as_lapack(name, k, n, function="logm"):
+    ours, f = EXACT[function]
+    x, truth = with_truth(name, k, n, f, np.random.default_rng(7))
+    least = 1.0 if function == "logm" else 0.0
+    with backend("numpy"):
+        theirs = max(relative_error(a, b, least) for a, b in zip(ours(x), truth, strict=True))
+    error = max(relative_error(a, b, least) for a, b in zip(ours(there(x)), truth, strict=True))
+    assert error <= max(3 * theirs, FLOOR), f"{error:.1e}, LAPACK {theirs:.1e}"
+
+
+@needs_card
+@pytest.mark.parametrize(("k", "name"), across(1, [2, 3, 4, 5, 8, 9, 11], NAMES))
+def test_the_card_is_as_accurate_as_lapack(name, k):
+    assert_as_accurate_as_lapack(name, k, 24 if name in ("diagonal", "graded") else 4)
+
+
+@needs_card
+@pytest.mark.parametrize("function", ["sqrtm", "invsqrtm"])
+@pytest.mark.parametrize("name", ["condition 1", "condition 1e6", "condition 1e12", "repeated", "tiny", "huge"])
+@pytest.mark.parametrize("k", [2, 3, 4, 9])
+def test_roots_on_the_card_are_as_accurate_as_lapack(name, k, function):
+    assert_as_accurate_as_lapack(name, k, 2, function)
+
+
+@pytest.mark.slow
+@needs_card
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("k", [16, 30, 48, 64])
+def test_large_logarithms_on_the_card_are_as_accurate_as_lapack(name, k):
+    assert_as_accurate_as_lapack(name, k, 3 if k <= 30 else 1)
+
+
+@needs_card
+@pytest.mark.parametrize("k", range(2, 65))
+def test_every_size_on_the_card_is_near_the_processor(k):
+    x = spd(70, k)
+    for function in ("logm", "sqrtm", "log_norm", "log_coordinates", "whitened_triangles", "inspect"):
+        f = FUNCTIONS[function]
+        assert_near(f(there(x)), f(x), 1e-10)
+    small = x / 10
+    assert_near(linalg.expm(there(small)), linalg.expm(small), 1e-12)
+
+
+def assert_near(one, other, tolerance):
+    if isinstance(one, tuple):
+        for a, b in zip(one, other, strict=True):
+            assert_near(a, b, tolerance)
+    else:
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(other).max())))
+
+
+@needs_card
+@pytest.mark.parametrize("function", sorted(FUNCTIONS))
+@pytest.mark.parametrize("k", [2, 3, 9, 30])
+def test_functions_on_the_card_are_near_the_processor(function, k):
+    x = spd(40, k)
+    f = FUNCTIONS[function]
+    assert_near(f(there(x)), f(x), 1e-9)
+
+
+@needs_card
+@pytest.mark.parametrize("k", [2, 3, 9, 30])
+def test_bits_depend_on_nothing_but_the_matrix(monkeypatch, k):
+    """Twice, in other blocks, from the host, alone, in another order: the same bits."""
+    x = spd(1000, k)
+    order = np.random.default_rng(1).permutation(1000)
+    group = np.arange(1000) % 7
+    outcomes = []
+    for blocks in (2**26, 50_000):
+        monkeypatch.setattr("dpmanifold.linalg.cards.passes.BLOCK_BYTES", blocks)
+        for _ in range(2):
+            outcomes.append((linalg.log_norm(there(x)), linalg.logm(there(x)), linalg.log_mean(there(x))))
+        with backend("cuda"):
+            outcomes.append((linalg.log_norm(x), linalg.logm(x), linalg.log_mean(x)))
+        outcomes.append((
+            linalg.log_norm(there(x[order]))[np.argsort(order)],
+            linalg.logm(there(x[order]))[np.argsort(order)],
+            linalg.log_mean(there(x[order])),
+        ))  # fmt: skip
+    for one in outcomes[1:]:
+        assert_same(one, outcomes[0])
+    assert_same(linalg.logm(there(x[17:18])), outcomes[0][1][17:18])
+    sums = [
+        linalg.clipped_log_sums(y, radius=1.0, tolerance=1e-6, group=g).sums.words
+        for y, g in ((there(x), group), (there(x[order]), group[order]))
+    ]
+    assert_same(sums[0], sums[1])
+    for number in range(7):
+        alone = linalg.clipped_log_sums(there(x[group == number]), radius=1.0, tolerance=1e-6).sums.words[0]
+        assert_same(alone, sums[0][number])
+
+
+@needs_card
+@pytest.mark.parametrize("k", [2, 3, 5, 9, 64])
+def test_bad_matrices_on_the_card_are_found_by_index(k):
+    x = spd(300, k)
+    x[3] = -np.eye(k)
+    x[17, 0, 0] = math.nan
+    x[100, 1, 0] += 0.5
+    x[299] = math.inf
+    uneven, doubtful = linalg.inspect(there(x), 1e-6)
+    expected = linalg.inspect(x, 1e-6)
+    assert_same(np.flatnonzero(doubtful)[[0, -1]], np.array([3, 299]))
+    assert_same(uneven, expected[0])
+    with np.errstate(all="ignore"):
+        assert_same(
+            linalg.clipped_log_sums(there(x), radius=1.0, tolerance=1e-6).status,
+            linalg.clipped_log_sums(x, radius=1.0, tolerance=1e-6).status,
+        )
+    assert_same(linalg.not_definite(there(x)), linalg.not_definite(x))
+
+
+@needs_card
+def test_gradients_of_groups_on_the_card():
+    x = spd(500, 4)
+    stored, _ = linalg.whitened_triangles(x, np.eye(4), 0, 20.0, tolerance=1e-6)
+    bases = spd(5, 4, seed=1)
+    inverse, power = linalg.affine_factors(bases)
+    group, rows = np.arange(500) % 5, np.arange(0, 500, 3)
+    options = {"group": group, "rows": rows}
+    one, other = (linalg.gradient_sums(y, inverse, power, 30.0, **options).total() for y in (there(stored), stored))
+    assert_near(one, other, 1e-9)
+    with backend("cuda"):
+        assert_same(linalg.gradient_sums(stored, inverse, power, 30.0, **options).total(), one)
+
+
+@needs_card
+def test_moved_triangles_stay_or_come_home():
+    x = CardArray.of(there(spd(200, 3)))
+    places = np.random.default_rng(0).permutation(200)
+    kept, _ = linalg.whitened_triangles(x, np.eye(3) / 2, 0, 20.0, tolerance=1e-6, out=x.room((200, 6)), places=places)
+    assert isinstance(kept, CardArray)
+    home, _ = linalg.whitened_triangles(x, np.eye(3) / 2, 0, 20.0, tolerance=1e-6, places=places)
+    assert_same(np.asarray(kept), home)
+    with backend("cuda"):
+        sent, _ = linalg.whitened_triangles(np.asarray(x), np.eye(3) / 2, 0, 20.0, tolerance=1e-6, places=places)
+    assert_same(sent, home)
+
+
+@needs_card
+def test_torch_and_cupy_arrays_of_any_form():
+    import cupy
+
+    x = spd(300, 3)
+    expected = linalg.log_norm(there(x))
+    turned_round = cupy.asfortranarray(cupy.asarray(x))
+    assert_same(linalg.log_norm(turned_round), expected)
+    assert_same(linalg.log_norm(cupy.asarray(np.repeat(x, 2, axis=0))[::2]), expected)
+    single = x.astype(np.float32)
+    assert_same(linalg.log_norm(cupy.asarray(single)), linalg.log_norm(cupy.asarray(single.astype(np.float64))))
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        late = cupy.asarray(x) * 2
+    np.testing.assert_allclose(linalg.log_mean(late), linalg.log_mean(2 * x), atol=1e-12)
+    torch = pytest.importorskip("torch")
+    tensor = torch.as_tensor(x, device="cuda")
+    assert_same(linalg.log_norm(tensor), expected)
+    assert_same(linalg.log_norm(tensor.clone().requires_grad_()), expected)
+    assert_same(frechet.mean(tensor, SPD(3)).value, frechet.mean(there(x), SPD(3)).value)
+    with pytest.raises(InvalidArgumentError, match="Give real numbers"):
+        linalg.log_norm(tensor.to(torch.complex128))
+
+
+@needs_card
+@pytest.mark.parametrize("k", [3, 9])
+@pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
+def test_means_and_releases_on_the_card_are_near_the_processor(metric, k):
+    x, space = spd(3000, k), SPD(k, metric=metric)
+    ball = Ball(space, np.eye(k) / 30, 8.0)
+    for where in (space, ball):
+        one, other = frechet.mean(there(x), where, tol=1e-10), frechet.mean(x, where, tol=1e-10)
+        np.testing.assert_allclose(one.value, other.value, rtol=1e-8, atol=1e-10)
+    for units in (EACH_RECORD, np.arange(3000) % 100):
+        one, other = (private_mean(y, ball, GDP(1.0), units=units, rng=1).value for y in (there(x), x))
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
+    repeated = [private_mean(there(x), ball, GDP(1.0), units=EACH_RECORD, rng=1).value for _ in range(2)]
+    assert_same(repeated[0], repeated[1])
+    shuffled = np.random.default_rng(0).permutation(3000)
+    assert_same(private_mean(there(x[shuffled]), ball, GDP(1.0), units=EACH_RECORD, rng=1).value, repeated[0])
+
+
+@needs_card
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(70, 28, 28), (30, 32, 35, 3), (3, 5, 5)])
+def test_descriptors_on_the_card(shape, dtype):
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, shape).astype(np.uint8) if dtype == np.uint8 else rng.random(shape).astype(dtype)
+    one, other = covariance_descriptors(there(images)), covariance_descriptors(images)
+    np.testing.assert_allclose(one, other, atol=1e-13)
+    with backend("cuda"):
+        assert_same(covariance_descriptors(images), one)
+    assert_same(covariance_descriptors(there(images)), one)
