@@ -14,7 +14,6 @@ from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.frechet.anchoring import Anchored, anchored_on_card
 from dpmanifold.frechet.counting import unpacked
 from dpmanifold.frechet.pieces import made_of
 from dpmanifold.frechet.points import UnitPoints
@@ -26,7 +25,7 @@ from dpmanifold.frechet.tolerances import lowest_tol, public_tol
 from dpmanifold.linalg import ExactSum
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds import Euclidean
-from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.base import Manifold, RawFrame
 from dpmanifold.sources import as_source
 
 _ROOT_TWO = math.sqrt(2.0)
@@ -306,27 +305,27 @@ class _Weighted(_Problem):
         return np.concatenate(parts) ** 2 * self.weights
 
 
-class _OnCard(_Problem):
-    """Matrices on a card without a ball, whitened there by their log-Euclidean mean: none of them is fetched."""
+class _Framed(_Problem):
+    """Records of a curved space without a ball, which passes over them moved to a frame, where they stay."""
 
-    def __init__(self, anchored: Anchored, space: Manifold, tol: float | None, max_iter: int) -> None:
+    def __init__(self, framed: RawFrame, space: Manifold, tol: float | None, max_iter: int) -> None:
         self.space = self.frame = space
-        self.anchor, self.n, self.max_iter = anchored.anchor, len(anchored.stored), max_iter
+        self.anchor, self.n, self.max_iter = framed.anchor, len(framed.stored), max_iter
         self.tol = 1e-10 if tol is None else positive_float(tol, "tol")
-        self._anchored = anchored
+        self._stored, self._first = framed.stored, framed.first
 
     def solve(self) -> Solved:
-        stored, first = self._anchored.stored, self._anchored.first
+        stored, first = self._stored, self._first
         return solve_groups(self.frame, None, stored, None, None, 1, self.tol, self.max_iter, first=first)
 
     def to_user(self, points: Array) -> Array:
         return self.space.project(self.space.from_origin(self.anchor, points))
 
     def array(self) -> Array:
-        return np.concatenate(list(unpacked(self.frame, self._anchored.stored)))
+        return np.concatenate(list(unpacked(self.frame, self._stored)))
 
     def _weighted(self, at: Array) -> FloatArray:
-        parts = [self.frame.dist(at, part) for part in unpacked(self.frame, self._anchored.stored)]
+        parts = [self.frame.dist(at, part) for part in unpacked(self.frame, self._stored)]
         return np.concatenate(parts) ** 2 / self.n
 
 
@@ -375,9 +374,11 @@ def problem_of(
             if odd.size == 0:
                 return _Summed(records, where.from_addends(sums.total())[0], tol)
             records.rows(odd)  # refuses them, unless they are points after all
-    anchored = anchored_on_card(records) if weights is None and units is None else None
-    if anchored is not None:
-        return _OnCard(anchored, where, tol, max_iter)
+    framed = where.framed_records(records.raw) if weights is None and units is None else None
+    if framed is not None:
+        if framed.odd.size == 0:
+            return _Framed(framed, where, tol, max_iter)
+        records.rows(framed.odd)  # refuses them, unless they are points after all
     return _Weighted(records, None, weights, units, tol, max_iter)
 
 

@@ -70,6 +70,11 @@ class LogSums:
         return self._which(passes.FAULTS)
 
     @property
+    def faulty_places(self) -> Array:
+        """Where those stand."""
+        return np.empty(0, dtype=np.intp) if self.clean else np.flatnonzero(self.status & passes.FAULTS)
+
+    @property
     def outside(self) -> Array:
         """Which records that are SPD matrices lie on the edge of the ball or beyond it, a boolean each."""
         return self._which(passes.CLIPPED)

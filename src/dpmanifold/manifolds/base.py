@@ -86,6 +86,23 @@ class RawPoints(NamedTuple):
         return _NOWHERE if self.clean else np.flatnonzero(self.odd)
 
 
+class RawFrame(NamedTuple):
+    """Raw records of a curved space in the frame of a mean that is quickly found. Data: not private.
+
+    Attributes
+    ----------
+    odd : the indices of records that are no points; nothing else means anything if there are any
+    anchor : the mean, in the space
+    stored : the points in its frame, packed as by :meth:`Manifold.pack`
+    first : (1, dim), the sum of their logarithms at the origin
+    """
+
+    odd: Array
+    anchor: Array
+    stored: Array
+    first: FloatArray
+
+
 class Manifold(PointSet):
     """A homogeneous Riemannian manifold with exact exponential and logarithm."""
 
@@ -345,6 +362,17 @@ class Manifold(PointSet):
             c = self.log_coords(p[0] if of_part is None or len(p) == 1 else p[of_part], self.unpack(stored[part]))
             sums.add(c if weights is None else c * weights[part, None], of_part)
         return sums
+
+    def framed_records(self, records: Array) -> RawFrame | None:
+        """Check raw records and move them to the frame of a mean of theirs, all in passes over them.
+
+        For curved spaces that have such passes; None where there are none, or not for this array.
+
+        Parameters
+        ----------
+        records : (n, *shape), as a user gave them
+        """
+        return None
 
     def moved_records(
         self, records: Array, center: Array, radius: float, out: Array, sums: ExactSum | None = None

@@ -27,10 +27,11 @@ from dpmanifold.linalg import (
     vecd_of_triangles,
     whitened_triangles,
 )
+from dpmanifold.linalg.anchoring import anchored_there
 from dpmanifold.linalg.cards import CardArray, on_card
 from dpmanifold.linalg.native.passes import LARGEST_SIZE, SMALLEST_SIZE
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
-from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawPoints, RawSums
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawFrame, RawPoints, RawSums
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
@@ -296,6 +297,15 @@ class SPD(Manifold):
         inverse, power = affine_factor(self._array(center))
         _, found = whitened_triangles(records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out, sums=sums)
         return RawPoints(found.outside, found.faulty, found.clean)
+
+    def framed_records(self, records: Array) -> RawFrame | None:
+        """Whiten raw matrices that lie on a card by their log-Euclidean mean: none of them is fetched."""
+        if self.is_flat or not self._is_plain(records):
+            return None
+        found = anchored_there(records, POINT_TOLERANCE)
+        if found is None:
+            return None
+        return RawFrame(found.odd, found.anchor, found.stored, vecd_of_triangles(found.sums.total()))
 
     def _is_plain(self, records: Array) -> bool:
         """Return whether the passes over raw records can read an array: of numbers, of this shape, without a mask."""
