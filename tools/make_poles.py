@@ -123,11 +123,11 @@ def main():
             name = f"{kind}_{mp.mpf(bound).man_exp[1]}"
             for label, numbers in (("poles", poles), ("residues", residues)):
                 text = ", ".join(repr(float(x)) for x in numbers)
-                print(f"static const double {name}_{label}[] = {{{text}}};")
+                print(f"DPM_TABLE double {name}_{label}[] = {{{text}}};")
             names.append((kind, float(bound), len(poles), repr(float(constant)), name))
     for kind in KINDS:
         rows = [f"    {{{b!r}, {n}, {c}, {s}_poles, {s}_residues}}," for q, b, n, c, s in names if q == kind]
-        print(f"static const PoleTable {kind}_tables[] = {{\n" + "\n".join(rows) + "\n};")
+        print(f"DPM_TABLE PoleTable {kind}_tables[] = {{\n" + "\n".join(rows) + "\n};")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from dpmanifold.linalg.cards import presence
 LIBRARY_NAME = "libdpmanifold_kernels" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 # Must equal dpm_version() of the library: one left over from another version of the package is not called.
-_VERSION = 4
+_VERSION = 5
 
 _LEVELS = ("baseline", "avx2", "avx512")
 

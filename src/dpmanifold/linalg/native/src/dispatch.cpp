@@ -1,5 +1,5 @@
 // The library's C interface: picks a level the machine has, splits the work among threads, calls the kernels.
-#include "interface.hpp"
+#include "choice.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -7,17 +7,13 @@
 #include <thread>
 #include <vector>
 
-#include "poles.inc"
 
 #define EXPORT __attribute__((visibility("default")))
 
 namespace {
 
-constexpr int LEVELS = 3;
+constexpr int LEVELS = 5;
 constexpr long NO_LEVEL = -1, NO_MEMORY = -2;
-
-// More than any table covers: the largest one is taken.
-constexpr double MOST_CONDITION = 1e30;
 
 // What OMP_NUM_THREADS says, 1 without it: a library does not take cores that nobody offered.
 int threads_at_start() {
@@ -28,7 +24,8 @@ int threads_at_start() {
 
 std::atomic<int> most_threads{threads_at_start()};
 
-// Levels the machine can run, by number: 0 baseline, 1 AVX2, 2 AVX-512; null for the others.
+// Levels the machine can run, by number: 0 baseline, 1 AVX2, 2 AVX-512; null for the others. 3 and 4 are a card's
+// mathematics on a processor, which a build for tests has (cmake -DDPM_CARD_LEVELS=ON).
 const Level* level_at(int number) {
     if (number == 0) return dpm_level_baseline();
 #ifdef DPM_X86_LEVELS
@@ -37,20 +34,11 @@ const Level* level_at(int number) {
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
         return dpm_level_avx512();
 #endif
+#ifdef DPM_CARD_LEVELS
+    if (number == 3) return dpm_level_lane();
+    if (number == 4) return dpm_level_team();
+#endif
     return nullptr;
-}
-
-template <int COUNT>
-const PoleTable* pick(const PoleTable (&tables)[COUNT], double bound) {
-    for (const PoleTable& table : tables)
-        if (table.bound >= bound) return &table;
-    return &tables[COUNT - 1];
-}
-
-// The norm that T is scaled by is at most 2 sqrt(3) times its largest eigenvalue; twice that for even exponents.
-const PoleTable* table_for(int function, double condition) {
-    if (function == LOG) return pick(log_tables, 4 * condition);
-    return function == ROOT ? pick(root_tables, 8 * condition) : pick(inverse_root_tables, 8 * condition);
 }
 
 // Run work(first, last, memory) over [0, units), in portions that `threads` threads take as they become free; returns
@@ -90,7 +78,7 @@ long split(long units, int threads, long bytes, Work work) {
 extern "C" {
 
 // Raised whenever the structures or the meaning of a call change: a stale library is refused, not called.
-EXPORT int dpm_version() { return 4; }
+EXPORT int dpm_version() { return 5; }
 
 // Name of level `number`, or null if this machine or build does not have it.
 EXPORT const char* dpm_level_name(int number) {

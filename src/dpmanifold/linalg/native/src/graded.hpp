@@ -14,17 +14,17 @@ constexpr int MOST_SWEEPS = 30;  // 6 to 10 are usual
 // Replace the packed matrix by its Cholesky factor; lanes with a pivot that is not positive are marked.
 DPM_INLINE Ints cholesky(Vec* a, int k) {
     Ints bad{};
-    for (int j = 0; j < k; ++j) {
+    DPM_UNROLL for (int j = 0; j < k; ++j) {
         Vec* row = a + at(j, 0);
         Vec pivot = row[j];
-        for (int m = 0; m < j; ++m) pivot -= row[m] * row[m];
-        bad |= ~((pivot > 0.0) & (pivot < __builtin_inf()));
+        DPM_UNROLL for (int m = 0; m < j; ++m) pivot -= row[m] * row[m];
+        bad |= ~((pivot > 0.0) & (pivot < DPM_INFINITY));
         Vec root = square_root(pivot), inverse = 1.0 / root;
         row[j] = root;
-        for (int i = j + 1; i < k; ++i) {
+        DPM_UNROLL for (int i = j + 1; i < k; ++i) {
             Vec* other = a + at(i, 0);
             Vec sum = other[j];
-            for (int m = 0; m < j; ++m) sum -= other[m] * row[m];
+            DPM_UNROLL for (int m = 0; m < j; ++m) sum -= other[m] * row[m];
             other[j] = sum * inverse;
         }
     }
@@ -44,7 +44,7 @@ DPM_INLINE Vec dot(const Vec* x, const Vec* y, int k) {
 
 // Rotate the columns of g (column c at g + c k) until they are orthogonal; their squared lengths are the eigenvalues.
 DPM_INLINE void orthogonalise(Vec* g, int k, Vec* values) {
-    const double tolerance = 2.22e-16 * __builtin_sqrt((double)k);  // smaller cosines are rounding
+    const double tolerance = 2.22e-16 * square_root(broadcast((double)k))[0];  // smaller cosines are rounding
     for (int sweep = 0; sweep < MOST_SWEEPS; ++sweep) {
         Ints moved{};
         for (int p = 0; p + 1 < k; ++p)

@@ -21,7 +21,7 @@ struct Entries {
     Vec largest{}, gap{}, zero{};  // the largest |a_ij|, the largest |a_ij - a_ji|/2, and NaN if an entry is not finite
 
     // Take note of two mirrored entries; returns their mean.
-    inline __attribute__((always_inline)) Vec see(Vec lower, Vec upper) {
+    DPM_METHOD Vec see(Vec lower, Vec upper) {
         largest = larger(absolute(lower), larger(absolute(upper), largest));
         gap = larger(absolute(lower * 0.5 - upper * 0.5), gap);
         zero += lower * 0.0 + upper * 0.0;
@@ -34,7 +34,7 @@ template <int K>
 DPM_INLINE void load_symmetric(const double* const* p, int size, Vec* a, Entries& entries) {
     const int k = K ? K : size;
     int i = 0, j = 0;
-    each_entry(p, (long)k * k, [&](long, Vec v) __attribute__((always_inline)) {
+    each_entry(p, (long)k * k, [&](long, Vec v) DPM_LAMBDA {
         if (j > i)
             a[at(j, i)] = v;  // waits for its mirror image, which comes later
         else if (j < i)
@@ -58,6 +58,8 @@ DPM_INLINE void point_at(const double* x, long stride, const long long* rows, lo
         p[lane] = x + (rows ? rows[i] : i) * stride;
     }
 }
+
+#if !defined(__CUDACC__)
 
 template <int K>
 long run_symmetrize(const Pass* pass, long first_chunk, long last_chunk) {
@@ -93,5 +95,7 @@ long run_check(const Pass* pass, long first_chunk, long last_chunk, Memory m) {
     }
     return marked;
 }
+
+#endif
 
 }  // namespace

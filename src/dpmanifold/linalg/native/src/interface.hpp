@@ -47,6 +47,7 @@ struct Pass {
     long long* words;         // (groups, 2, k (k + 1) / 2): exact sums, added to what is there (sums.hpp)
     double fixed;             // a power of two: entry v counts as the integer trunc(v fixed)
     unsigned char* locks;     // LOCKS bytes, 0, where several threads add to `words`; else null
+    long long* counts;        // (2,): on a card, the numbers of marked and of clipped matrices are added to these
 };
 
 enum Kind { SPHERE = 0, HYPERBOLIC = 1, SHAPE = 2 };
@@ -96,4 +97,6 @@ extern "C" {
 const Level* dpm_level_baseline();
 const Level* dpm_level_avx2();
 const Level* dpm_level_avx512();
+const Level* dpm_level_lane();
+const Level* dpm_level_team();
 }

@@ -48,8 +48,10 @@ DPM_INLINE Vec strided(const double* p, long stride) {
                p[4 * stride], p[5 * stride], p[6 * stride], p[7 * stride]};
 #elif DPM_LANES == 4
     return Vec{p[0], p[stride], p[2 * stride], p[3 * stride]};
-#else
+#elif DPM_LANES == 2
     return Vec{p[0], p[stride]};
+#else
+    return Vec{p[0]};
 #endif
 }
 
@@ -57,21 +59,21 @@ DPM_INLINE Vec strided(const double* p, long stride) {
 DPM_INLINE void load_block(const double* x, long count, int k, Vec* a) {
     const long size = (long)k * k;
     if (count == LANES) {
-        for (int i = 0; i < k; ++i) {
+        DPM_UNROLL for (int i = 0; i < k; ++i) {
             Vec* row = a + at(i, 0);
             int j = 0;
-            for (; j + LANES <= i + 1; j += LANES) {
+            DPM_UNROLL for (; j + LANES <= i + 1; j += LANES) {
                 Vec r[LANES];
                 for (int lane = 0; lane < LANES; ++lane) r[lane] = load(x + lane * size + i * k + j);
                 transpose(r);
                 for (int lane = 0; lane < LANES; ++lane) row[j + lane] = r[lane];
             }
-            for (; j <= i; ++j) row[j] = strided(x + i * k + j, size);
+            DPM_UNROLL for (; j <= i; ++j) row[j] = strided(x + i * k + j, size);
         }
         return;
     }
-    for (int i = 0; i < k; ++i)
-        for (int j = 0; j <= i; ++j) {
+    DPM_UNROLL for (int i = 0; i < k; ++i)
+        DPM_UNROLL for (int j = 0; j <= i; ++j) {
             double* entry = (double*)(a + at(i, j));
             for (int lane = 0; lane < LANES; ++lane)
                 entry[lane] = lane < count ? x[lane * size + i * k + j] : (i == j ? 1.0 : 0.0);
@@ -103,7 +105,7 @@ DPM_INLINE void load_fours(const double* const* p, long offset, Vec* out) {
 template <typename Take>
 DPM_INLINE void each_entry(const double* const* p, long length, Take take) {
     long e = 0;
-    for (; e + LANES <= length; e += LANES) {
+    DPM_UNROLL for (; e + LANES <= length; e += LANES) {
         Vec r[LANES];
         for (int lane = 0; lane < LANES; ++lane) r[lane] = load(p[lane] + e);
         transpose(r);
@@ -115,7 +117,7 @@ DPM_INLINE void each_entry(const double* const* p, long length, Take take) {
         for (int i = 0; i < 4; ++i) take(e + i, r[i]);
         e += 4;
     }
-    for (; e < length; ++e) {
+    if (LANES > 1) DPM_UNROLL for (; e < length; ++e) {
         Vec v;
         for (int lane = 0; lane < LANES; ++lane) v[lane] = p[lane][e];
         take(e, v);
@@ -125,16 +127,16 @@ DPM_INLINE void each_entry(const double* const* p, long length, Take take) {
 // Write both triangles of up to LANES matrices.
 DPM_INLINE void store_block(const Vec* a, long count, int k, double* x) {
     const long size = (long)k * k;
-    for (int i = 0; i < k; ++i) {
+    DPM_UNROLL for (int i = 0; i < k; ++i) {
         int j = 0;
         if (count == LANES)
-            for (; j + LANES <= k; j += LANES) {
+            DPM_UNROLL for (; j + LANES <= k; j += LANES) {
                 Vec r[LANES];
                 for (int c = 0; c < LANES; ++c) r[c] = a[j + c <= i ? at(i, j + c) : at(j + c, i)];
                 transpose(r);
                 for (int lane = 0; lane < LANES; ++lane) store(x + lane * size + i * k + j, r[lane]);
             }
-        for (; j < k; ++j) {
+        DPM_UNROLL for (; j < k; ++j) {
             const double* entry = (const double*)(a + (j <= i ? at(i, j) : at(j, i)));
             for (long lane = 0; lane < count; ++lane) x[lane * size + i * k + j] = entry[lane];
         }
@@ -145,10 +147,10 @@ DPM_INLINE void store_block(const Vec* a, long count, int k, double* x) {
 DPM_INLINE void store_coordinates(const Vec* a, long count, int k, double* c) {
     const long size = packed(k);
     long place = k;
-    for (int i = 0; i < k; ++i) {
+    DPM_UNROLL for (int i = 0; i < k; ++i) {
         const double* diagonal = (const double*)(a + at(i, i));
         for (long lane = 0; lane < count; ++lane) c[lane * size + i] = diagonal[lane];
-        for (int j = i + 1; j < k; ++j, ++place) {
+        DPM_UNROLL for (int j = i + 1; j < k; ++j, ++place) {
             Vec scaled = 1.4142135623730951 * a[at(j, i)];
             for (long lane = 0; lane < count; ++lane) c[lane * size + place] = scaled[lane];
         }
@@ -159,27 +161,27 @@ DPM_INLINE void store_coordinates(const Vec* a, long count, int k, double* c) {
 DPM_INLINE void store_triangles(const Vec* a, long count, int size, double* const* p) {
     for (long lane = 0; lane < count; ++lane) {
         const double* entries = (const double*)a + lane;
-        for (int i = 0; i < size; ++i) p[lane][i] = entries[i * LANES];
+        DPM_UNROLL for (int i = 0; i < size; ++i) p[lane][i] = entries[i * LANES];
     }
 }
 
 // Scale by a power of two so that the largest diagonal entry is about 1; an even one, so that it has an exact root.
 DPM_INLINE Ints normalise(Vec* a, int k) {
     Vec top = absolute(a[0]);
-    for (int i = 1; i < k; ++i) top = larger(absolute(a[at(i, i)]), top);
+    DPM_UNROLL for (int i = 1; i < k; ++i) top = larger(absolute(a[at(i, i)]), top);
     Ints exponent = exponent_above(top);
     exponent += exponent & 1;
     exponent = exponent > 1020 ? broadcast_bits(1020) : exponent;
     Vec scale = power_of_two(-exponent);
-    for (int i = 0; i < packed(k); ++i) a[i] *= scale;
+    DPM_UNROLL for (int i = 0; i < packed(k); ++i) a[i] *= scale;
     return exponent;
 }
 
 // Sum of squares of all entries of a symmetric matrix.
 DPM_INLINE Vec square_norm(const Vec* a, int k) {
     Vec diagonal{}, off{};
-    for (int i = 0; i < k; ++i) {
-        for (int j = 0; j < i; ++j) off += a[at(i, j)] * a[at(i, j)];
+    DPM_UNROLL for (int i = 0; i < k; ++i) {
+        DPM_UNROLL for (int j = 0; j < i; ++j) off += a[at(i, j)] * a[at(i, j)];
         diagonal += a[at(i, i)] * a[at(i, i)];
     }
     return diagonal + 2.0 * off;

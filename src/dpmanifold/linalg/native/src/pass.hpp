@@ -24,6 +24,11 @@ struct Memory {
     long vectors;
 };
 
+// How many matrices of a block were marked, and how many clipped.
+struct Counts {
+    long marked, clipped;
+};
+
 DPM_INLINE Memory arrange(const Pass& pass, Vec* base) {
     const long k = pass.k, size = packed(pass.k);
     const bool squares = pass.accurate || pass.factor;
@@ -59,11 +64,11 @@ DPM_INLINE void unscale(Vec* s, int k, int function, Ints exponent) {
     Vec e = to_double(exponent);
     if (function == LOG) {
         Vec high = e * LN2_HIGH, low = e * LN2_LOW;
-        for (int i = 0; i < k; ++i) s[at(i, i)] += high + low;
+        DPM_UNROLL for (int i = 0; i < k; ++i) s[at(i, i)] += high + low;
     } else {
         Ints half = exponent >> 1;
         Vec scale = power_of_two(function == ROOT ? half : -half);
-        for (int i = 0; i < packed(k); ++i) s[i] *= scale;
+        DPM_UNROLL for (int i = 0; i < packed(k); ++i) s[i] *= scale;
     }
 }
 
@@ -71,10 +76,10 @@ DPM_INLINE void unscale(Vec* s, int k, int function, Ints exponent) {
 template <int K>
 DPM_INLINE Ints of_eigenvalues(Vec* values, const Vec* vectors, int function, double lost, Vec* s) {
     Vec low = values[0], high = values[0];
-    for (int i = 1; i < K; ++i) low = smaller(values[i], low), high = larger(values[i], high);
+    DPM_UNROLL for (int i = 1; i < K; ++i) low = smaller(values[i], low), high = larger(values[i], high);
     Ints bad = ~(low > lost * high);
-    for (int i = 0; i < K; ++i) bad |= ~(values[i] > 0.0);
-    for (int i = 0; i < K; ++i) values[i] = at_eigenvalue(function, select(bad, broadcast(1.0), values[i]));
+    DPM_UNROLL for (int i = 0; i < K; ++i) bad |= ~(values[i] > 0.0);
+    DPM_UNROLL for (int i = 0; i < K; ++i) values[i] = at_eigenvalue(function, select(bad, broadcast(1.0), values[i]));
     recompose<K>(values, vectors, s);
     return bad;
 }
@@ -82,11 +87,11 @@ DPM_INLINE Ints of_eigenvalues(Vec* values, const Vec* vectors, int function, do
 DPM_INLINE Ints of_graded(Vec* a, int k, int function, Vec* s, Memory& m) {
     Vec *g = m.squares, *values = m.diagonals;
     Ints bad = cholesky(a, k);
-    for (int c = 0; c < k; ++c)
-        for (int i = 0; i < k; ++i)
+    DPM_UNROLL for (int c = 0; c < k; ++c)
+        DPM_UNROLL for (int i = 0; i < k; ++i)
             g[c * k + i] = select(bad, broadcast(i == c ? 1.0 : 0.0), i >= c ? a[at(i, c)] : Vec{});
     orthogonalise(g, k, values);
-    for (int c = 0; c < k; ++c) values[c] = at_eigenvalue(function, values[c]) / values[c];
+    DPM_UNROLL for (int c = 0; c < k; ++c) values[c] = at_eigenvalue(function, values[c]) / values[c];
     sum_of_squares(g, values, k, s);
     return bad;
 }
@@ -103,7 +108,7 @@ DPM_INLINE Ints of_general(Vec* a, int size, const Pass& pass, bool only_norm, V
     if (pass.wide && any(bad)) {
         // Lanes beyond the small table take the large one. The others keep what they have: a lane's bits are its own.
         resolvent_sum<K>(d, e, k, *pass.wide, m.spare, m.poles);
-        for (int i = 0; i < packed(k); ++i) s[i] = select(bad, m.spare[i], s[i]);
+        DPM_UNROLL for (int i = 0; i < packed(k); ++i) s[i] = select(bad, m.spare[i], s[i]);
         bad = below<K>(d, e, k, 1 / pass.wide->bound);
     }
     // Near the edge of what is positive definite the caller decides.
@@ -118,9 +123,9 @@ DPM_INLINE Ints unscaled(const Vec* a, int size, Ints exponent, Vec* out) {
     const Ints half = exponent >> 1;
     const Vec scale = power_of_two(half), rest = power_of_two(exponent - half);
     Ints bad{};
-    for (int i = 0; i < size; ++i) {
+    DPM_UNROLL for (int i = 0; i < size; ++i) {
         out[i] = a[i] * scale * rest;
-        bad |= ~(absolute(out[i]) < __builtin_inf());
+        bad |= ~(absolute(out[i]) < DPM_INFINITY);
     }
     return bad;
 }
@@ -141,7 +146,7 @@ DPM_INLINE Ints read(const Pass& pass, long first, long count, Vec* a) {
     const double* p[LANES];
     if (pass.triangles) {
         point_at(pass.x, packed(k), pass.rows, first, count, p);
-        each_entry(p, packed(k), [&](long e, Vec v) __attribute__((always_inline)) { a[e] = v; });
+        each_entry(p, packed(k), [&](long e, Vec v) DPM_LAMBDA { a[e] = v; });
         return Ints{};
     }
     if (!pass.inspect) {
@@ -168,7 +173,7 @@ DPM_INLINE Ints move(const Pass& pass, long first, long count, const long long* 
             p[lane] = pass.factor + group[lane] * k * k;
             power[lane] = pass.powers[group[lane]];
         }
-        each_entry(p, (long)k * k, [&](long e, Vec v) __attribute__((always_inline)) { m.factor[e] = v; });
+        each_entry(p, (long)k * k, [&](long e, Vec v) DPM_LAMBDA { m.factor[e] = v; });
         congruence<K>(a, k, m.factor, true, m.squares);
         exponent -= power;
     } else {
@@ -208,17 +213,17 @@ DPM_INLINE Ints apply(Vec* a, const Pass& pass, Ints exponent, bool only_norm, M
 }
 
 // Subtract the centre, clip, and hand out what was asked for. Bad lanes count as 0.
-template <int K>
-DPM_INLINE long finish(const Pass& pass, long first, long count, Vec* s, Ints bad, Ints found, const long long* group,
-                       Halves* total) {
+template <int K, typename Sums>
+DPM_INLINE Counts finish(const Pass& pass, long first, long count, Vec* s, Ints bad, Ints found, const long long* group,
+                         Sums total) {
     const int k = K ? K : pass.k;
     bad |= found != 0;
     if (pass.center)
-        for (int i = 0; i < k; ++i)
-            for (int j = 0; j <= i; ++j) s[at(i, j)] -= pass.center[i * k + j];
+        DPM_UNROLL for (int i = 0; i < k; ++i)
+            DPM_UNROLL for (int j = 0; j <= i; ++j) s[at(i, j)] -= pass.center[i * k + j];
     Vec weight = broadcast(1.0);
     Ints far{};
-    if (pass.norms || pass.words || pass.radius < __builtin_inf()) {
+    if (pass.norms || pass.words || pass.radius < DPM_INFINITY) {
         Vec norm = square_root(square_norm(s, k));
         if (pass.norms && count == LANES)
             store(pass.norms + first, norm);
@@ -227,34 +232,46 @@ DPM_INLINE long finish(const Pass& pass, long first, long count, Vec* s, Ints ba
         // Short by what the norm of a result of this size may round, so that nothing is left outside.
         weight = select(norm > pass.radius, pass.radius * (1 - k * 0x1p-51) / norm, weight);
         far = norm > pass.radius * EDGE;
-        bad |= ~(norm < __builtin_inf());
+        bad |= ~(norm < DPM_INFINITY);
     }
-    if (pass.radius < __builtin_inf() && (pass.matrices || pass.coordinates || pass.words))
-        for (int i = 0; i < packed(k); ++i) s[i] *= weight;
+    if (pass.radius < DPM_INFINITY && (pass.matrices || pass.coordinates || pass.words))
+        DPM_UNROLL for (int i = 0; i < packed(k); ++i) s[i] *= weight;
     if (pass.matrices) store_block(s, count, k, pass.matrices + first * k * k);
     if (pass.coordinates) store_coordinates(s, count, k, pass.coordinates + first * packed(k));
-    long marked = 0;
+    Counts counts{0, 0};
     for (long lane = 0; lane < count; ++lane) pass.status[first + lane] = 0;
     if (any(bad | far))
         for (long lane = 0; lane < count; ++lane) {
             const int faulty = (int)found[lane] | (bad[lane] ? UNUSABLE : 0);
             pass.status[first + lane] = (unsigned char)(faulty ? faulty : far[lane] ? CLIPPED : 0);
-            marked += faulty != 0;
+            counts.marked += faulty != 0;
+            counts.clipped += !faulty && far[lane];
         }
     if (pass.moved) bad |= far;  // these are for the caller to move
+#if defined(__CUDACC__)
+    for (long lane = count; lane < LANES; ++lane) bad[lane] = -1;
     if (pass.words && pass.codes) {
-        for (int i = 0; i < packed(k); ++i) total[i] = halves_of(s[i], pass.fixed);
+        if (!any(bad)) add_to_group(pass, s, packed(k), group[0]);
+    } else if (pass.words) {
+        DPM_UNROLL DPM_UNROLL for (int i = 0; i < packed(k); ++i) total->add(i, select(bad, Vec{}, s[i]), pass.fixed);
+    }
+#else
+    if (pass.words && pass.codes) {
+        DPM_UNROLL for (int i = 0; i < packed(k); ++i) total[i] = halves_of(s[i], pass.fixed);
         scatter(pass, total, packed(k), group, count, bad);
     } else if (pass.words) {
         for (long lane = count; lane < LANES; ++lane) bad[lane] = -1;
-        for (int i = 0; i < packed(k); ++i) {
+        DPM_UNROLL for (int i = 0; i < packed(k); ++i) {
             const Halves part = halves_of(select(bad, Vec{}, s[i]), pass.fixed);
             total[i].high += part.high;
             total[i].low += part.low;
         }
     }
-    return marked;
+#endif
+    return counts;
 }
+
+#if !defined(__CUDACC__)
 
 template <int K>
 long run_pass(const Pass* given, long first_chunk, long last_chunk, void* memory) {
@@ -274,7 +291,7 @@ long run_pass(const Pass* given, long first_chunk, long last_chunk, void* memory
         const Ints exponent = move<K>(pass, first, count, group, m.a, m);
         Vec* s;
         const Ints bad = apply<K>(m.a, pass, exponent, !whole, m, s);
-        marked += finish<K>(pass, first, count, s, bad, found, group, m.total);
+        marked += finish<K>(pass, first, count, s, bad, found, group, m.total).marked;
     }
     if (pass.words && !pass.codes) hand_in(pass, m.total, packed(k));
     return marked;
@@ -310,7 +327,7 @@ long run_small(const Pass* given, long first_chunk, long last_chunk, void* memor
             if (count[b] == 0) continue;
             const Ints bad = of_eigenvalues<K>(values[b], vectors[b], pass.function, lost, s) | unfit[b];
             unscale(s, K, pass.function, exponent[b]);
-            marked += finish<K>(pass, first + b * LANES, count[b], s, bad, found[b], group[b], total);
+            marked += finish<K>(pass, first + b * LANES, count[b], s, bad, found[b], group[b], total).marked;
         }
     }
     if (pass.words && !pass.codes) hand_in(pass, total, packed(K));
@@ -345,5 +362,7 @@ long pass_of_size(const Pass* pass, long first_chunk, long last_chunk, void* mem
         default: return run_any<0>(pass, first_chunk, last_chunk, memory);
     }
 }
+
+#endif  // a card has loops of its own (card.cu)
 
 }  // namespace

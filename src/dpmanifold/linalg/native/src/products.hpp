@@ -6,8 +6,8 @@
 namespace {
 
 DPM_INLINE void unfold(const Vec* a, int k, Vec* full) {
-    for (int i = 0; i < k; ++i)
-        for (int j = 0; j <= i; ++j) full[i * k + j] = full[j * k + i] = a[at(i, j)];
+    DPM_UNROLL for (int i = 0; i < k; ++i)
+        DPM_UNROLL for (int j = 0; j <= i; ++j) full[i * k + j] = full[j * k + i] = a[at(i, j)];
 }
 
 // a <- f a f' for a k x k matrix f: of doubles, the same for all lanes, or of vectors. `lower` says that it is lower
@@ -17,12 +17,12 @@ DPM_INLINE void congruence(Vec* a, int size, const Number* f, bool lower, Vec* w
     const int k = K ? K : size;
     Vec *full = work, *half = work + k * k;
     unfold(a, k, full);
-    for (int i = 0; i < k; ++i) {
+    DPM_UNROLL for (int i = 0; i < k; ++i) {
         const int end = lower ? i + 1 : k;
         int j = 0;
-        for (; j + 4 <= k; j += 4) {
+        DPM_UNROLL for (; j + 4 <= k; j += 4) {
             Vec s0{}, s1{}, s2{}, s3{};
-            for (int m = 0; m < end; ++m) {
+            DPM_UNROLL for (int m = 0; m < end; ++m) {
                 const Vec* row = full + m * k + j;
                 const Number x = f[i * k + m];
                 s0 += x * row[0];
@@ -33,20 +33,20 @@ DPM_INLINE void congruence(Vec* a, int size, const Number* f, bool lower, Vec* w
             Vec* out = half + i * k + j;
             out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3;
         }
-        for (; j < k; ++j) {
+        DPM_UNROLL for (; j < k; ++j) {
             Vec sum{};
-            for (int m = 0; m < end; ++m) sum += f[i * k + m] * full[m * k + j];
+            DPM_UNROLL for (int m = 0; m < end; ++m) sum += f[i * k + m] * full[m * k + j];
             half[i * k + j] = sum;
         }
     }
-    for (int j = 0; j < k; ++j) {
+    DPM_UNROLL for (int j = 0; j < k; ++j) {
         const int end = lower ? j + 1 : k;
         const Number* g = f + j * k;
         int i = j;
-        for (; i + 4 <= k; i += 4) {
+        DPM_UNROLL for (; i + 4 <= k; i += 4) {
             Vec s0{}, s1{}, s2{}, s3{};
             const Vec* row = half + i * k;
-            for (int m = 0; m < end; ++m) {
+            DPM_UNROLL for (int m = 0; m < end; ++m) {
                 const Number x = g[m];
                 s0 += x * row[m];
                 s1 += x * row[k + m];
@@ -55,9 +55,9 @@ DPM_INLINE void congruence(Vec* a, int size, const Number* f, bool lower, Vec* w
             }
             a[at(i, j)] = s0, a[at(i + 1, j)] = s1, a[at(i + 2, j)] = s2, a[at(i + 3, j)] = s3;
         }
-        for (; i < k; ++i) {
+        DPM_UNROLL for (; i < k; ++i) {
             Vec sum{};
-            for (int m = 0; m < end; ++m) sum += g[m] * half[i * k + m];
+            DPM_UNROLL for (int m = 0; m < end; ++m) sum += g[m] * half[i * k + m];
             a[at(i, j)] = sum;
         }
     }

@@ -10,11 +10,15 @@
 namespace {
 
 // Poles taken at once: independent chains that hide each other's latency, as many as the registers hold.
-constexpr int POLES = LANES == 8 ? 6 : 4;
+constexpr int POLES = LANES == 8 ? 6 : LANES == 1 ? 1 : 4;
 
 DPM_INLINE Vec added(const Vec* x) {
-    Vec sum = (x[0] + x[1]) + (x[2] + x[3]);
-    return POLES == 6 ? sum + (x[POLES - 2] + x[POLES - 1]) : sum;
+    if constexpr (POLES == 1) {
+        return x[0];
+    } else {
+        Vec sum = (x[0] + x[1]) + (x[2] + x[3]);
+        return POLES == 6 ? sum + (x[POLES - 2] + x[POLES - 1]) : sum;
+    }
 }
 
 // Scale T by a power of two, an even one if asked, to norm at most 1; returns the exponent e (T was 2^e times that).
@@ -24,7 +28,7 @@ DPM_INLINE Ints scale_to_unit(Vec* d, Vec* e, int size, bool even) {
     const int k = K ? K : size;
     Vec norm = absolute(d[0]);
     if (k > 1) norm += absolute(e[0]);
-    for (int i = 1; i < k; ++i) {
+    DPM_UNROLL for (int i = 1; i < k; ++i) {
         Vec row = absolute(d[i]) + absolute(e[i - 1]);
         if (i + 1 < k) row += absolute(e[i]);
         norm = larger(row, norm);
@@ -32,8 +36,8 @@ DPM_INLINE Ints scale_to_unit(Vec* d, Vec* e, int size, bool even) {
     Ints exponent = exponent_above(norm);
     if (even) exponent += exponent & 1;
     Vec scale = power_of_two(-exponent);
-    for (int i = 0; i < k; ++i) d[i] *= scale;
-    for (int i = 0; i + 1 < k; ++i) e[i] *= scale;
+    DPM_UNROLL for (int i = 0; i < k; ++i) d[i] *= scale;
+    DPM_UNROLL for (int i = 0; i + 1 < k; ++i) e[i] *= scale;
     return exponent;
 }
 
@@ -43,7 +47,7 @@ DPM_INLINE Ints below(const Vec* d, const Vec* e, int size, double bound) {
     const int k = K ? K : size;
     Vec pivot = d[0] - bound;
     Ints bad = ~(pivot > 0.0);
-    for (int i = 0; i + 1 < k; ++i) {
+    DPM_UNROLL for (int i = 0; i + 1 < k; ++i) {
         pivot = (d[i + 1] - bound) - e[i] * (e[i] * reciprocal(pivot));
         bad |= ~(pivot > 0.0);
     }
@@ -55,30 +59,30 @@ template <int K>
 DPM_INLINE void resolvent_sum(const Vec* d, const Vec* e, int size, const PoleTable& table, Vec* s, Vec* work) {
     const int k = K ? K : size;
     Vec *inverse = work, *ratio = work + k * POLES;
-    for (int i = 0; i < packed(k); ++i) s[i] = Vec{};
+    DPM_UNROLL for (int i = 0; i < packed(k); ++i) s[i] = Vec{};
     for (int first = 0; first < table.count; first += POLES) {
         double p[POLES], r[POLES];
-        for (int m = 0; m < POLES; ++m) {
+        DPM_UNROLL for (int m = 0; m < POLES; ++m) {
             // A pole too many has residue 0.
             p[m] = first + m < table.count ? table.poles[first + m] : 1.0;
             r[m] = first + m < table.count ? table.residues[first + m] : 0.0;
         }
         Vec pivot[POLES], g[POLES];
-        for (int m = 0; m < POLES; ++m) pivot[m] = d[0] + p[m];
-        for (int i = 0; i + 1 < k; ++i)
-            for (int m = 0; m < POLES; ++m) {
+        DPM_UNROLL for (int m = 0; m < POLES; ++m) pivot[m] = d[0] + p[m];
+        DPM_UNROLL for (int i = 0; i + 1 < k; ++i)
+            DPM_UNROLL for (int m = 0; m < POLES; ++m) {
                 Vec x = reciprocal(pivot[m]), u = -e[i] * x;
                 inverse[i * POLES + m] = x;
                 ratio[i * POLES + m] = u;
                 pivot[m] = (d[i + 1] + p[m]) + e[i] * u;
             }
-        for (int m = 0; m < POLES; ++m) g[m] = r[m] * reciprocal(pivot[m]);
+        DPM_UNROLL for (int m = 0; m < POLES; ++m) g[m] = r[m] * reciprocal(pivot[m]);
         // Two columns at a time share the loads of the ratios.
         int j = k - 1;
-        for (; j > 0; j -= 2) {
+        DPM_UNROLL for (; j > 0; j -= 2) {
             Vec h[POLES], q[POLES];
             Vec *column = s + at(j, 0), *previous = s + at(j - 1, 0);
-            for (int m = 0; m < POLES; ++m) {
+            DPM_UNROLL for (int m = 0; m < POLES; ++m) {
                 Vec x = inverse[(j - 1) * POLES + m], u = ratio[(j - 1) * POLES + m];
                 h[m] = g[m] * u;
                 q[m] = r[m] * x + u * h[m];
@@ -87,12 +91,12 @@ DPM_INLINE void resolvent_sum(const Vec* d, const Vec* e, int size, const PoleTa
             column[j - 1] += added(h);
             previous[j - 1] += added(q);
             if (j > 1)
-                for (int m = 0; m < POLES; ++m) {
+                DPM_UNROLL for (int m = 0; m < POLES; ++m) {
                     Vec x = inverse[(j - 2) * POLES + m], u = ratio[(j - 2) * POLES + m];
                     g[m] = r[m] * x + u * u * q[m];
                 }
-            for (int i = j - 2; i >= 0; --i) {
-                for (int m = 0; m < POLES; ++m) {
+            DPM_UNROLL for (int i = j - 2; i >= 0; --i) {
+                DPM_UNROLL for (int m = 0; m < POLES; ++m) {
                     Vec u = ratio[i * POLES + m];
                     h[m] *= u;
                     q[m] *= u;
@@ -104,7 +108,7 @@ DPM_INLINE void resolvent_sum(const Vec* d, const Vec* e, int size, const PoleTa
         if (j == 0) s[0] += added(g);
     }
     // The constant last: the sum is rounded at its own size, not at the constant's.
-    for (int i = 0; i < k; ++i) s[at(i, i)] += table.constant;
+    DPM_UNROLL for (int i = 0; i < k; ++i) s[at(i, i)] += table.constant;
 }
 
 }  // namespace

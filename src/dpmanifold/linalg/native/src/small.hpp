@@ -11,7 +11,7 @@
 namespace {
 
 constexpr int SWEEPS = 4;
-constexpr int TURNS = LANES == 8 ? 2 : 4;
+constexpr int TURNS = LANES == 8 ? 2 : LANES == 1 ? 1 : 4;
 
 // Zero entry (p, q) of the packed matrix; r is the third index (K = 3). `vectors` holds the eigenvectors as columns.
 template <int K>
@@ -22,8 +22,8 @@ DPM_INLINE void rotate(Vec* a, Vec* vectors, int p, int q, int r) {
     Vec gap = qq - pp, twice = qp + qp;
     Vec square = gap * gap + twice * twice;
     // Nothing to rotate where both vanish to working precision; the constant keeps the quotient a number.
-    Vec root = square_root(square + 1e-300);
-    Vec tangent = twice / (absolute(gap) + root);
+    Vec root = near_root(square + 1e-300);
+    Vec tangent = near_quotient(twice, absolute(gap) + root);
     tangent = select(gap < 0.0, -tangent, tangent);
     Vec cosine = reciprocal_root(1.0 + tangent * tangent), sine = tangent * cosine;
     pp -= tangent * qp;
@@ -36,7 +36,7 @@ DPM_INLINE void rotate(Vec* a, Vec* vectors, int p, int q, int r) {
         rp = cosine * x - sine * y;
         rq = sine * x + cosine * y;
     }
-    for (int i = 0; i < K; ++i) {
+    DPM_UNROLL for (int i = 0; i < K; ++i) {
         Vec x = vectors[i * K + p], y = vectors[i * K + q];
         vectors[i * K + p] = cosine * x - sine * y;
         vectors[i * K + q] = sine * x + cosine * y;
@@ -48,8 +48,8 @@ DPM_INLINE void rotate(Vec* a, Vec* vectors, int p, int q, int r) {
 template <int K>
 DPM_INLINE Ints beyond_diagonal(const Vec* a) {
     Ints found{};
-    for (int i = 1; i < K; ++i)
-        for (int j = 0; j < i; ++j) found |= ~(absolute(a[at(i, j)]) <= 1.0);
+    DPM_UNROLL for (int i = 1; i < K; ++i)
+        DPM_UNROLL for (int j = 0; j < i; ++j) found |= ~(absolute(a[at(i, j)]) <= 1.0);
     return found;
 }
 
@@ -63,10 +63,10 @@ DPM_INLINE Vec determinant(const Vec* a) {
 // Eigenvalues and, as columns, eigenvectors of TURNS packed K x K matrices of size about 1.
 template <int K>
 DPM_INLINE void diagonalise(Vec a[][K * (K + 1) / 2], Vec values[][K], Vec vectors[][K * K]) {
-    for (int b = 0; b < TURNS; ++b)
-        for (int i = 0; i < K * K; ++i) vectors[b][i] = broadcast(i % (K + 1) == 0 ? 1.0 : 0.0);
+    DPM_UNROLL for (int b = 0; b < TURNS; ++b)
+        DPM_UNROLL for (int i = 0; i < K * K; ++i) vectors[b][i] = broadcast(i % (K + 1) == 0 ? 1.0 : 0.0);
     if (K == 2)
-        for (int b = 0; b < TURNS; ++b) {
+        DPM_UNROLL for (int b = 0; b < TURNS; ++b) {
             Vec small = determinant(a[b]);
             rotate<K>(a[b], vectors[b], 0, 1, 0);
             // The smaller eigenvalue of a positive definite matrix keeps all its digits this way.
@@ -78,21 +78,21 @@ DPM_INLINE void diagonalise(Vec a[][K * (K + 1) / 2], Vec values[][K], Vec vecto
         }
     if (K == 3)
         for (int sweep = 0; sweep < SWEEPS; ++sweep) {
-            for (int b = 0; b < TURNS; ++b) rotate<K>(a[b], vectors[b], 0, 1, 2);
-            for (int b = 0; b < TURNS; ++b) rotate<K>(a[b], vectors[b], 0, 2, 1);
-            for (int b = 0; b < TURNS; ++b) rotate<K>(a[b], vectors[b], 1, 2, 0);
+            DPM_UNROLL for (int b = 0; b < TURNS; ++b) rotate<K>(a[b], vectors[b], 0, 1, 2);
+            DPM_UNROLL for (int b = 0; b < TURNS; ++b) rotate<K>(a[b], vectors[b], 0, 2, 1);
+            DPM_UNROLL for (int b = 0; b < TURNS; ++b) rotate<K>(a[b], vectors[b], 1, 2, 0);
         }
-    for (int b = 0; b < TURNS; ++b)
-        for (int i = 0; i < K; ++i) values[b][i] = a[b][at(i, i)];
+    DPM_UNROLL for (int b = 0; b < TURNS; ++b)
+        DPM_UNROLL for (int i = 0; i < K; ++i) values[b][i] = a[b][at(i, i)];
 }
 
 // s = vectors diag(f) vectors', packed.
 template <int K>
 DPM_INLINE void recompose(const Vec* f, const Vec* vectors, Vec* s) {
-    for (int i = 0; i < K; ++i)
-        for (int j = 0; j <= i; ++j) {
+    DPM_UNROLL for (int i = 0; i < K; ++i)
+        DPM_UNROLL for (int j = 0; j <= i; ++j) {
             Vec sum = f[0] * vectors[i * K] * vectors[j * K];
-            for (int c = 1; c < K; ++c) sum += f[c] * vectors[i * K + c] * vectors[j * K + c];
+            DPM_UNROLL for (int c = 1; c < K; ++c) sum += f[c] * vectors[i * K + c] * vectors[j * K + c];
             s[at(i, j)] = sum;
         }
 }

@@ -16,19 +16,19 @@ struct Reflections {
 // w = t y - (t^2/2)(v'y) v, where v lives on [first, k); y is wanted from `low` on.
 DPM_INLINE void companion(const Vec* v, const Vec* y, Vec t, int low, int first, int k, Vec* w) {
     Vec dot{};
-    for (int i = low; i < first; ++i) w[i] = t * y[i];
-    for (int i = first; i < k; ++i) {
+    DPM_UNROLL for (int i = low; i < first; ++i) w[i] = t * y[i];
+    DPM_UNROLL for (int i = first; i < k; ++i) {
         w[i] = t * y[i];
         dot += w[i] * v[i];
     }
     Vec shift = -0.5 * t * dot;
-    for (int i = first; i < k; ++i) w[i] += shift * v[i];
+    DPM_UNROLL for (int i = first; i < k; ++i) w[i] += shift * v[i];
 }
 
 // The reflection that clears column j below the subdiagonal; v (with v[j + 1] = 1) is kept in that column.
 DPM_INLINE void reflector(Vec* a, int k, int j, Vec* v, Vec& subdiagonal, Vec& t) {
     Vec head = a[at(j + 1, j)], tail{};
-    for (int i = j + 2; i < k; ++i) tail += a[at(i, j)] * a[at(i, j)];
+    DPM_UNROLL for (int i = j + 2; i < k; ++i) tail += a[at(i, j)] * a[at(i, j)];
     // Matrices are scaled to norm about 1: squares below this are far below rounding, and count as nothing.
     Ints clear = tail <= 1e-290;
     Vec length = square_root(head * head + tail);
@@ -39,19 +39,19 @@ DPM_INLINE void reflector(Vec* a, int k, int j, Vec* v, Vec& subdiagonal, Vec& t
     t = select(clear, Vec{}, -(gap * gap * inverse));
     Vec scale = select(clear, Vec{}, beta * inverse);
     v[j + 1] = broadcast(1.0);
-    for (int i = j + 2; i < k; ++i) a[at(i, j)] = v[i] = scale * a[at(i, j)];
+    DPM_UNROLL for (int i = j + 2; i < k; ++i) a[at(i, j)] = v[i] = scale * a[at(i, j)];
 }
 
 // One pass over rows and columns [low, k): with UPDATE subtract v w' + w v', then y = S n.
 template <bool UPDATE>
 DPM_INLINE void trailing_pass(Vec* a, int k, int low, const Vec* v, const Vec* w, const Vec* n, Vec* y) {
-    for (int i = low; i < k; ++i) y[i] = Vec{};
+    DPM_UNROLL for (int i = low; i < k; ++i) y[i] = Vec{};
     int i = low;
-    for (; i + 1 < k; i += 2) {
+    DPM_UNROLL for (; i + 1 < k; i += 2) {
         Vec *upper = a + at(i, 0), *under = a + at(i + 1, 0);
         Vec n0 = n[i], n1 = n[i + 1], v0{}, w0{}, v1{}, w1{}, sum0{}, sum1{};
         if (UPDATE) v0 = v[i], w0 = w[i], v1 = v[i + 1], w1 = w[i + 1];
-        for (int l = low; l < i; ++l) {
+        DPM_UNROLL for (int l = low; l < i; ++l) {
             Vec p = upper[l], q = under[l];
             if (UPDATE) {
                 p -= v0 * w[l];
@@ -75,11 +75,11 @@ DPM_INLINE void trailing_pass(Vec* a, int k, int low, const Vec* v, const Vec* w
         y[i] += sum0 + p * n0 + q * n1;
         y[i + 1] += sum1 + q * n0 + r * n1;
     }
-    for (; i < k; ++i) {
+    DPM_UNROLL for (; i < k; ++i) {
         Vec* row = a + at(i, 0);
         Vec n0 = n[i], v0{}, w0{}, sum{};
         if (UPDATE) v0 = v[i], w0 = w[i];
-        for (int l = low; l < i; ++l) {
+        DPM_UNROLL for (int l = low; l < i; ++l) {
             Vec p = row[l];
             if (UPDATE) row[l] = p -= v0 * w[l] + w0 * v[l];
             sum += p * n[l];
@@ -101,10 +101,10 @@ DPM_INLINE void tridiagonalise(Vec* a, int size, Vec* d, Vec* e, Vec* t, Reflect
         reflector(a, k, 0, v, e[0], t[0]);
         trailing_pass<false>(a, k, 1, v, w, v, y);
     }
-    for (int j = 0; j < k - 2; ++j) {
+    DPM_UNROLL for (int j = 0; j < k - 2; ++j) {
         companion(v, y, t[j], j + 1, j + 1, k, w);
         // The column that makes the next reflection comes first.
-        for (int i = j + 1; i < k; ++i) a[at(i, j + 1)] -= v[i] * w[j + 1] + w[i] * v[j + 1];
+        DPM_UNROLL for (int i = j + 1; i < k; ++i) a[at(i, j + 1)] -= v[i] * w[j + 1] + w[i] * v[j + 1];
         d[j + 1] = a[at(j + 1, j + 1)];
         if (j == k - 3) {
             a[at(k - 1, k - 1)] -= 2.0 * v[k - 1] * w[k - 1];
@@ -134,18 +134,18 @@ template <int ROWS, bool UPDATE, bool NEXT>
 DPM_INLINE void return_rows(Vec* s, int i, int low, Pair* pairs) {
     Vec* row[ROWS];
     Vec u[ROWS][2] = {}, z[ROWS][2] = {}, n[ROWS][2] = {}, sum[ROWS][2] = {};
-    for (int r = 0; r < ROWS; ++r) {
+    DPM_UNROLL for (int r = 0; r < ROWS; ++r) {
         row[r] = s + at(i + r, 0);
-        for (int b = 0; b < 2; ++b) {
+        DPM_UNROLL for (int b = 0; b < 2; ++b) {
             if (UPDATE) u[r][b] = pairs[i + r].u[b], z[r][b] = pairs[i + r].z[b];
             if (NEXT) n[r][b] = pairs[i + r].n[b];
         }
     }
-    for (int l = 0; l < low; ++l) {
+    DPM_UNROLL for (int l = 0; l < low; ++l) {
         Pair& p = pairs[l];
         Vec y0{}, y1{};
         if (NEXT) y0 = p.y[0], y1 = p.y[1];
-        for (int r = 0; r < ROWS; ++r) {
+        DPM_UNROLL for (int r = 0; r < ROWS; ++r) {
             Vec x = row[r][l];
             if (UPDATE) {
                 x -= u[r][0] * p.z[0];
@@ -157,11 +157,11 @@ DPM_INLINE void return_rows(Vec* s, int i, int low, Pair* pairs) {
         }
         if (NEXT) p.y[0] = y0, p.y[1] = y1;
     }
-    for (int l = low; l < i; ++l) {
+    DPM_UNROLL for (int l = low; l < i; ++l) {
         Pair& p = pairs[l];
         Vec y0{}, y1{};
         if (NEXT) y0 = p.y[0], y1 = p.y[1];
-        for (int r = 0; r < ROWS; ++r) {
+        DPM_UNROLL for (int r = 0; r < ROWS; ++r) {
             Vec x = row[r][l];
             if (UPDATE) {
                 x -= u[r][0] * p.z[0];
@@ -180,22 +180,22 @@ DPM_INLINE void return_rows(Vec* s, int i, int low, Pair* pairs) {
         if (NEXT) p.y[0] = y0, p.y[1] = y1;
     }
     // The triangle on the diagonal.
-    for (int r = 0; r < ROWS; ++r)
-        for (int q = 0; q <= r; ++q) {
+    DPM_UNROLL for (int r = 0; r < ROWS; ++r)
+        DPM_UNROLL for (int q = 0; q <= r; ++q) {
             Vec x = row[r][i + q];
             if (UPDATE) {
-                for (int b = 0; b < 2; ++b) x -= u[r][b] * z[q][b] + z[r][b] * u[q][b];
+                DPM_UNROLL for (int b = 0; b < 2; ++b) x -= u[r][b] * z[q][b] + z[r][b] * u[q][b];
                 row[r][i + q] = x;
             }
             if (NEXT)
-                for (int b = 0; b < 2; ++b) {
+                DPM_UNROLL for (int b = 0; b < 2; ++b) {
                     sum[r][b] += x * n[q][b];
                     if (q < r) sum[q][b] += x * n[r][b];
                 }
         }
     if (NEXT)
-        for (int r = 0; r < ROWS; ++r)
-            for (int b = 0; b < 2; ++b) pairs[i + r].y[b] += sum[r][b];
+        DPM_UNROLL for (int r = 0; r < ROWS; ++r)
+            DPM_UNROLL for (int b = 0; b < 2; ++b) pairs[i + r].y[b] += sum[r][b];
 }
 
 // One pass over S; u lives on [first, k), n on [low, k).
@@ -203,21 +203,21 @@ template <bool UPDATE, bool NEXT>
 DPM_INLINE void return_pass(Vec* s, int k, int first, int low, Pair* pairs) {
     constexpr int ROWS = LANES == 8 ? 2 : 1;  // what the registers hold
     if (NEXT) {
-        for (int l = 0; l < k; ++l) pairs[l].y[0] = pairs[l].y[1] = Vec{};
-        for (int i = low; i < first; ++i) return_rows<1, false, true>(s, i, low, pairs);
+        DPM_UNROLL for (int l = 0; l < k; ++l) pairs[l].y[0] = pairs[l].y[1] = Vec{};
+        DPM_UNROLL for (int i = low; i < first; ++i) return_rows<1, false, true>(s, i, low, pairs);
     }
     int i = first;
-    for (; i + ROWS <= k; i += ROWS) return_rows<ROWS, UPDATE, NEXT>(s, i, low, pairs);
-    for (; i < k; ++i) return_rows<1, UPDATE, NEXT>(s, i, low, pairs);
+    DPM_UNROLL for (; i + ROWS <= k; i += ROWS) return_rows<ROWS, UPDATE, NEXT>(s, i, low, pairs);
+    DPM_UNROLL for (; i < k; ++i) return_rows<1, UPDATE, NEXT>(s, i, low, pairs);
 }
 
 // Make n the vectors of reflections j and j - 1: column entries below a 1, 0 above it. Reflection k - 2 is none.
 DPM_INLINE void load_reflections(const Vec* a, int k, int j, Pair* pairs) {
-    for (int b = 0; b < 2; ++b) {
+    DPM_UNROLL for (int b = 0; b < 2; ++b) {
         const int top = j + 1 - b;
-        for (int i = 0; i < top; ++i) pairs[i].n[b] = Vec{};
+        DPM_UNROLL for (int i = 0; i < top; ++i) pairs[i].n[b] = Vec{};
         pairs[top].n[b] = broadcast(1.0);
-        for (int i = top + 1; i < k; ++i) pairs[i].n[b] = a[at(i, top - 1)];
+        DPM_UNROLL for (int i = top + 1; i < k; ++i) pairs[i].n[b] = a[at(i, top - 1)];
     }
 }
 
@@ -225,7 +225,7 @@ DPM_INLINE void load_reflections(const Vec* a, int k, int j, Pair* pairs) {
 // P S P' = S - u z' - z u' for z = y - u (n'y)/2.
 DPM_INLINE void combine(Pair* pairs, Vec t0, Vec t1, int low, int k) {
     Vec cross{}, m00{}, m01{}, m11{};
-    for (int i = low; i < k; ++i) {
+    DPM_UNROLL for (int i = low; i < k; ++i) {
         const Pair& p = pairs[i];
         cross += p.n[0] * p.n[1];
         m00 += p.n[0] * p.y[0];
@@ -234,12 +234,12 @@ DPM_INLINE void combine(Pair* pairs, Vec t0, Vec t1, int low, int k) {
     }
     const Vec mixed = t0 * t1 * cross;
     m00 *= 0.5, m01 *= 0.5, m11 *= 0.5;
-    for (int i = 0; i < low; ++i) {
+    DPM_UNROLL for (int i = 0; i < low; ++i) {
         Pair& p = pairs[i];
         p.u[0] = p.u[1] = Vec{};
         p.z[0] = p.y[0], p.z[1] = p.y[1];
     }
-    for (int i = low; i < k; ++i) {
+    DPM_UNROLL for (int i = low; i < k; ++i) {
         Pair& p = pairs[i];
         const Vec u0 = t0 * p.n[0] - mixed * p.n[1], u1 = t1 * p.n[1];
         p.u[0] = u0, p.u[1] = u1;
@@ -259,7 +259,7 @@ DPM_INLINE void transform_back(const Vec* a, const Vec* t, int size, Vec* s, Ref
     Vec t0 = k % 2 ? Vec{} : t[j];
     load_reflections(a, k, j, pairs);
     return_pass<false, true>(s, k, k, j, pairs);
-    for (; j > 1; j -= 2) {
+    DPM_UNROLL for (; j > 1; j -= 2) {
         combine(pairs, t0, t[j - 1], j, k);
         t0 = t[j - 2];
         load_reflections(a, k, j - 2, pairs);

@@ -5,27 +5,42 @@
 // instruction set, and the linker must never merge two of those copies.
 #pragma once
 
-#include <cstdint>
 #if defined(__x86_64__) || defined(__i386__)
+#if !defined(__CUDACC__)
 #include <immintrin.h>
 #endif
+#endif
 
+#if defined(__CUDACC__)
+#define DPM_INLINE static __device__ __forceinline__
+#define DPM_METHOD __device__ __forceinline__
+#define DPM_CONSTANT __host__ __device__ constexpr
+#define DPM_LAMBDA
+#define DPM_UNROLL _Pragma("unroll")  // what is indexed by constants alone can be held in registers
+#define DPM_INFINITY __longlong_as_double(0x7ff0000000000000LL)
+#else
 #define DPM_INLINE static inline __attribute__((always_inline))
+#define DPM_METHOD inline __attribute__((always_inline))
+#define DPM_CONSTANT constexpr
+#define DPM_LAMBDA __attribute__((always_inline))
+#define DPM_UNROLL
+#define DPM_INFINITY __builtin_inf()
+#endif
+
+#if DPM_LANES == 1
+#include "lane.hpp"
+#endif
 
 namespace {
 
-typedef double Vec __attribute__((vector_size(8 * DPM_LANES)));
-typedef long long Ints __attribute__((vector_size(8 * DPM_LANES)));
 constexpr int LANES = DPM_LANES;
 
-DPM_INLINE Vec broadcast(double x) { return x - Vec{}; }
-DPM_INLINE Ints broadcast_bits(long long x) { return x - Ints{}; }
-DPM_INLINE Vec select(Ints mask, Vec yes, Vec no) { return mask ? yes : no; }
+#if DPM_LANES > 1
+typedef double Vec __attribute__((vector_size(8 * DPM_LANES)));
+typedef long long Ints __attribute__((vector_size(8 * DPM_LANES)));
 DPM_INLINE Vec from_bits(Ints x) { return (Vec)x; }
 DPM_INLINE Ints to_bits(Vec x) { return (Ints)x; }
 DPM_INLINE Vec absolute(Vec x) { return from_bits(to_bits(x) & 0x7fffffffffffffffLL); }
-DPM_INLINE Vec larger(Vec a, Vec b) { return select(a > b, a, b); }
-DPM_INLINE Vec smaller(Vec a, Vec b) { return select(a < b, a, b); }
 
 DPM_INLINE bool any(Ints mask) {
 #if defined(__AVX512F__) && DPM_LANES == 8
@@ -96,6 +111,17 @@ DPM_INLINE Vec product_minus(Vec a, Vec b, Vec p) {
     return p;
 #endif
 }
+
+// sqrt(x) and a/b inside the doubles: a card has faster ones than those of every number.
+DPM_INLINE Vec near_root(Vec x) { return square_root(x); }
+DPM_INLINE Vec near_quotient(Vec a, Vec b) { return a / b; }
+#endif
+
+DPM_INLINE Vec broadcast(double x) { return x - Vec{}; }
+DPM_INLINE Ints broadcast_bits(long long x) { return x - Ints{}; }
+DPM_INLINE Vec select(Ints mask, Vec yes, Vec no) { return mask ? yes : no; }
+DPM_INLINE Vec larger(Vec a, Vec b) { return select(a > b, a, b); }
+DPM_INLINE Vec smaller(Vec a, Vec b) { return select(a < b, a, b); }
 
 // Integers of at most 2^50 in size as doubles: AVX2 has no such conversion, adding to 1.5 * 2^52 is one.
 DPM_INLINE Vec to_double(Ints n) { return from_bits(n + 0x4338000000000000LL) - 6755399441055744.0; }

@@ -101,10 +101,10 @@ long run_gradient(const Gradient* given, long first_chunk, long last_chunk, void
                 group[lane] = pass.codes[pass.rows ? pass.rows[i] : i];
                 at[lane] = pass.base + group[lane] * size;
             }
-            each_entry(at, size, [&](long e, Vec v) __attribute__((always_inline)) { p[e] = v; });
+            each_entry(at, size, [&](long e, Vec v) DPM_LAMBDA { p[e] = v; });
         }
         point_at(pass.x, size, pass.rows, first, count, at);
-        each_entry(at, size, [&](long e, Vec v) __attribute__((always_inline)) { q[e] = v * pass.scale; });
+        each_entry(at, size, [&](long e, Vec v) DPM_LAMBDA { q[e] = v * pass.scale; });
         Ints bad = pass.kind == SPHERE  ? sphere_log(q, p, size, pass.bound)
                    : pass.kind == SHAPE ? shape_log(q, p, size, pass.bound)
                                         : hyperbolic_log(q, p, size, pass.bound);

@@ -1,0 +1,713 @@
+// The pass for matrices that are too large for one thread of a graphics card: a team of threads has one matrix.
+//
+// Thread c of a team holds column c, whole, in registers; what all of them need (a reflection, a row of ratios) goes
+// through memory that they share, two doubles at a time. Steps and formulas are those of tridiagonal.hpp and
+// rational.hpp. On a processor, where it is for tests, a team is one thread that holds every column.
+#pragma once
+
+#include "pass.hpp"
+
+namespace {
+
+#if defined(__CUDACC__)
+#define DPM_SHARED_PAIR alignas(16)
+#else
+#define DPM_SHARED_PAIR
+#endif
+
+// Two neighbours in memory, the first at an even place: one access.
+struct DPM_SHARED_PAIR Two {
+    double first, second;
+};
+
+template <int K>
+struct Team {
+#if defined(__CUDACC__)
+    static constexpr int SIZE = K <= 16 ? 16 : K <= 32 ? 32 : 64;
+#else
+    static constexpr int SIZE = 1;
+#endif
+    static constexpr int COLUMNS = (K + SIZE - 1) / SIZE;          // of one thread
+    static constexpr int THREADS = SIZE < 32 && SIZE > 1 ? 32 : SIZE;  // of a block
+    static constexpr int MATRICES = THREADS / SIZE;
+    static constexpr int STAGE = 8;       // rows by which the part of a matrix that a step looks at shrinks
+    static constexpr int EVEN = K + K % 2;
+    static constexpr int ODD = K | 1;     // rows of this length are read down a column without conflicts
+    static constexpr int BATCH = ODD / 2 >= 32 ? 32 : ODD / 2 > 16 ? ODD / 2 / 2 * 2 : 16;  // poles taken at once
+    static constexpr int SQUARE = (K * ODD > 2 * BATCH * K ? K * ODD : 2 * BATCH * K) + 1 & ~1;
+    static constexpr int STAGES = (K - 2 + STAGE - 1) / STAGE;
+    static constexpr int PACKED = K * (K + 1) / 2;
+
+    // Where the vector of reflection j stands; it is 0 before entry j + 1, and kept from the stage's first row on.
+    static DPM_METHOD int reflection(int j) {
+        const int stage = j / STAGE;
+        return STAGE * (stage * EVEN - STAGE / 2 * stage * (stage - 1)) + (j - STAGE * stage) * (EVEN - STAGE * stage);
+    }
+    static constexpr int REFLECTIONS = STAGE * (STAGES * EVEN - STAGE / 2 * STAGES * (STAGES - 1));
+
+    // Doubles of one team: the square, reflections, d, e, t, w, x, partial sums and flags; and its sums.
+    static DPM_CONSTANT int doubles(int function, bool sums) {
+        return SQUARE + (function == EXP ? SQUARE : REFLECTIONS) + 5 * EVEN + 16 + (sums ? 2 * PACKED : 0);
+    }
+    static DPM_CONSTANT int bytes(int function, bool sums) { return MATRICES * (doubles(function, sums) + 1 & ~1) * 8; }
+
+    struct Memory {
+        double *square, *reflections, *d, *e, *t, *w, *x, *partial;
+        long long* sums;
+        int turn;  // which of the partial sums are next
+    };
+
+    static DPM_METHOD Memory arranged(double* base, int function) {
+        Memory m;
+        m.square = base;
+        m.reflections = base + SQUARE;
+        m.d = m.reflections + (function == EXP ? SQUARE : REFLECTIONS);
+        m.e = m.d + EVEN;
+        m.t = m.e + EVEN;
+        m.w = m.t + EVEN;
+        m.x = m.w + EVEN;
+        m.partial = m.x + EVEN;
+        m.sums = (long long*)(m.partial + 16);
+        m.turn = 0;
+        return m;
+    }
+
+    // ---------------------------------------------------------------- what a team does together
+
+#if defined(__CUDACC__)
+    static __device__ __forceinline__ int lane() { return threadIdx.x % SIZE; }
+    static __device__ __forceinline__ int number() { return threadIdx.x / SIZE; }
+    static __device__ __forceinline__ void wait() {
+        if (SIZE > 32)
+            __syncthreads();
+        else
+            __syncwarp();
+    }
+    template <typename Merge>
+    static __device__ __forceinline__ double merged(double x, Memory& m, Merge merge) {
+        DPM_UNROLL for (int step = (SIZE < 32 ? SIZE : 32) / 2; step; step /= 2)
+            x = merge(x, __shfl_xor_sync(0xffffffffu, x, step));
+        if (SIZE > 32) {
+            double* partial = m.partial + 2 * m.turn;
+            m.turn = (m.turn + 1) % 4;
+            if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = x;
+            __syncthreads();
+            x = merge(partial[0], partial[1]);
+        }
+        return x;
+    }
+    // Whether any thread of the block says so: teams that share a warp go the same way.
+    static __device__ __forceinline__ bool anywhere(bool here) {
+        return SIZE > 32 ? __syncthreads_or(here) : __any_sync(0xffffffffu, here);
+    }
+    static __device__ __forceinline__ int most(int count) {
+        return SIZE < 32 ? __reduce_max_sync(0xffffffffu, count) : count;
+    }
+#else
+    static int lane() { return 0; }
+    static int number() { return 0; }
+    static void wait() {}
+    template <typename Merge>
+    static double merged(double x, Memory&, Merge) { return x; }
+    static bool anywhere(bool here) { return here; }
+    static int most(int count) { return count; }
+#endif
+    static DPM_METHOD double sum(double x, Memory& m) {
+        return merged(x, m, [](double a, double b) { return a + b; });
+    }
+    static DPM_METHOD double maximum(double x, Memory& m) {
+        return merged(x, m, [](double a, double b) { return a > b ? a : b; });
+    }
+    // Whether any thread of the team says so.
+    static DPM_METHOD bool someone(bool here, Memory& m) { return maximum(here ? 1.0 : 0.0, m) > 0; }
+
+    // The columns of this thread; those of numbers beyond K belong to nobody, and are held as zeros.
+    static DPM_METHOD int column(int own) { return lane() + own * SIZE; }
+
+    static DPM_METHOD Two two(const double* place) { return *(const Two*)place; }
+
+    // ---------------------------------------------------------------- between columns
+
+    // Make columns symmetric from the entries on one side of the diagonal (below it, if `lower`).
+    static DPM_METHOD void mirror(double a[COLUMNS][K], bool lower, Memory& m) {
+        wait();
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            const int c = column(own);
+            if (c < K) DPM_UNROLL for (int l = 0; l < K; ++l)
+                if (lower ? l >= c : l <= c) m.square[l * ODD + c] = a[own][l];
+        }
+        wait();
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            const int c = column(own);
+            if (c < K) DPM_UNROLL for (int l = 0; l < K; ++l)
+                if (lower ? l < c : l > c) a[own][l] = m.square[c * ODD + l];
+        }
+        wait();
+    }
+
+    // Column c of f a, written to row c of the square.
+    static DPM_METHOD void times(const double* f, bool lower, const double a[COLUMNS][K], Memory& m) {
+        wait();
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            const int c = column(own);
+            DPM_UNROLL for (int start = 0; start < K; start += STAGE) {
+                const int end = start + STAGE < K ? start + STAGE : K, most = lower ? end : K;
+                for (int l = start; l < end; ++l) {
+                    double even = 0, odd = 0;
+                    DPM_UNROLL for (int i = 0; i < K; ++i)
+                        if (i < most) (i % 2 ? odd : even) += (!lower || i <= l ? f[l * K + i] : 0.0) * a[own][i];
+                    if (c < K) m.square[c * ODD + l] = even + odd;
+                }
+            }
+        }
+        wait();
+    }
+
+    // a <- f a f': F (F a)' with the entries below the diagonal.
+    static DPM_METHOD void congruence(double a[COLUMNS][K], const double* f, bool lower, Memory& m) {
+        times(f, lower, a, m);
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            if (column(own) < K) DPM_UNROLL for (int l = 0; l < K; ++l) a[own][l] = m.square[l * ODD + column(own)];
+        times(f, lower, a, m);
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            const int c = column(own);
+            if (c < K) DPM_UNROLL for (int l = 0; l < K; ++l)
+                a[own][l] = l >= c ? m.square[c * ODD + l] : m.square[l * ODD + c];
+        }
+        wait();
+    }
+
+    // The largest of |diagonal entries|, or of the entries themselves.
+    static DPM_METHOD double largest_diagonal(const double a[COLUMNS][K], bool size, Memory& m) {
+        double top = size ? 0.0 : -DPM_INFINITY;
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l)
+                {
+                    const double entry = size ? absolute(Vec{a[own][l]}).lane : a[own][l];
+                    if (entry > top) top = l == column(own) ? entry : top;
+                }
+        return maximum(top, m);
+    }
+
+    // Scale as `normalise` does: by an even power of two, to a largest diagonal entry of about 1.
+    static DPM_METHOD long long normalised(double a[COLUMNS][K], Memory& m) {
+        long long exponent = exponent_above(Vec{largest_diagonal(a, true, m)}).lane;
+        exponent += exponent & 1;
+        exponent = exponent > 1020 ? 1020 : exponent;
+        const double scale = power_of_two(Ints{-exponent}).lane;
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l) a[own][l] *= scale;
+        return exponent;
+    }
+
+    // ---------------------------------------------------------------- to tridiagonal form and back
+
+    // Entry j of each own column, for j from `start` on.
+    static DPM_METHOD double entry(const double* a, int start, int j) {
+        double x = a[start];
+        DPM_UNROLL for (int i = 1; i < STAGE; ++i)
+            if (start + i < K && j == start + i) x = a[start + i];
+        return x;
+    }
+
+    // y = S v over rows from `start` on, for each own column.
+    static DPM_METHOD double product(const double* s, const double* v, int start) {
+        double y[4] = {0, 0, 0, 0};
+        DPM_UNROLL for (int l = 0; l < K; l += 2)
+            if (l >= start) {
+                const Two pair = two(v + l - start);
+                y[l % 4] += s[l] * pair.first;
+                if (l + 1 < K) y[l % 4 + 1] += s[l + 1] * pair.second;
+            }
+        return (y[0] + y[1]) + (y[2] + y[3]);
+    }
+
+    // s -= v w_c + w v_c, where v is 0 before `start`, and so is w if not `whole`.
+    static DPM_METHOD void update(double* s, const double* v, const double* w, double v_c, double w_c, int start, bool whole) {
+        DPM_UNROLL for (int l = 0; l < K; l += 2) {
+            if (l < start && !whole) continue;
+            const Two other = two(w + l);
+            s[l] -= other.first * v_c;
+            if (l + 1 < K) s[l + 1] -= other.second * v_c;
+            if (l < start) continue;
+            const Two pair = two(v + l - start);
+            s[l] -= pair.first * w_c;
+            if (l + 1 < K) s[l + 1] -= pair.second * w_c;
+        }
+    }
+
+    static DPM_METHOD void tridiagonalise(double a[COLUMNS][K], Memory& m) {
+        DPM_UNROLL for (int start = 0; start < K - 2; start += STAGE) {
+            const int end = start + STAGE < K - 2 ? start + STAGE : K - 2;
+            for (int j = start; j < end; ++j) {
+                double x[COLUMNS], tail = 0;
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    const int c = column(own);
+                    x[own] = entry(a[own], start, j);
+                    if (c < K) m.x[c] = x[own];
+                    if (c == j) m.d[j] = x[own];
+                    tail += c > j + 1 && c < K ? x[own] * x[own] : 0.0;
+                }
+                wait();
+                tail = sum(tail, m);
+                const double head = m.x[j + 1];
+                // As in `reflector`.
+                const bool clear = tail <= 1e-290;
+                const double length = square_root(Vec{head * head + tail}).lane, beta = head > 0 ? -length : length;
+                const double gap = head - beta, inverse = 1.0 / (clear ? 1.0 : beta * gap);
+                const double t = clear ? 0.0 : -(gap * gap * inverse), scale = clear ? 0.0 : beta * inverse;
+                if (lane() == 0) m.e[j] = clear ? head : beta, m.t[j] = t;
+                double *v = m.reflections + reflection(j), v_c[COLUMNS], y[COLUMNS], dot = 0;
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    const int c = column(own);
+                    v_c[own] = c <= j || c >= K ? 0.0 : c == j + 1 ? 1.0 : scale * x[own];
+                    if (c >= start && c < EVEN) v[c - start] = v_c[own];
+                }
+                if (K % 2 && column(COLUMNS - 1) == K - 1) v[K - start] = 0.0;
+                wait();
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    y[own] = column(own) > j ? t * product(a[own], v, start) : 0.0;
+                    dot += y[own] * v_c[own];
+                }
+                const double shift = -0.5 * t * sum(dot, m);
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    y[own] += shift * v_c[own];
+                    if (column(own) < K) m.w[column(own)] = y[own];
+                }
+                wait();
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                    update(a[own], v, m.w, v_c[own], y[own], start, false);
+            }
+        }
+        wait();
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            const int c = column(own);
+            if (c == K - 2) m.d[K - 2] = a[own][K - 2], m.e[K - 2] = a[own][K - 1];
+            if (c == K - 1) m.d[K - 1] = a[own][K - 1];
+        }
+        wait();
+    }
+
+    static DPM_METHOD void transform_back(double s[COLUMNS][K], Memory& m) {
+        DPM_UNROLL for (int stage = STAGES - 1; stage >= 0; --stage) {
+            const int start = stage * STAGE, end = start + STAGE < K - 2 ? start + STAGE : K - 2;
+            for (int j = end - 1; j >= start; --j) {
+                const double *v = m.reflections + reflection(j), t = m.t[j];
+                double v_c[COLUMNS], y[COLUMNS], dot = 0;
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    const int c = column(own);
+                    v_c[own] = c >= start && c < K ? v[c - start] : 0.0;
+                    y[own] = t * product(s[own], v, start);
+                    dot += y[own] * v_c[own];
+                }
+                const double shift = -0.5 * t * sum(dot, m);
+                wait();  // everybody has read the last w
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    y[own] += shift * v_c[own];
+                    if (column(own) < K) m.w[column(own)] = y[own];
+                }
+                wait();
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                    update(s[own], v, m.w, v_c[own], y[own], start, true);
+            }
+        }
+        wait();
+    }
+
+    // ---------------------------------------------------------------- sums of resolvents
+
+    // Scale T as `scale_to_unit` does.
+    static DPM_METHOD long long scaled_to_unit(bool even, Memory& m) {
+        double norm = 0;
+        for (int i = lane(); i < K; i += SIZE) {
+            double row = absolute(Vec{m.d[i]}).lane;
+            if (i > 0) row += absolute(Vec{m.e[i - 1]}).lane;
+            if (i + 1 < K) row += absolute(Vec{m.e[i]}).lane;
+            norm = row > norm ? row : norm;
+        }
+        norm = maximum(norm, m);
+        wait();
+        long long exponent = exponent_above(Vec{norm}).lane;
+        if (even) exponent += exponent & 1;
+        const double scale = power_of_two(Ints{-exponent}).lane;
+        for (int i = lane(); i < K; i += SIZE) {
+            m.d[i] *= scale;
+            if (i + 1 < K) m.e[i] *= scale;
+        }
+        wait();
+        return exponent;
+    }
+
+    // Whether some eigenvalue of T is below a bound, as `below` tells; the threads that ask do all the work.
+    static DPM_METHOD bool is_below(double bound, Memory& m) {
+        double pivot = m.d[0] - bound;
+        bool bad = !(pivot > 0.0);
+        for (int i = 0; i + 1 < K; ++i) {
+            pivot = (m.d[i + 1] - bound) - m.e[i] * (m.e[i] * reciprocal(Vec{pivot}).lane);
+            bad |= !(pivot > 0.0);
+        }
+        return bad;
+    }
+
+    // Entries on and above the diagonal of c + sum_j r_j (T + p_j)^-1; one pole per thread is factorised, then every
+    // thread goes through the poles for its columns. Returns whether an eigenvalue is below `bound`.
+    static DPM_METHOD bool resolvents(const PoleTable& table, double bound, double s[COLUMNS][K], Memory& m) {
+        double *ratio = m.square, *diagonal = m.square + BATCH * K;  // (K, BATCH) each
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int i = 0; i < K; ++i) s[own][i] = 0.0;
+        bool bad = false;
+        const int count = most(table.count);
+        for (int first = 0; first < count; first += BATCH) {
+            const int left = count - first < BATCH ? count - first + (count - first) % 2 : BATCH;
+            for (int q = lane(); q < left; q += SIZE) {
+                // A pole too many has residue 0.
+                const bool there = first + q < table.count;
+                const double p = there ? table.poles[first + q] : 1.0, r = there ? table.residues[first + q] : 0.0;
+                double pivot = m.d[0] + p;
+                for (int i = 0; i + 1 < K; ++i) {
+                    const double x = reciprocal(Vec{pivot}).lane, u = -m.e[i] * x;
+                    diagonal[i * BATCH + q] = x;
+                    ratio[i * BATCH + q] = u;
+                    pivot = (m.d[i + 1] + p) + m.e[i] * u;
+                }
+                double g = r * reciprocal(Vec{pivot}).lane;
+                diagonal[(K - 1) * BATCH + q] = g;
+                for (int i = K - 2; i >= 0; --i) {
+                    const double u = ratio[i * BATCH + q];
+                    g = r * diagonal[i * BATCH + q] + u * u * g;
+                    diagonal[i * BATCH + q] = g;
+                }
+            }
+            if (first == 0)
+                bad = lane() == SIZE - 1 && is_below(bound, m);
+            wait();
+            for (int q = 0; q < left; q += 2)
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    const int c = column(own);
+                    const Two g = two(diagonal + (c < K ? c : 0) * BATCH + q);
+                    double h0 = 0, h1 = 0;
+                    DPM_UNROLL for (int i = K - 1; i >= 0; --i) {
+                        const Two u = i < K - 1 ? two(ratio + i * BATCH + q) : Two{0, 0};
+                        h0 = i == c ? g.first : h0 * u.first;
+                        h1 = i == c ? g.second : h1 * u.second;
+                        s[own][i] += h0 + h1;
+                    }
+                }
+            wait();
+        }
+        // The constant last: the sum is rounded at its own size, not at the constant's.
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int i = 0; i < K; ++i)
+                s[own][i] += i == column(own) ? table.constant : 0.0;
+        return someone(bad, m);
+    }
+
+    // ---------------------------------------------------------------- functions
+
+    // A function by its poles, as `of_general`; `a` becomes the result. With `only_norm`, the entries on and above the
+    // diagonal of a matrix with the same norm.
+    static DPM_METHOD bool of_poles(double a[COLUMNS][K], const Pass& pass, bool only_norm, long long& exponent, Memory& m) {
+        tridiagonalise(a, m);
+        exponent += scaled_to_unit(pass.function != LOG, m);
+        bool bad = resolvents(*pass.table, 1 / pass.table->bound, a, m);
+        if (pass.wide && anywhere(bad)) {
+            // Who was content with the small table does the same again: what a matrix gets is its own affair.
+            const PoleTable table = bad ? *pass.wide : *pass.table;
+            bad = resolvents(table, 1 / table.bound, a, m);
+        }
+        // Near the edge of what is positive definite the caller decides.
+        if (pass.inspect) bad |= someone(lane() == 0 && is_below(DOUBTFUL, m), m);
+        if (!only_norm) {
+            mirror(a, false, m);
+            transform_back(a, m);
+        }
+        return bad;
+    }
+
+    // exp(a), as `exponentiate`; the polynomial by Horner's rule, so that two matrices are all that is held.
+    static DPM_METHOD bool exponential_of(double a[COLUMNS][K], Memory& m) {
+        const double shift = largest_diagonal(a, false, m);
+        double square = 0, *x = m.reflections;
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l) {
+                if (l == column(own)) a[own][l] -= shift;
+                if (column(own) < K) square += a[own][l] * a[own][l];
+            }
+        const bool bad = !(sum(square, m) <= LONGEST * LONGEST);
+        const double scale = exponential(Vec{shift}).lane;
+        wait();
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l) {
+                const int c = column(own);
+                a[own][l] = bad ? 0.0 : a[own][l] * 0x1p-10;
+                if (c < K) x[l * K + c] = a[own][l];
+            }
+        wait();
+        double factorial = 20922789888000.0;  // 16!
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l) a[own][l] = l == column(own) ? 1.0 / factorial : 0.0;
+        for (int degree = 15; degree >= 0; --degree) {
+            factorial /= degree + 1;
+            taken_back(a, x, degree ? 1.0 / factorial : 0.0, 0.0, m);
+        }
+        for (int doubling = 0; doubling < 10; ++doubling) {
+            wait();
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                if (column(own) < K) DPM_UNROLL for (int l = 0; l < K; ++l) x[l * K + column(own)] = a[own][l];
+            taken_back(a, x, 0.0, 2.0, m);
+        }
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l)
+                a[own][l] = l == column(own) ? scale * (1.0 + a[own][l]) : scale * a[own][l];
+        return bad;
+    }
+
+    // a <- x a + diagonal + more a, from the entries below the diagonal; x and a commute.
+    static DPM_METHOD void taken_back(double a[COLUMNS][K], const double* x, double diagonal, double more, Memory& m) {
+        times(x, false, a, m);
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            const int c = column(own);
+            DPM_UNROLL for (int l = 0; l < K; ++l) {
+                const double entry = c >= K ? 0.0 : l >= c ? m.square[c * ODD + l] : m.square[l * ODD + c];
+                a[own][l] = more * a[own][l] + entry + (l == c ? diagonal : 0.0);
+            }
+        }
+    }
+
+    // Whether no Cholesky factor exists after DOUBTFUL times the trace was taken off the diagonal, as CHECK asks.
+    static DPM_METHOD bool is_doubtful(double a[COLUMNS][K], Memory& m) {
+        double trace = 0;
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l)
+                if (l == column(own)) trace += a[own][l];
+        trace = sum(trace, m);
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l)
+                if (l == column(own)) a[own][l] -= DOUBTFUL * trace;
+        bool bad = false;
+        DPM_UNROLL for (int start = 0; start < K; start += STAGE) {
+            const int end = start + STAGE < K ? start + STAGE : K;
+            for (int j = start; j < end; ++j) {
+                double x[COLUMNS];
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    x[own] = entry(a[own], start, j);
+                    if (column(own) < K) m.x[column(own)] = x[own];
+                }
+                wait();
+                const double pivot = m.x[j];
+                bad |= !(pivot > 0.0 && pivot < DPM_INFINITY);
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                    const double share = column(own) > j ? x[own] / pivot : 0.0;
+                    DPM_UNROLL for (int l = 0; l < K; ++l)
+                        if (l >= start) a[own][l] -= (l > j ? m.x[l] : 0.0) * share;
+                }
+                wait();
+            }
+        }
+        return someone(bad, m);
+    }
+
+    // ---------------------------------------------------------------- one matrix
+
+    // Read matrix `from` of (n, k, k): lower triangles, or symmetric parts with a look at both triangles; or a packed one.
+    static DPM_METHOD int read(const Pass& pass, long from, bool inspect, double tolerance, double a[COLUMNS][K], Memory& m) {
+        int found = 0;
+        double largest = 0, gap = 0, zero = 0;
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            const int c = column(own);
+            const double* x = pass.x + from * (pass.triangles ? PACKED : K * K);
+            DPM_UNROLL for (int l = 0; l < K; ++l) {
+                const int place = pass.triangles ? l * (l + 1) / 2 + c : l * K + c;
+                a[own][l] = c < K && (inspect || l >= c) ? x[place] : 0.0;
+            }
+        }
+        if (inspect) {
+            // The other triangle's entry (c, l) comes through the square.
+            wait();
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                if (column(own) < K) DPM_UNROLL for (int l = 0; l < K; ++l) m.square[l * ODD + column(own)] = a[own][l];
+            wait();
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                if (column(own) < K) DPM_UNROLL for (int l = 0; l < K; ++l) {
+                    const double here = a[own][l], there = m.square[column(own) * ODD + l];
+                    const double size = absolute(Vec{here}).lane, half = absolute(Vec{here * 0.5 - there * 0.5}).lane;
+                    largest = size > largest ? size : largest;
+                    gap = half > gap ? half : gap;
+                    zero += here * 0.0;
+                    a[own][l] = here * 0.5 + there * 0.5;
+                }
+            wait();
+            largest = maximum(largest, m), gap = maximum(gap, m), zero = sum(zero, m);
+            found = (zero == 0.0 ? 0 : NOT_FINITE) | (gap > 0.5 * tolerance * largest ? NOT_SYMMETRIC : 0);
+        } else {
+            mirror(a, true, m);
+        }
+        return found;
+    }
+
+    // a <- 2^exponent a in two steps; returns whether an entry is infinite or not a number.
+    static DPM_METHOD bool unscaled(double a[COLUMNS][K], long long exponent, Memory& m) {
+        exponent = exponent > 2044 ? 2044 : exponent < -2044 ? -2044 : exponent;
+        const long long half = exponent >> 1;
+        const double scale = power_of_two(Ints{half}).lane, rest = power_of_two(Ints{exponent - half}).lane;
+        bool bad = false;
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l) {
+                a[own][l] = a[own][l] * scale * rest;
+                if (column(own) < K) bad |= !(absolute(Vec{a[own][l]}).lane < DPM_INFINITY);
+            }
+        return someone(bad, m);
+    }
+
+    // Write the lower triangle, packed by rows, of 2^exponent a.
+    static DPM_METHOD void write_triangle(const double a[COLUMNS][K], long long exponent, double* out) {
+        exponent = exponent > 2044 ? 2044 : exponent < -2044 ? -2044 : exponent;
+        const long long half = exponent >> 1;
+        const double scale = power_of_two(Ints{half}).lane, rest = power_of_two(Ints{exponent - half}).lane;
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l)
+                if (l >= column(own)) out[l * (l + 1) / 2 + column(own)] = a[own][l] * scale * rest;
+    }
+
+    // One matrix, from its entries to all that was asked for; `there` is false for a team that has none left.
+    template <int FUNCTION>
+    static DPM_METHOD Counts one(const Pass& pass, long i, bool there, Memory& m) {
+        double a[COLUMNS][K];
+        const long from = pass.rows ? pass.rows[i] : i;
+        const long long group = pass.codes ? pass.codes[from] : 0;
+        const bool look = pass.inspect || FUNCTION == CHECK;
+        const int found = read(pass, from, look, FUNCTION == CHECK ? pass.radius : pass.tolerance, a, m);
+        bool bad = false;
+        if constexpr (FUNCTION == CHECK) {
+            normalised(a, m);
+            const int status = found | (is_doubtful(a, m) ? UNUSABLE : 0);
+            if (there && lane() == 0) pass.status[i] = (unsigned char)status;
+            return Counts{there && lane() == 0 && status ? 1 : 0, 0};
+        }
+        long long exponent = 0;
+        if (!(FUNCTION == EXP || (FUNCTION == NONE && !pass.factor))) {
+            exponent = normalised(a, m);
+            if (pass.factor) {
+                const double* factor = pass.factor + (pass.powers ? group * K * K : 0);
+                congruence(a, factor, pass.powers || pass.factor_is_lower, m);
+            }
+            exponent -= pass.powers ? pass.powers[group] : pass.power;
+            if (pass.moved && there)
+                write_triangle(a, exponent, pass.moved + (pass.places ? pass.places[i] : i) * PACKED);
+            if (pass.factor && FUNCTION != NONE) exponent += normalised(a, m);
+        }
+        const bool whole = pass.matrices || pass.coordinates || pass.words || pass.center;
+        if constexpr (FUNCTION == EXP) bad = exponential_of(a, m);
+        if constexpr (FUNCTION == NONE) bad = unscaled(a, exponent, m);
+        if constexpr (FUNCTION == LOG || FUNCTION == ROOT || FUNCTION == INVERSE_ROOT) {
+            bad = of_poles(a, pass, !whole, exponent, m);
+            const double shift = (double)exponent * LN2_HIGH + (double)exponent * LN2_LOW;
+            const long long half = exponent >> 1;
+            const double scale = power_of_two(Ints{FUNCTION == ROOT ? half : -half}).lane;
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                DPM_UNROLL for (int l = 0; l < K; ++l) {
+                    if (FUNCTION != LOG) a[own][l] *= scale;
+                    if (FUNCTION == LOG) a[own][l] += l == column(own) ? shift : 0.0;
+                }
+        }
+        return hand_out(pass, i, there, whole, group, bad, found, a, m);
+    }
+
+    // Subtract the centre, clip, and hand out, as `finish` does. Without `whole`, the entries above the diagonal count.
+    static DPM_METHOD Counts hand_out(const Pass& pass, long i, bool there, bool whole, long long group, bool bad, int found,
+                                      double a[COLUMNS][K], Memory& m) {
+        bad |= found != 0;
+        if (pass.center)
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                DPM_UNROLL for (int l = 0; l < K; ++l)
+                    if (l >= column(own)) a[own][l] -= pass.center[l * K + column(own)];
+        double weight = 1.0;
+        bool far = false;
+        if (pass.norms || pass.words || pass.radius < DPM_INFINITY) {
+            double square = 0;
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                if (column(own) < K) DPM_UNROLL for (int l = 0; l < K; ++l) {
+                    const int c = column(own);
+                    const double share = l == c ? 1.0 : (whole ? l > c : l < c) ? 2.0 : 0.0;
+                    square += share * (a[own][l] * a[own][l]);
+                }
+            const double norm = square_root(Vec{sum(square, m)}).lane;
+            if (pass.norms && there && lane() == 0) pass.norms[i] = norm;
+            // Short by what the norm of a result of this size may round, so that nothing is left outside.
+            if (norm > pass.radius) weight = pass.radius * (1 - K * 0x1p-51) / norm;
+            far = norm > pass.radius * EDGE;
+            bad |= !(norm < DPM_INFINITY);
+        }
+        if (pass.radius < DPM_INFINITY)
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                DPM_UNROLL for (int l = 0; l < K; ++l) a[own][l] *= weight;
+        if (pass.matrices) {
+            mirror(a, true, m);
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                DPM_UNROLL for (int l = 0; l < K; ++l)
+                    if (there && column(own) < K) pass.matrices[i * K * K + l * K + column(own)] = a[own][l];
+        }
+        if (pass.coordinates)
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                DPM_UNROLL for (int l = 0; l < K; ++l) {
+                    const int c = column(own);
+                    double* out = pass.coordinates + i * PACKED;
+                    if (there && l == c) out[c] = a[own][l];
+                    if (there && l > c) out[K + c * K - c * (c + 1) / 2 + l - c - 1] = 1.4142135623730951 * a[own][l];
+                }
+        const int faulty = found | (bad ? UNUSABLE : 0);
+        if (there && lane() == 0) pass.status[i] = (unsigned char)(faulty ? faulty : far ? CLIPPED : 0);
+        if (pass.moved) bad |= far;  // these are for the caller to move
+        if (pass.words && there && !bad) add(pass, a, group, m);
+        const int mine = there && lane() == 0;
+        return Counts{mine && faulty ? 1 : 0, mine && !faulty && far ? 1 : 0};
+    }
+
+    // Add to the sums of this team, or of the matrix's group.
+    static DPM_METHOD void add(const Pass& pass, const double a[COLUMNS][K], long long group, Memory& m) {
+        long long* words = pass.codes ? pass.words + group * 2 * PACKED : m.sums;
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l) {
+                const int place = l * (l + 1) / 2 + column(own);
+                if (l < column(own)) continue;
+                const Halves part = halves_of(Vec{a[own][l]}, pass.fixed);
+                if (pass.codes) {
+                    add_word(words + place, part.high.lane);
+                    add_word(words + PACKED + place, part.low.lane);
+                } else {
+                    words[place] += part.high.lane;
+                    words[PACKED + place] += part.low.lane;
+                }
+            }
+    }
+
+    static DPM_METHOD void add_word(long long* word, long long value) {
+#if defined(__CUDACC__)
+        atomicAdd((unsigned long long*)word, (unsigned long long)value);
+#else
+        *word += value;
+#endif
+    }
+
+    // This block's share of a pass: matrices `first`, `first + step`, ... for its first team. All teams go round together.
+    template <int FUNCTION>
+    static DPM_METHOD Counts share(const Pass& pass, long first, long end, long step, double* memory) {
+        const bool sums = pass.words && !pass.codes;
+        Memory m = arranged(memory + number() * (doubles(FUNCTION, sums) + 1 & ~1), FUNCTION);
+        if (sums)
+            for (int i = lane(); i < 2 * PACKED; i += SIZE) m.sums[i] = 0;
+        wait();
+        Counts counts{0, 0};
+        for (; first < end; first += step) {
+            const long mine = first + number();
+            const Counts found = one<FUNCTION>(pass, mine < end ? mine : end - 1, mine < end, m);
+            counts.marked += found.marked, counts.clipped += found.clipped;
+        }
+        wait();
+        if (sums)
+            for (int i = lane(); i < 2 * PACKED; i += SIZE) add_word(pass.words + i, m.sums[i]);
+        return counts;
+    }
+};
+
+}  // namespace
