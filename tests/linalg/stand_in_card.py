@@ -125,7 +125,7 @@ class StandInModule:
 
     def get_global(self, name):
         assert name == "dpm_card_shape"
-        return np.array([64, 8, 0], dtype=np.int32)
+        return np.array([64, 8, 0, 3], dtype=np.int32)
 
     def get_function(self, name):
         function = {"dpm_card_pass": self._pass, "dpm_card_describe": self._describe}[name]
@@ -182,7 +182,7 @@ def stand_in_cupy(memory=2**40):
         return StandInArray(np.zeros(shape, dtype=dtype))
 
     def array_of(shape, dtype, memptr):
-        return StandInArray(memptr.view(dtype).reshape(shape))
+        return StandInArray(memptr[: shape[0]])
 
     class Names(type):
         def __instancecheck__(cls, x):

@@ -36,6 +36,7 @@ class Kernel:
     at_once : items that a block works on at a time
     shared : bytes of shared memory of a block
     resident : blocks that the card holds at a time
+    copies : how many copies of the sums blocks add to, so that they do not wait for each other
     """
 
     function: Any
@@ -43,6 +44,7 @@ class Kernel:
     at_once: int
     shared: int
     resident: int
+    copies: int = 1
 
     def start(self, n: int, arguments: ctypes.Structure, *more: np.generic) -> None:
         """Start it on the current stream for n items; blocks take the rest in turns."""
@@ -59,7 +61,7 @@ def kernel(file: str, name: str, settings: dict[str, int], shared: int | None = 
     ----------
     file, name : where it stands, and what it is called there
     settings : what is defined for the compiler
-    shared : bytes of shared memory of a block, where the file does not say
+    shared : bytes of shared memory of a block, where the file does not say; it has no sums then
     """
     cupy = cupy_module()
     options = ("-std=c++17", f"-I{SOURCES}", *(f"-D{key}={value}" for key, value in settings.items()))
@@ -80,14 +82,16 @@ def _compiled(file: str, name: str, options: tuple[str, ...], shared: int | None
     cupy = cupy_module()
     module = cupy.RawModule(code=_source(file), options=options)
     function = module.get_function(name)
-    shape = cupy.ndarray((3,), dtype=np.int32, memptr=module.get_global("dpm_card_shape")).get()
-    threads, at_once = int(shape[0]), int(shape[1])
-    shared = int(shape[2]) if shared is None else shared
+    # Threads, items at once, shared memory and, of a file that adds, copies of the sums.
+    entries = 4 if shared is None else 3
+    shape = cupy.ndarray((entries,), dtype=np.int32, memptr=module.get_global("dpm_card_shape")).get().tolist()
+    threads, at_once, copies = shape[0], shape[1], shape[3] if shared is None else 1
+    shared = shape[2] if shared is None else shared
     if shared > _SHARED:
         function.max_dynamic_shared_size_bytes = shared
     per_processor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared)
     processors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
-    return Kernel(function, threads, at_once, shared, max(1, int(per_processor)) * processors)
+    return Kernel(function, threads, at_once, shared, max(1, int(per_processor)) * processors, copies)
 
 
 @cache

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.linalg.cards.arrays import CardArray, host_room, is_card_array, on_host
-from dpmanifold.linalg.cards.modules import Kernel, kernel
+from dpmanifold.linalg.cards.modules import kernel
 from dpmanifold.linalg.cards.presence import cupy_module, failures_told
 from dpmanifold.linalg.cards.streaming import BLOCK_BYTES, Slot, in_flight, is_pinned
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
@@ -99,7 +99,7 @@ def run(asked: Asked) -> Found:
 def longest_norm(asked: Asked) -> Found:
     """Run a pass for the longest of all norms alone, which are not fetched; those of marked matrices left out."""
     with failures_told(), _card_of(asked):
-        return _Pass(asked).longest()
+        return _Pass(asked, longest=True).longest()
 
 
 def _card_of(asked: Asked) -> Any:
@@ -113,13 +113,22 @@ def _card_of(asked: Asked) -> Any:
 class _Pass:
     """What all blocks of a pass share: on the card, sums and counts; on the host, room for what is fetched."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: Asked, longest: bool = False) -> None:
         cupy = self._cupy = cupy_module()
         self.asked = asked
         self._factor, self._center, self._powers = (
             None if a is None else cupy.asarray(a) for a in (asked.factor, asked.center, asked.powers)
         )
-        self._words = None if asked.sums is None else cupy.zeros(asked.sums.words.shape, dtype=np.int64)
+        self.home = asked.moved is not None and not is_card_array(asked.moved)
+        fetches = asked.matrices or asked.coordinates or (asked.norms and not longest) or self.home
+        self._blocked = fetches or not (is_card_array(asked.x) and asked.x.is_plain)
+        # In blocks, rows are gathered on the way; triangles that stay on the host are put in their places there.
+        what = asked.what & ~(ROWS if self._blocked else 0) & ~(PLACES if self.home else 0)
+        settings = {"DPM_K": asked.k, "DPM_FUNCTION": asked.function, "DPM_WHAT": what}
+        self._kernel = kernel("card.cu", "dpm_card_pass", settings)
+        self._words = None
+        if asked.sums is not None:
+            self._words = cupy.zeros((self._kernel.copies, *asked.sums.words.shape), dtype=np.int64)
         self._counts = cupy.zeros(2, dtype=np.int64)
         self._status = cupy.empty(asked.n, dtype=np.uint8)
 
@@ -131,12 +140,10 @@ class _Pass:
             host_room((n, asked.size)) if asked.coordinates else None,
             host_room((n,)) if asked.norms else None,
         )
-        fetches = asked.matrices or asked.coordinates or asked.norms
-        fetches = fetches or (asked.moved is not None and not is_card_array(asked.moved))
-        if is_card_array(asked.x) and asked.x.is_plain and not fetches:
-            self._all_at_once()
-        else:
+        if self._blocked:
             _Blocks(self, found).run()
+        else:
+            self._all_at_once()
         return self._finished(found)
 
     def longest(self) -> Found:
@@ -152,7 +159,6 @@ class _Pass:
         norms = cupy.empty(asked.n) if asked.norms else None
         moved = asked.moved.array if is_card_array(asked.moved) else None
         self.start(
-            _kernel(asked, asked.what),
             asked.x.array,
             slice(0, asked.n),
             codes=codes,
@@ -165,7 +171,7 @@ class _Pass:
         cupy.cuda.get_current_stream().synchronize()
         return norms
 
-    def start(self, compiled: Kernel, x: Any, rows_done: slice, **arrays: Any) -> None:
+    def start(self, x: Any, rows_done: slice, **arrays: Any) -> None:
         """Start the kernel for some rows, whose matrices are `x`; `arrays` are fields of the pass, by name."""
         asked = self.asked
         n = rows_done.stop - rows_done.start
@@ -190,19 +196,14 @@ class _Pass:
             counts=self._counts.data.ptr,
             **named,
         )
-        compiled.start(n, arguments, np.float64(asked.condition))
+        self._kernel.start(n, arguments, np.float64(asked.condition))
 
     def _finished(self, found: Found) -> Found:
         """Add the sums on the host, and fetch the status where it says anything."""
         if self.asked.sums is not None:
             assert self._words is not None
-            self.asked.sums.words += self._words.get()
+            self.asked.sums.words += self._words.get().sum(axis=0)
         return replace(found, status=on_host(self._status) if self._counts.get().any() else None)
-
-
-def _kernel(asked: Asked, what: int) -> Kernel:
-    settings = {"DPM_K": asked.k, "DPM_FUNCTION": asked.function, "DPM_WHAT": what}
-    return kernel("card.cu", "dpm_card_pass", settings)
 
 
 def _address(array: Any) -> int | None:
@@ -215,15 +216,12 @@ class _Blocks:
     def __init__(self, whole: _Pass, found: Found) -> None:
         self._whole, self._asked, self._found = whole, whole.asked, found
         asked = self._asked
-        # Rows are gathered on the way; triangles that stay on the host are fetched, and put in their places there.
-        self._home = asked.moved is not None and not is_card_array(asked.moved)
-        self._kernel = _kernel(asked, asked.what & ~(ROWS | (PLACES if self._home else 0)))
         self._pinned = asked.rows is None and is_pinned(asked.x)
 
     def run(self) -> None:
         """Start all blocks, and wait for them."""
         asked = self._asked
-        numbers = asked.k**2 + asked.k**2 * asked.matrices + asked.size * (asked.coordinates + self._home)
+        numbers = asked.k**2 + asked.k**2 * asked.matrices + asked.size * (asked.coordinates + self._whole.home)
         step = max(1, BLOCK_BYTES // (8 * numbers))
         in_flight(asked.n, step, cupy_module().cuda.get_current_stream(), self._start)
 
@@ -248,12 +246,12 @@ class _Blocks:
             else:
                 arrays["moved"] = asked.moved.array
                 arrays["places"] = slot.sent("places", asked.places[rows], False)
-        elif self._home:
+        elif self._whole.home:
             arrays["moved"] = slot.there("moved", (n, asked.size))
-        self._whole.start(self._kernel, self._matrices(slot, rows), rows, **arrays)
+        self._whole.start(self._matrices(slot, rows), rows, **arrays)
         for out, there in outputs.values():
             there.get(stream=slot.stream, out=out[rows], blocking=False)
-        if self._home:
+        if self._whole.home:
             self._bring_home(slot, rows, arrays["moved"])
 
     def _matrices(self, slot: Slot, rows: slice) -> Any:
