@@ -15,6 +15,7 @@ from dpmanifold.data import covariance_descriptors
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import backend, backends
 from dpmanifold.linalg.cards import CardArray, on_card, presence, streaming
+from dpmanifold.linalg.cards.arrays import room_on_card
 from dpmanifold.linalg.native import library
 from dpmanifold.manifolds import Euclidean, Product
 from laws.tiers import across
@@ -248,6 +249,8 @@ def test_frechet_means_of_a_stand_in_card_are_those_of_the_processor(card, metri
         np.testing.assert_allclose(one.value, other.value, rtol=1e-9, atol=1e-12)
         if options["where"] is not space or metric == "logeuclid":
             assert_same(one.value, other.value)
+        with backend("cuda"):
+            np.testing.assert_allclose(frechet.mean(x, **options).value, other.value, rtol=1e-9, atol=1e-12)
     weights = np.linspace(0.0, 1.0, 3000)
     assert_same(frechet.mean(card(x), ball, weights=weights).value, frechet.mean(x, ball, weights=weights).value)
     np.testing.assert_allclose(frechet.variance(card(x), space), frechet.variance(x, space), rtol=1e-9)
@@ -484,7 +487,9 @@ def test_gradients_of_groups_on_the_card():
 def test_moved_triangles_stay_or_come_home():
     x = CardArray.of(there(spd(200, 3)))
     places = np.random.default_rng(0).permutation(200)
-    kept, _ = linalg.whitened_triangles(x, np.eye(3) / 2, 0, 20.0, tolerance=1e-6, out=x.room((200, 6)), places=places)
+    kept, _ = linalg.whitened_triangles(
+        x, np.eye(3) / 2, 0, 20.0, tolerance=1e-6, out=room_on_card((200, 6)), places=places
+    )
     assert isinstance(kept, CardArray)
     home, _ = linalg.whitened_triangles(x, np.eye(3) / 2, 0, 20.0, tolerance=1e-6, places=places)
     assert_same(np.asarray(kept), home)

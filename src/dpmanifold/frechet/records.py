@@ -16,7 +16,7 @@ from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.frechet.tolerances import reach
-from dpmanifold.linalg.cards.arrays import CardArray, fetched, is_card_array, room_beside
+from dpmanifold.linalg.cards.arrays import CardArray, fetched, is_card_array, room_on_card
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.manifolds import Manifold
@@ -199,10 +199,13 @@ def first_sum(ball: Ball, groups: int = 1) -> ExactSum | None:
 
 
 def room_for(ball: Ball, n: int, beside: Array | None = None) -> Array:
-    """Return room for n points of the frame, packed; on the card that `beside` lies on, if it does and is in use."""
+    """Return room for n points of the frame, packed; on a card, where passes over the records `beside` run on one."""
     one = ball.frame.pack(ball.frame.origin[None])
-    there = room_beside(beside, (n, *one.shape[1:])) if card_in_use(lies_there=True) else None
-    return np.empty((n, *one.shape[1:]), dtype=one.dtype) if there is None else there
+    shape = (n, *one.shape[1:])
+    if beside is not None and ball.space.has_card_passes and card_in_use(is_card_array(beside)):
+        there: Array = room_on_card(shape, beside)
+        return there
+    return np.empty(shape, dtype=one.dtype)
 
 
 def bytes_of_a_point(ball: Ball) -> int:

@@ -1,4 +1,4 @@
-"""SPD matrices on a CUDA card in the frame of their log-Euclidean mean: two passes, and none of them is fetched."""
+"""SPD matrices in the frame of their log-Euclidean mean, kept on a CUDA card: two passes, and none is fetched."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.linalg.cards.arrays import is_card_array, room_beside
+from dpmanifold.linalg.cards.arrays import is_card_array, room_on_card
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM, affine_factor
 from dpmanifold.linalg.log_sums import clipped_log_sums, whitened_triangles
+from dpmanifold.linalg.native import passes
 from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.linalg.symmetric import expm, unpack_triangles
 
@@ -35,7 +36,7 @@ class Anchored:
 
 
 def anchored_there(x: Array, tolerance: float) -> Anchored | None:
-    """Check matrices (n, k, k) and whiten them by their log-Euclidean mean, where they lie on a card; None elsewhere.
+    """Check matrices (n, k, k) and whiten them by their log-Euclidean mean, where a card does it; None elsewhere.
 
     `tolerance` says by what share of the largest entry mirrored entries may differ.
 
@@ -44,12 +45,8 @@ def anchored_there(x: Array, tolerance: float) -> Anchored | None:
     >>> anchored_there(np.eye(2)[None], 1e-6) is None
     True
     """
-    if not (is_card_array(x) and card_in_use(lies_there=True)):
+    if not (card_in_use(is_card_array(x)) and passes.usable(x)):
         return None
-    return _anchored(x, tolerance)  # type: ignore[arg-type]  # the passes take either
-
-
-def _anchored(x: Array, tolerance: float) -> Anchored:
     k = x.shape[-1]
     size = k * (k + 1) // 2
     logs = clipped_log_sums(x, tolerance=tolerance)
@@ -58,6 +55,6 @@ def _anchored(x: Array, tolerance: float) -> Anchored:
     if odd.size:
         return Anchored(odd, anchor, np.empty((0, size)), sums)
     inverse, power = affine_factor(anchor)
-    out = room_beside(x, (len(x), size))
+    out = room_on_card((len(x), size), beside=x)
     stored, found = whitened_triangles(x, inverse, power, math.inf, tolerance=tolerance, out=out, sums=sums)
     return Anchored(found.faulty_places, anchor, stored, sums)

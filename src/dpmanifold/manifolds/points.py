@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
-from dpmanifold.linalg.cards import fetched
+from dpmanifold.linalg.cards import CardArray, fetched, on_card
 from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.manifolds.people import ForPeople
 
@@ -100,6 +100,11 @@ class PointSet(ForPeople):
         """Return a user's records as one batch, where they may come in several arrays; as they are, on most spaces."""
         return self.from_card(X)
 
+    @property
+    def has_card_passes(self) -> bool:
+        """Whether there are kernels for records on a CUDA card: on few spaces."""
+        return False
+
     def from_card(self, X: object, name: str = "X") -> object:
         """Return records that lie on a CUDA card as an array here, where the space has no passes there; others as is.
 
@@ -109,6 +114,8 @@ class PointSet(ForPeople):
         >>> Euclidean(1).from_card([[1.0]])
         [[1.0]]
         """
+        if self.has_card_passes and on_card(X):
+            return CardArray.of(X, name)
         return fetched(X, name)
 
     def degenerate(self, p: Array) -> Array:

@@ -28,7 +28,7 @@ from dpmanifold.linalg import (
     whitened_triangles,
 )
 from dpmanifold.linalg.anchoring import anchored_there
-from dpmanifold.linalg.cards import CardArray, on_card
+from dpmanifold.linalg.cards import CardArray
 from dpmanifold.linalg.native.passes import LARGEST_SIZE, SMALLEST_SIZE
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawFrame, RawPoints, RawSums
@@ -160,11 +160,10 @@ class SPD(Manifold):
         first = values[bad, 0] * _largest_entry(suspects[bad])
         return singular, float(first[0]) if first.size else 0.0
 
-    def from_card(self, X: object, name: str = "X") -> object:
-        """Leave them there where the kernels take matrices of this size; wait until they can be read."""
-        if on_card(X) and SMALLEST_SIZE <= self.size <= LARGEST_SIZE:
-            return CardArray.of(X, name)
-        return super().from_card(X, name)
+    @property
+    def has_card_passes(self) -> bool:
+        """Up to the largest matrices that the kernels take."""
+        return SMALLEST_SIZE <= self.size <= LARGEST_SIZE
 
     def project(self, p: object) -> Array:
         """Return the symmetric part."""

@@ -133,11 +133,6 @@ class CardArray:
         with presence.failures_told(), self.array.device:
             return CardArray(self.array.reshape(shape))
 
-    def room(self, shape: tuple[int, ...]) -> CardArray:
-        """Return room for doubles on the same card."""
-        with presence.failures_told(), self.array.device:
-            return CardArray(presence.cupy_module().empty(shape, dtype=np.float64))
-
 
 def on_card(x: object) -> bool:
     """Return whether something is an array on a CUDA card; nothing is imported to find out.
@@ -170,13 +165,11 @@ def is_card_array(x: object) -> TypeGuard[CardArray]:
     return isinstance(x, CardArray)
 
 
-def room_beside(array: object, shape: tuple[int, ...]) -> Any:
-    """Return room for doubles on the card that an array lies on; None, if it lies on none.
-
-    >>> room_beside(np.zeros(2), (3,)) is None
-    True
-    """
-    return array.room(shape) if is_card_array(array) else None
+def room_on_card(shape: tuple[int, ...], beside: object = None) -> Any:
+    """Return room for doubles on a card: the one that another array lies on, or the one in use."""
+    cupy = presence.cupy_module()
+    with presence.failures_told(), beside.array.device if is_card_array(beside) else cupy.cuda.Device():
+        return CardArray(cupy.empty(shape, dtype=np.float64))
 
 
 def picked(array: Any, chosen: Array) -> Any:
@@ -250,4 +243,4 @@ def _indices(key: Any) -> Any:
     return presence.cupy_module().asarray(key) if isinstance(key, np.ndarray) else key
 
 
-__all__ = ["CardArray", "fetched", "host_room", "is_card_array", "on_card", "on_host", "picked", "room_beside"]
+__all__ = ["CardArray", "fetched", "host_room", "is_card_array", "on_card", "on_host", "picked", "room_on_card"]
