@@ -10,6 +10,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Budget, CardError, frechet, linalg, private_mean, private_means
 from dpmanifold.data import covariance_descriptors
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -18,6 +19,7 @@ from dpmanifold.linalg.cards import CardArray, on_card, presence, streaming
 from dpmanifold.linalg.cards.arrays import room_on_card
 from dpmanifold.linalg.native import library
 from dpmanifold.manifolds import Euclidean, Product
+from dpmanifold.stats.content import content_of
 from laws.tiers import across
 from linalg.families import NAMES, family, relative_error, turned, with_truth
 from linalg.stand_in_card import stand_in
@@ -294,6 +296,61 @@ def test_releases_of_a_stand_in_card_are_those_of_the_processor(card, metric, un
         assert_same(many[0][name].value, many[1][name].value)
 
 
+IDS, LABELS = np.arange(600) % 50, np.array(["a", "b"])[np.arange(600) % 2]
+PRIVATE = {
+    "ball": lambda x, ball, **o: dpm.private_ball(x, ball, GDP(2.0), **o),
+    "components": lambda x, ball, **o: dpm.private_components(x, ball, GDP(2.0), **o),
+    "interval": lambda x, ball, **o: dpm.private_interval(x, ball, GDP(2.0), **o),
+    "median": lambda x, ball, **o: dpm.private_median(x, ball, GDP(2.0), **o),
+    "region": lambda x, ball, **o: dpm.private_region(x, ball, GDP(2.0), **o),
+    "variance": lambda x, ball, **o: dpm.private_variance(x, ball, GDP(2.0), **o),
+    "refined": lambda x, ball, **o: private_mean(x, ball, GDP(2.0), refine=True, **o),
+    "regression": lambda x, ball, **o: dpm.private_regression(
+        x, np.linspace(0.0, 1.0, 600), ball, GDP(2.0), covariate_range=(0.0, 1.0), **o
+    ),
+    "classes": lambda x, ball, **o: dpm.private_classes(x, LABELS, ball, GDP(2.0), classes=["a", "b"], **o),
+    "groups": lambda x, ball, **o: dpm.private_groups(x, LABELS, ball, GDP(2.0), classes=["a", "b"], **o),
+    "test": lambda x, ball, **o: dpm.private_test(x[:300], x[300:], ball, GDP(2.0), **{**o, "units": EACH_RECORD}),
+}
+
+
+def narrow(n, k):
+    rng = np.random.default_rng(0)
+    return turned(np.exp(0.3 * rng.standard_normal((n, k))), rng)
+
+
+@pytest.mark.parametrize("units", [EACH_RECORD, IDS], ids=["records", "units"])
+@pytest.mark.parametrize("metric", BALLS)
+@pytest.mark.parametrize("call", PRIVATE)
+def test_every_private_call_takes_arrays_on_a_card(card, call, metric, units):
+    x, ball = narrow(600, 3), Ball(SPD(3, metric=metric), np.eye(3), 2.0)
+    one, other = (PRIVATE[call](y, ball, units=units, rng=1, confirm=True) for y in (card(x), x))
+    assert [repr(value) for value in vars(one).values()] == [repr(value) for value in vars(other).values()]
+
+
+def test_estimators_take_arrays_on_a_card(card):
+    estimators = pytest.importorskip("dpmanifold.estimators")
+    x, ball = narrow(600, 3), Ball(SPD(3), np.eye(3), 2.0)
+    means = [
+        estimators.PrivateFrechetMean(ball, GDP(1.0), units=EACH_RECORD, random_state=1, public_data=True).fit(y)
+        for y in (card(x), x)
+    ]
+    assert_same(means[0].release_.value, means[1].release_.value)
+    classifiers = [
+        estimators.PrivateMDM(
+            ball, GDP(1.0), classes=["a", "b"], units=EACH_RECORD, random_state=1, public_data=True
+        ).fit(y, LABELS)
+        for y in (card(x), x)
+    ]
+    assert_same(classifiers[0].predict(card(x)) == classifiers[1].predict(x), np.ones(600, dtype=bool))
+
+
+def test_a_fingerprint_does_not_tell_where_records_lie(card):
+    x, ball = narrow(600, 3), Ball(SPD(3), np.eye(3), 2.0)
+    one, other = (b"".join(content_of(y, ball, EACH_RECORD)()) for y in (card(x), x))
+    assert one == other
+
+
 def test_other_spaces_fetch(card):
     x = np.random.default_rng(0).standard_normal((50, 3))
     assert_same(frechet.mean(card(x), Euclidean(3)).value, frechet.mean(x, Euclidean(3)).value)
@@ -526,8 +583,7 @@ def test_torch_and_cupy_arrays_of_any_form():
 @pytest.mark.parametrize("k", [3, 9])
 @pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
 def test_means_and_releases_on_the_card_are_near_the_processor(metric, k):
-    rng = np.random.default_rng(0)
-    x, space = turned(np.exp(0.3 * rng.standard_normal((3000, k))), rng), SPD(k, metric=metric)
+    x, space = narrow(3000, k), SPD(k, metric=metric)
     ball = Ball(space, np.eye(k), 2.0)
     for where in (space, ball):
         one, other = frechet.mean(there(x), where), frechet.mean(x, where)

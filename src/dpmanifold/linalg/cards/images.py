@@ -16,14 +16,14 @@ from dpmanifold.linalg.native.library import ImageArguments
 # Types of pixels, by the kernel's numbers.
 KINDS = (np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float64))
 
-# Pixels beyond the border on both sides of an image.
-_BORDER = 4
+# Pixels beyond the border on both sides of an image, and bytes that a kernel may share for its own ends.
+_BORDER, _OWN = 4, 8192
 
 
 def fits(images: Array | CardArray) -> bool:
     """Return whether the gray image behind a descriptor fits the shared memory of a block of the card in use."""
     with failures_told(), _card_of(images):
-        return _shared(images.shape) <= largest_shared()
+        return _shared(images.shape) + _OWN <= largest_shared()
 
 
 def describe(images: Array | CardArray, eta: float, columns: FloatArray, rows: FloatArray) -> FloatArray:
@@ -94,7 +94,7 @@ class _Describing:
             out=there.data.ptr,
         )
         self._kernel.start(n, arguments)
-        there.get(stream=slot.stream, out=self._out[rows], blocking=False)
+        slot.bring("out", there, self._out, rows)
 
 
 __all__ = ["KINDS", "describe", "fits", "outside"]

@@ -49,8 +49,8 @@ class Kernel:
     def start(self, n: int, arguments: ctypes.Structure, *more: np.generic) -> None:
         """Start it on the current stream for n items; blocks take the rest in turns."""
         grid = min(-(-n // self.at_once), self.resident)
-        # CuPy takes a structure by value as an array of one.
-        one = np.frombuffer(bytearray(arguments), dtype=np.dtype(type(arguments)))
+        # CuPy takes a structure by value as an array without axes.
+        one = np.frombuffer(bytearray(arguments), dtype=np.dtype(type(arguments))).reshape(())
         self.function((grid,), (self.threads,), (one, *more), shared_mem=self.shared)
 
 

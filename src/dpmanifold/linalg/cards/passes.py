@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import FloatArray
 from dpmanifold.linalg.cards.arrays import CardArray, host_room, is_card_array, on_host
 from dpmanifold.linalg.cards.modules import kernel
 from dpmanifold.linalg.cards.presence import cupy_module, failures_told
@@ -249,10 +249,11 @@ class _Blocks:
         elif self._whole.home:
             arrays["moved"] = slot.there("moved", (n, asked.size))
         self._whole.start(self._matrices(slot, rows), rows, **arrays)
-        for out, there in outputs.values():
-            there.get(stream=slot.stream, out=out[rows], blocking=False)
+        for name, (out, there) in outputs.items():
+            slot.bring(name, there, out, rows)
         if self._whole.home:
-            self._bring_home(slot, rows, arrays["moved"])
+            assert isinstance(asked.moved, np.ndarray)
+            slot.bring("moved", arrays["moved"], asked.moved, rows if asked.places is None else asked.places[rows])
 
     def _matrices(self, slot: Slot, rows: slice) -> Any:
         """Return the matrices of some rows as the kernel reads them, on the card."""
@@ -261,19 +262,6 @@ class _Blocks:
             return slot.sent("x", asked.x[rows if asked.rows is None else asked.rows[rows]], self._pinned)
         chosen = rows if asked.rows is None else slot.sent("rows", asked.rows[rows], False)
         return cupy.ascontiguousarray(asked.x.array[chosen], dtype=np.float64)
-
-    def _bring_home(self, slot: Slot, rows: slice, moved: Any) -> None:
-        """Fetch triangles, and put them where they belong once they are here."""
-        asked = self._asked
-        assert isinstance(asked.moved, np.ndarray)
-        held: Array = slot.here("moved", moved.shape)
-        moved.get(stream=slot.stream, out=held, blocking=False)
-        target, places = asked.moved, rows if asked.places is None else asked.places[rows]
-
-        def put() -> None:
-            target[places] = held
-
-        slot.later.append(put)
 
 
 __all__ = ["Asked", "Found", "longest_norm", "run"]

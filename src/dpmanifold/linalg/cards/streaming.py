@@ -33,7 +33,7 @@ class Slot:
         self.stream = cupy_module().cuda.Stream(non_blocking=True)
         self._here: dict[str, Array] = {}
         self._there: dict[str, Any] = {}
-        self.later: list[Callable[[], None]] = []
+        self._later: list[Callable[[], None]] = []
 
     def there(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
         """Return room on the card; the same for every block."""
@@ -59,12 +59,28 @@ class Slot:
         room.set(block, stream=self.stream)
         return room
 
+    def bring(self, name: str, there: Any, out: Array, places: slice | Array) -> None:
+        """Fetch what is on the card into some places of an array here, once it is made."""
+        if isinstance(places, slice) and is_pinned(out):
+            there.get(stream=self.stream, out=out[places], blocking=False)
+            return
+        held = self.here(name, there.shape, there.dtype)
+        there.get(stream=self.stream, out=held, blocking=False)
+
+        def put() -> None:
+            if isinstance(places, slice):
+                _copied(held, out[places], self._copiers)
+            else:
+                out[places] = held
+
+        self._later.append(put)
+
     def done(self) -> None:
         """Wait until the block is done, and do what was left for then."""
         self.stream.synchronize()
-        for step in self.later:
+        later, self._later = self._later, []
+        for step in later:
             step()
-        self.later.clear()
 
 
 def in_flight(n: int, step: int, after: Any, work: Callable[[Slot, slice], None]) -> None:
