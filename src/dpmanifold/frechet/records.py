@@ -225,14 +225,13 @@ def move_clipped(records: Records, ball: Ball, stored: Array, first: ExactSum | 
             clipped += _move_valid(block, ball, stored, np.arange(len(records))[rows], first)
             replaced += bad
         return clipped, replaced
-    odd, outside = found.odd_places, found.outside_places
     if first is not None:
-        first.records -= len(odd) + len(outside)  # the pass above counted them
-    for places in pieces_of(odd, ball):
+        first.records -= len(found.odd) + len(found.outside)  # the pass above counted them
+    for places in pieces_of(found.odd, ball):
         block, bad = records.rows(places)
         clipped += _move_valid(block, ball, stored, places, first)
         replaced += bad
-    for places in pieces_of(outside, ball):
+    for places in pieces_of(found.outside, ball):
         block = np.array(ball.space.project(records.raw[places]))
         clipped += _move_by_itself(block, ball, stored, places, first)
     return clipped, replaced
@@ -245,7 +244,7 @@ def _move_valid(block: Array, ball: Ball, stored: Array, places: Array, first: E
     if found is None:
         return _move_by_itself(block, ball, stored, places, first)
     stored[places] = part
-    left = np.flatnonzero(found.outside | found.odd)
+    left = np.sort(np.concatenate([found.outside, found.odd]))
     if first is not None:
         first.records -= len(left)
     return _move_by_itself(block[left], ball, stored, places[left], first) if left.size else 0

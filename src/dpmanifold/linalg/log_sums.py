@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.linalg.cards.arrays import CardArray, is_card_array, on_card
+from dpmanifold.linalg.cards.arrays import CardArray, is_card_array, on_card, places_of
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.fused import (
     LARGEST_LOGARITHM,
@@ -47,6 +47,8 @@ _EDGE = 1 - 1e-9
 
 _EPS = float(np.finfo(np.float64).eps)
 
+_NOWHERE: Array = np.empty(0, dtype=np.intp)
+
 
 @dataclass(frozen=True)
 class LogSums:
@@ -55,38 +57,45 @@ class LogSums:
     Attributes
     ----------
     sums : the sums of lower triangles, packed by rows, one per group; faulty records add nothing
-    status : (n,), a bit each for `not finite` (2), `not symmetric` (4), `not positive definite` (1) and, where nothing
-        is wrong, `clipped` (8): on the edge of the ball, or beyond it
-    clean : whether every status is known to be 0
+    held : the status of each record, here or on a card
+    clips : how many records were clipped, where it is known that none is faulty
     """
 
     sums: ExactSum
-    status: Array
-    clean: bool = False
+    held: Array | CardArray
+    clips: int | None = None
+
+    @property
+    def status(self) -> Array:
+        """(n,), a bit each for `not finite` (2), `not symmetric` (4), `not positive definite` (1) and `clipped` (8).
+
+        The last one, on the edge of the ball or beyond it, where nothing is wrong.
+        """
+        return np.asarray(self.held)
 
     @property
     def faulty(self) -> Array:
         """Which records are no SPD matrices, a boolean each."""
-        return self._which(passes.FAULTS)
+        if self.clips is not None:
+            return np.zeros(len(self.held), dtype=bool)  # which nobody has touched: they cost nothing, however many
+        return np.asarray((self.status & passes.FAULTS) != 0)
 
     @property
     def faulty_places(self) -> Array:
-        """Where those stand."""
-        return np.empty(0, dtype=np.intp) if self.clean else np.flatnonzero(self.status & passes.FAULTS)
-
-    @property
-    def outside(self) -> Array:
-        """Which records that are SPD matrices lie on the edge of the ball or beyond it, a boolean each."""
-        return self._which(passes.CLIPPED)
+        """The indices of records that are no SPD matrices."""
+        return _NOWHERE if self.clips is not None else np.flatnonzero(self.status & passes.FAULTS)
 
     @property
     def clipped(self) -> int:
         """How many records lie on the edge of the ball or beyond it."""
-        return 0 if self.clean else int(np.count_nonzero(self.status & passes.CLIPPED))
+        return int(np.count_nonzero(self.status & passes.CLIPPED)) if self.clips is None else self.clips
 
-    def _which(self, bits: int) -> Array:
-        # Zeros that nobody has touched cost nothing, however many.
-        return np.zeros(len(self.status), dtype=bool) if self.clean else np.asarray((self.status & bits) != 0)
+    @property
+    def clipped_places(self) -> Array:
+        """The indices of records on the edge of the ball or beyond it."""
+        if self.clips is None:
+            return np.flatnonzero(self.status & passes.CLIPPED)
+        return places_of(self.held) if self.clips else _NOWHERE
 
     def totals(self) -> FloatArray:
         """Return the sums as coordinates (vecd), (groups, k(k+1)/2)."""
@@ -156,8 +165,8 @@ def clipped_log_sums(
             found.status[few] = _log_sums_by_lapack(
                 part[few], shift, radius, tolerance, sums, None if of_part is None else of_part[few]
             )
-        status.put(rows, found.status, found.clean)
-    return LogSums(sums, status.all, status.clean)
+        status.put(rows, found.held, found.clips)
+    return status.of(sums)
 
 
 def whitened_triangles(
@@ -227,8 +236,8 @@ def whitened_triangles(
         for few in _pieces(found.marked):
             at = rows.start + few if to is None else to[few]
             stored[at], found.status[few] = _whitened_by_lapack(part[few], factor, power, radius, tolerance, sums)
-        status.put(rows, found.status, found.clean)
-    return stored, LogSums(sums, status.all, status.clean)
+        status.put(rows, found.held, found.clips)
+    return stored, status.of(sums)
 
 
 def gradient_sums(
@@ -330,18 +339,23 @@ class _Statuses:
     """The status of each record, block by block; of a single block as it came."""
 
     def __init__(self, n: int) -> None:
-        self._n, self.clean = n, n > 0
-        self.all: Array = np.empty(0, dtype=np.uint8)
+        self._n = n
+        self._clips: int | None = 0
+        self._held: Array | CardArray = np.empty(0, dtype=np.uint8)
 
-    def put(self, rows: slice, status: Array, clean: bool = False) -> None:
-        """Note those of some rows."""
-        self.clean = self.clean and clean
+    def put(self, rows: slice, held: Array | CardArray, clips: int | None = None) -> None:
+        """Note those of some rows, and how many were clipped, where none is faulty."""
+        self._clips = None if self._clips is None or clips is None else self._clips + clips
         if rows == slice(0, self._n):
-            self.all = status
+            self._held = held
             return
-        if not len(self.all):
-            self.all = np.empty(self._n, dtype=np.uint8)
-        self.all[rows] = status
+        if not len(self._held):
+            self._held = np.empty(self._n, dtype=np.uint8)
+        self._held[rows] = np.asarray(held)
+
+    def of(self, sums: ExactSum) -> LogSums:
+        """Return them with the sums."""
+        return LogSums(sums, self._held, self._clips)
 
 
 def _pieces(marked: Array) -> Iterator[Array]:

@@ -66,24 +66,12 @@ class RawPoints(NamedTuple):
 
     Attributes
     ----------
-    outside : which records lie on the edge of the ball or beyond it, a boolean each: points that were not moved
-    odd : which records are no points, or only others can tell: not moved either
-    clean : whether it is known that there are none of both
+    outside : the indices of records on the edge of the ball or beyond it: points that were not moved
+    odd : the indices of records that are no points, or only others can tell: not moved either
     """
 
     outside: Array
     odd: Array
-    clean: bool = False
-
-    @property
-    def outside_places(self) -> Array:
-        """Where those outside stand."""
-        return _NOWHERE if self.clean else np.flatnonzero(self.outside)
-
-    @property
-    def odd_places(self) -> Array:
-        """Where the odd ones stand."""
-        return _NOWHERE if self.clean else np.flatnonzero(self.odd)
 
 
 class RawFrame(NamedTuple):

@@ -231,7 +231,7 @@ class SPD(Manifold):
             return None
         at = None if center is self.origin else logm(self._array(center))
         found = clipped_log_sums(records, at, radius, tolerance=POINT_TOLERANCE, sums=sums, group=group)
-        return RawSums(found.clipped, found.faulty, found.clean)
+        return RawSums(found.clipped, found.faulty, found.clips is not None)
 
     def addends(self, c: FloatArray) -> FloatArray:
         """Return lower triangles, packed by rows."""
@@ -295,7 +295,7 @@ class SPD(Manifold):
             return None
         inverse, power = affine_factor(self._array(center))
         _, found = whitened_triangles(records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out, sums=sums)
-        return RawPoints(found.outside, found.faulty, found.clean)
+        return RawPoints(found.clipped_places, found.faulty_places)
 
     def framed_records(self, records: Array) -> RawFrame | None:
         """Whiten raw matrices that lie on a card by their log-Euclidean mean: none of them is fetched."""

@@ -172,6 +172,18 @@ def room_on_card(shape: tuple[int, ...], beside: object = None) -> Any:
         return CardArray(cupy.empty(shape, dtype=np.float64))
 
 
+def places_of(array: Any) -> Array:
+    """Return where the entries of an array with one axis are not 0; looked for on the card, where it lies on one.
+
+    >>> places_of(np.array([0, 8, 0, 8], dtype=np.uint8))
+    array([1, 3])
+    """
+    if not is_card_array(array):
+        return np.flatnonzero(array)
+    with presence.failures_told(), array.array.device:
+        return on_host(presence.cupy_module().flatnonzero(array.array))
+
+
 def picked(array: Any, chosen: Array) -> Any:
     """Return what indices or truth values pick of the first axis; on the card, where the array lies on one.
 
@@ -243,4 +255,14 @@ def _indices(key: Any) -> Any:
     return presence.cupy_module().asarray(key) if isinstance(key, np.ndarray) else key
 
 
-__all__ = ["CardArray", "fetched", "host_room", "is_card_array", "on_card", "on_host", "picked", "room_on_card"]
+__all__ = [
+    "CardArray",
+    "fetched",
+    "host_room",
+    "is_card_array",
+    "on_card",
+    "on_host",
+    "picked",
+    "places_of",
+    "room_on_card",
+]

@@ -81,12 +81,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class Found:
-    """What a pass found; the arrays are on the host, and None where nothing was asked for or nothing is the matter."""
+    """What a pass found; the arrays are on the host, and None where nothing was asked for or nothing is the matter.
+
+    The status stays on the card where no matrix is marked: how many are clipped is often all that is asked.
+    """
 
     matrices: FloatArray | None = None
     coordinates: FloatArray | None = None
     norms: FloatArray | None = None
-    status: npt.NDArray[np.uint8] | None = None
+    status: npt.NDArray[np.uint8] | CardArray | None = None
+    clips: int = 0
     longest: float = 0.0
 
 
@@ -199,11 +203,13 @@ class _Pass:
         self._kernel.start(n, arguments, np.float64(asked.condition))
 
     def _finished(self, found: Found) -> Found:
-        """Add the sums on the host, and fetch the status where it says anything."""
+        """Add the sums on the host, and fetch the status where a matrix is marked."""
         if self.asked.sums is not None:
             assert self._words is not None
             self.asked.sums.words += self._words.get().sum(axis=0)
-        return replace(found, status=on_host(self._status) if self._counts.get().any() else None)
+        marked, clips = self._counts.get().tolist()
+        status = on_host(self._status) if marked else CardArray(self._status) if clips else None
+        return replace(found, status=status, clips=clips)
 
 
 def _address(array: Any) -> int | None:

@@ -24,7 +24,7 @@ from dpmanifold.linalg.native.library import ImageArguments, PassArguments, card
 from dpmanifold.linalg.native.limits import limited
 
 if TYPE_CHECKING:
-    from dpmanifold.linalg.cards.passes import Asked
+    from dpmanifold.linalg.cards.passes import Asked, Found
 
 # One by one matrices are numbers: numpy is exact there, and needs no help.
 SMALLEST_SIZE, LARGEST_SIZE = 2, 64
@@ -54,16 +54,21 @@ class Outcome:
     coordinates : (n, k(k+1)/2), by vecd
     norms : (n,), Frobenius, before clipping
     marked : indices of matrices the kernels could not take; whatever was computed for them means nothing
-    status : (n,), the bits UNUSABLE, NOT_FINITE, NOT_SYMMETRIC (by CHECK and `tolerance` alone) and CLIPPED
-    clean : whether every status is known to be 0
+    held : the status, here or on a card
+    clips : how many were clipped, where it is known that none is marked
     """
 
     matrices: FloatArray | None
     coordinates: FloatArray | None
     norms: FloatArray | None
     marked: npt.NDArray[np.intp]
-    status: npt.NDArray[np.uint8]
-    clean: bool = False
+    held: npt.NDArray[np.uint8] | CardArray
+    clips: int | None = None
+
+    @property
+    def status(self) -> npt.NDArray[np.uint8]:
+        """(n,), the bits UNUSABLE, NOT_FINITE, NOT_SYMMETRIC (by CHECK and `tolerance` alone) and CLIPPED."""
+        return np.asarray(self.held)
 
 
 _NOTHING = np.empty(0, dtype=np.intp)
@@ -276,9 +281,10 @@ def _on_card(asked: Asked) -> Outcome:
     if found.status is None:
         # Zeros that nobody has touched cost nothing, however many.
         status = np.zeros(n, dtype=np.uint8)
-        return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, status, clean=True)
-    marked = np.flatnonzero(found.status & FAULTS)
-    return Outcome(found.matrices, found.coordinates, found.norms, marked, found.status)
+        return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, status, 0)
+    if is_card_array(found.status):
+        return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, found.status, found.clips)
+    return Outcome(found.matrices, found.coordinates, found.norms, _marked(found), np.asarray(found.status))
 
 
 def longest_norm(triangles: CardArray) -> tuple[float, npt.NDArray[np.intp]]:
@@ -292,7 +298,11 @@ def longest_norm(triangles: CardArray) -> tuple[float, npt.NDArray[np.intp]]:
         None, None, None, None, None, False, False, True,
     )  # fmt: skip
     found = look_there(asked)
-    return found.longest, _NOTHING if found.status is None else np.flatnonzero(found.status & FAULTS)
+    return found.longest, _marked(found)
+
+
+def _marked(found: Found) -> npt.NDArray[np.intp]:
+    return _NOTHING if found.status is None else np.flatnonzero(np.asarray(found.status) & FAULTS)
 
 
 def size_of(entries: int) -> int:
