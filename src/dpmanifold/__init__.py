@@ -27,6 +27,7 @@ from dpmanifold import (
 from dpmanifold._version import __version__
 from dpmanifold.ball import Ball
 from dpmanifold.errors import (
+    CardError,
     ClusterError,
     ConvergenceError,
     DPManifoldError,
@@ -102,6 +103,7 @@ __all__ = [
     "Ball",
     "Budget",
     "BudgetError",
+    "CardError",
     "ClusterError",
     "Comparison",
     "Components",

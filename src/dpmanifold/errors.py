@@ -52,6 +52,10 @@ class ClusterError(DPManifoldError, RuntimeError):
     """Workers cannot do their part: none answer, they were lost for good, or their results would differ in bits."""
 
 
+class CardError(DPManifoldError, RuntimeError):
+    """A CUDA card cannot do its part: it is not there, has no memory left, or failed. No record can cause it."""
+
+
 class ReleaseLostError(DPManifoldError, RuntimeError):
     """A release was paid for and is lost: the spend stands, and nothing was released. Why is not told.
 

@@ -20,6 +20,7 @@ from dpmanifold.cli.endings import Terminated, code_of, held_back
 from dpmanifold.cli.speech import CannotPrintError, complain, say_json
 from dpmanifold.errors import (
     BudgetError,
+    CardError,
     ClusterError,
     DPManifoldError,
     InvalidDataError,
@@ -56,7 +57,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise
         except (InvalidDataError, SourceChangedError) as problem:
             fail(str(problem), DATA_REFUSED)
-        except ClusterError as problem:
+        except (ClusterError, CardError) as problem:
             fail(str(problem), FAULT)
         except ReleaseLostError as problem:
             fail(str(problem), FAULT)

@@ -15,7 +15,9 @@ import numpy.typing as npt
 from dpmanifold._check import Array, FloatArray, index_text, positive_float
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg import symmetrize
-from dpmanifold.linalg.native import level, passes
+from dpmanifold.linalg.cards import CardArray, fetched, on_card
+from dpmanifold.linalg.cards.images import outside
+from dpmanifold.linalg.native import passes
 
 GRAY_SIZE = 9
 RGB_SIZE = 11
@@ -84,9 +86,10 @@ def covariance_descriptors(images: npt.ArrayLike, eta: float = 1e-6) -> FloatArr
     eta = checked_eta(eta)
     array = _checked_images(images)
     height, width = array.shape[1:3]
-    if level() != "numpy" and array.dtype in _COMPILED:
+    if array.dtype in _COMPILED and passes.describes(array):
         columns, rows = np.linspace(0.0, 1.0, width), np.linspace(0.0, 1.0, height)
         return passes.describe(array, eta, columns, rows)
+    array = fetched(array)
     size = GRAY_SIZE if array.ndim == 3 else RGB_SIZE
     result = np.empty((len(array), size, size))
     step = max(1, min(len(array), CHUNK_VALUES // (size * height * width)))
@@ -125,6 +128,8 @@ def _checked_images(images: object) -> Array:
     """Return images as an array of the dtype they came in, after refusing everything the bounds do not cover."""
     if np.ma.isMaskedArray(images):
         raise InvalidDataError("images is a masked array, whose mask would be ignored. Select whole images first.")
+    if on_card(images):
+        return _checked_on_card(CardArray.of(images, "images"))
     try:
         array: npt.NDArray[Any] = np.asarray(images)
     except ValueError as problem:
@@ -136,15 +141,29 @@ def _checked_images(images: object) -> Array:
     # NaN passes through min and max, and fails both comparisons; no temporary as large as the data.
     if array.size and array.dtype.kind == "f" and not (array.min() >= 0 and array.max() <= 1):
         per_image = array.reshape(len(array), -1)
-        bad = ~((per_image.min(axis=1) >= 0) & (per_image.max(axis=1) <= 1))
-        raise InvalidDataError(
-            f"images must have values in [0, 1] when given as floats; the image{index_text(bad)} has others or NaN. "
-            "Divide by the largest possible value (255 for 8-bit images), np.clip what resizing overshot, or drop it."
-        )
+        _refuse_range(~((per_image.min(axis=1) >= 0) & (per_image.max(axis=1) <= 1)))
     return array
 
 
-def _refuse_dtype(array: Array) -> None:
+def _checked_on_card(images: CardArray) -> Array:
+    """Do the same where images lie on a card, without fetching them."""
+    _refuse_dtype(images)
+    _refuse_shape(images.shape)
+    if images.size and images.dtype.kind == "f":
+        bad = outside(images)
+        if bad.any():
+            _refuse_range(bad)
+    return images  # type: ignore[return-value]  # the kernels take either
+
+
+def _refuse_range(bad: Array) -> None:
+    raise InvalidDataError(
+        f"images must have values in [0, 1] when given as floats; the image{index_text(bad)} has others or NaN. "
+        "Divide by the largest possible value (255 for 8-bit images), np.clip what resizing overshot, or drop it."
+    )
+
+
+def _refuse_dtype(array: Array | CardArray) -> None:
     """Refuse dtypes whose scale is unknown, and those too coarse to tell flat ground from an edge."""
     if array.dtype == np.uint8 or (array.dtype.kind == "f" and array.dtype.itemsize >= 4):
         return

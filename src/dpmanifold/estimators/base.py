@@ -11,6 +11,7 @@ import numpy as np
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import BudgetError, InvalidArgumentError, MissingPackageError
+from dpmanifold.linalg.cards import CardArray, fetched
 from dpmanifold.manifolds import Manifold
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Account, Budget
@@ -143,8 +144,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 "X must be records, got registered data, which scikit-learn would have to open before they are paid "
                 "for. Use private_mean or private_means."
             )
+        X = fetched(X, "X") if space is None or not fitting else space.from_card(X)
         plain = isinstance(X, np.ndarray) and X.dtype.kind in "iuf"
-        if space is not None and fitting and self.invalid == "center" and not plain:
+        there = isinstance(X, CardArray)  # scikit-learn would fetch it
+        if space is not None and fitting and (there or (self.invalid == "center" and not plain)):
             shaped = X if hasattr(X, "columns") else space.origin[None]
             validate_data(self, shaped, skip_check_array=True, reset=True)
             return X if isinstance(y, str) else (X, validate_data(self, y=y, reset=False))

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import SourceChangedError
 from dpmanifold.frechet.passes import Part, Pass, run
+from dpmanifold.linalg.cards.arrays import is_card_array
+from dpmanifold.linalg.cards.hashes import smallest
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.manifolds.base import Manifold
 
@@ -148,7 +150,9 @@ class Sampling(OverPoints[Sample]):
         self._most = most
 
     def of(self, stored: Array) -> Sample | None:
-        """Choose among them."""
+        """Choose among them; on a card, where they lie on one."""
+        if is_card_array(stored):
+            return self._smallest(Sample(*smallest(stored, self._most))) if len(stored) else None
         return self._smallest(Sample(stored, _hashes(stored))) if len(stored) else None
 
     def together(self, a: Sample, b: Sample) -> Sample:

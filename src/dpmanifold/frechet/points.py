@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import cast
 
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
-from dpmanifold.frechet.counting import Sample, SumOf, Within, over, unpacked
+from dpmanifold.frechet.counting import Sample, Sampling, SumOf, Within, over, unpacked
 from dpmanifold.frechet.passes import Part, solving
 from dpmanifold.frechet.records import bytes_of_a_point
 from dpmanifold.frechet.solver import Solved, solve_groups
-from dpmanifold.frechet.summands import Spread
-from dpmanifold.frechet.tolerances import default_tol
+from dpmanifold.frechet.summands import MOST_TRIED, Spread
+from dpmanifold.frechet.tolerances import default_tol, reach
+from dpmanifold.linalg.cards.arrays import CardArray, picked
 from dpmanifold.linalg.exact_sums import ExactSum
 
 
@@ -154,6 +157,23 @@ class UnitPoints:
         with solving(self._parts):
             return solve_groups(frame, ball.in_frame, points, None, None, 1, tol, 200, first=first)
 
+    def rehearse(self) -> UnitPoints:
+        """Add up points that lie on a CUDA card, and return these: what a card lacks shows before anything is spent.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> len(UnitPoints.of(np.array([[1.0], [3.0]]), Ball(Euclidean(1), [0.0], 5.0)).rehearse())
+        2
+        """
+        frame, bound = self.ball.frame, reach(self.ball)
+        there = [item for part in self._parts for item in part.items if isinstance(item, CardArray)]
+        for stored in cast("list[Array]", there):
+            if math.isfinite(bound):
+                frame.log_words(frame.at(frame.origin[None]), stored, bound)
+            Sampling(MOST_TRIED + 1).of(stored)
+        return self
+
     # ---------------------------------------------------------------- other units, other balls
 
     def in_ball(self, inner: Ball) -> UnitPoints:
@@ -260,5 +280,6 @@ class _Some:
     def __call__(self, arrays: Iterable[Array]) -> Iterator[Array]:
         start = 0
         for stored in arrays:
-            yield stored[self._chosen[start : start + len(stored)]]
+            chosen = self._chosen[start : start + len(stored)]
+            yield picked(stored, chosen)
             start += len(stored)

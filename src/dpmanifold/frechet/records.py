@@ -16,11 +16,16 @@ from dpmanifold._check import Array
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.frechet.tolerances import reach
+from dpmanifold.linalg.cards.arrays import CardArray, fetched, is_card_array, room_on_card
 from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.manifolds import Manifold
 
 # Numbers in the records that are looked at together (1 MiB of them), and the fewest records.
 _BLOCK, _FEWEST = 131_072, 64
+
+# Numbers that are fetched from a card together.
+_FETCHED = 4_194_304
 
 Check = Callable[[Array, int], tuple[Array, int]]
 """Takes raw records and the index of the first; returns valid ones, and how many it replaced, or refuses them."""
@@ -46,6 +51,7 @@ class Records:
     @staticmethod
     def of(X: object, space: Manifold, first: int = 0) -> Records:
         """Take what a user calls X, to be refused where it is not valid."""
+        X = space.from_card(X)
         if is_stream(X, space):
             return Records(
                 X, space, lambda block, index: (space.as_points(block, "X", batch=True, first=index), 0), first=first
@@ -67,7 +73,7 @@ class Records:
             return
         total = 0
         for rows in self._slices():
-            records, replaced = self._check(self.raw[rows], self._first + rows.start)
+            records, replaced = self._check(fetched(self.raw[rows]), self._first + rows.start)
             total += replaced
             yield rows, records, replaced
         if total == 0 and self.raw.dtype.kind in "fiuc":
@@ -77,7 +83,7 @@ class Records:
         """Yield what was checked before: looked at again only where it was no point as it stands."""
         for rows in self._slices():
             with np.errstate(all="ignore"):  # a warning would tell about a single record
-                records, replaced = self.space.project(self.raw[rows]), 0
+                records, replaced = self.space.project(fetched(self.raw[rows])), 0
             places = np.flatnonzero(odd[rows])
             if places.size:
                 records = np.array(records)
@@ -103,7 +109,7 @@ class Records:
         except InvalidDataError:
             # The message gives an index: that of the record, and of the first one where several are wrong.
             for rows in self._slices():
-                self._check(self.raw[rows], self._first + rows.start)
+                self._check(fetched(self.raw[rows]), self._first + rows.start)
             raise
 
     def some(self, places: Array) -> Records:
@@ -115,7 +121,8 @@ class Records:
         self._odd = odd
 
     def _slices(self) -> Iterator[slice]:
-        step = max(_FEWEST, _BLOCK // max(1, math.prod(self.raw.shape[1:])))
+        block = _FETCHED if is_card_array(self.raw) else _BLOCK
+        step = max(_FEWEST, block // max(1, math.prod(self.raw.shape[1:])))
         return (slice(start, min(start + step, len(self))) for start in range(0, len(self), step))
 
 
@@ -135,8 +142,8 @@ class _Some(Records):
 
 
 def is_stream(X: object, space: Manifold) -> TypeGuard[Array]:
-    """Return whether records can be taken a block at a time: an array with an axis in front."""
-    return isinstance(X, np.ndarray) and X.ndim > len(space.shape)
+    """Return whether records can be taken a block at a time: an array with an axis in front, here or on a card."""
+    return isinstance(X, (np.ndarray, CardArray)) and X.ndim > len(space.shape)
 
 
 # -------------------------------------------------------------------- flat: sums
@@ -158,7 +165,7 @@ def add_clipped(records: Records, ball: Ball, sums: ExactSum, group: Array | Non
         return clipped, replaced
     records.remember(found.odd)
     clipped, replaced = found.clipped, 0
-    for places in pieces_of(np.flatnonzero(found.odd), ball):
+    for places in pieces_of(found.odd_places, ball):
         block, bad = records.rows(places)
         sums.records -= len(places)  # the pass above counted them
         clipped += _add_valid(block, ball, sums, None if group is None else group[places])
@@ -191,10 +198,14 @@ def first_sum(ball: Ball, groups: int = 1) -> ExactSum | None:
     return frame.log_words(origins, room_for(ball, 0), reach(ball), group=None if groups == 1 else np.empty(0, int))
 
 
-def room_for(ball: Ball, n: int) -> Array:
-    """Return room for n points of the frame, packed."""
+def room_for(ball: Ball, n: int, beside: Array | None = None) -> Array:
+    """Return room for n points of the frame, packed; on a card, where passes over the records `beside` run on one."""
     one = ball.frame.pack(ball.frame.origin[None])
-    return np.empty((n, *one.shape[1:]), dtype=one.dtype)
+    shape = (n, *one.shape[1:])
+    if beside is not None and ball.space.has_card_passes and card_in_use(is_card_array(beside)):
+        there: Array = room_on_card(shape, beside)
+        return there
+    return np.empty(shape, dtype=one.dtype)
 
 
 def bytes_of_a_point(ball: Ball) -> int:
@@ -215,12 +226,12 @@ def move_clipped(records: Records, ball: Ball, stored: Array, first: ExactSum | 
             replaced += bad
         return clipped, replaced
     if first is not None:
-        first.records -= int(np.count_nonzero(found.outside | found.odd))  # the pass above counted them
-    for places in pieces_of(np.flatnonzero(found.odd), ball):
+        first.records -= len(found.odd) + len(found.outside)  # the pass above counted them
+    for places in pieces_of(found.odd, ball):
         block, bad = records.rows(places)
         clipped += _move_valid(block, ball, stored, places, first)
         replaced += bad
-    for places in pieces_of(np.flatnonzero(found.outside), ball):
+    for places in pieces_of(found.outside, ball):
         block = np.array(ball.space.project(records.raw[places]))
         clipped += _move_by_itself(block, ball, stored, places, first)
     return clipped, replaced
@@ -233,7 +244,7 @@ def _move_valid(block: Array, ball: Ball, stored: Array, places: Array, first: E
     if found is None:
         return _move_by_itself(block, ball, stored, places, first)
     stored[places] = part
-    left = np.flatnonzero(found.outside | found.odd)
+    left = np.sort(np.concatenate([found.outside, found.odd]))
     if first is not None:
         first.records -= len(left)
     return _move_by_itself(block[left], ball, stored, places[left], first) if left.size else 0

@@ -14,6 +14,7 @@ from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.frechet.counting import unpacked
 from dpmanifold.frechet.pieces import made_of
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.reading import Reading
@@ -24,7 +25,7 @@ from dpmanifold.frechet.tolerances import lowest_tol, public_tol
 from dpmanifold.linalg import ExactSum
 from dpmanifold.linalg.fused import LARGEST_LOGARITHM
 from dpmanifold.manifolds import Euclidean
-from dpmanifold.manifolds.base import Manifold
+from dpmanifold.manifolds.base import Manifold, RawFrame
 from dpmanifold.sources import as_source
 
 _ROOT_TWO = math.sqrt(2.0)
@@ -304,6 +305,30 @@ class _Weighted(_Problem):
         return np.concatenate(parts) ** 2 * self.weights
 
 
+class _Framed(_Problem):
+    """Records of a curved space without a ball, which passes over them moved to a frame, where they stay."""
+
+    def __init__(self, framed: RawFrame, space: Manifold, tol: float | None, max_iter: int) -> None:
+        self.space = self.frame = space
+        self.anchor, self.n, self.max_iter = framed.anchor, len(framed.stored), max_iter
+        self.tol = 1e-10 if tol is None else positive_float(tol, "tol")
+        self._stored, self._first = framed.stored, framed.first
+
+    def solve(self) -> Solved:
+        stored, first = self._stored, self._first
+        return solve_groups(self.frame, None, stored, None, None, 1, self.tol, self.max_iter, first=first)
+
+    def to_user(self, points: Array) -> Array:
+        return self.space.project(self.space.from_origin(self.anchor, points))
+
+    def array(self) -> Array:
+        return np.concatenate(list(unpacked(self.frame, self._stored)))
+
+    def _weighted(self, at: Array) -> FloatArray:
+        parts = [self.frame.dist(at, part) for part in unpacked(self.frame, self._stored)]
+        return np.concatenate(parts) ** 2 / self.n
+
+
 class _Summed(_Problem):
     """Records of a flat space without a ball, whose sum one pass over them gave."""
 
@@ -345,10 +370,15 @@ def problem_of(
         sums = ExactSum(where.dim, LARGEST_LOGARITHM)  # no logarithm of a stored number is longer
         found = where.clipped_sums(records.raw, where.origin, math.inf, sums)
         if found is not None:
-            odd = np.flatnonzero(found.odd)
+            odd = found.odd_places
             if odd.size == 0:
                 return _Summed(records, where.from_addends(sums.total())[0], tol)
             records.rows(odd)  # refuses them, unless they are points after all
+    framed = where.framed_records(records.raw) if weights is None and units is None else None
+    if framed is not None:
+        if framed.odd.size == 0:
+            return _Framed(framed, where, tol, max_iter)
+        records.rows(framed.odd)  # refuses them, unless they are points after all
     return _Weighted(records, None, weights, units, tol, max_iter)
 
 

@@ -79,6 +79,7 @@ def made_by_class(records: Records, ball: Ball, label: Array, classes: int) -> t
     """
     if not ball.space.is_flat:
         made = made_from(records, ball)
+        made.points.rehearse()
         return [made.points.where(label == number) for number in range(classes)], made.clipped, made.replaced
     with np.errstate(all="ignore"):
         sums = flat_sum(ball, classes)
@@ -113,7 +114,7 @@ def _flat_units(records: Records, ball: Ball, ids: UnitIds) -> tuple[FloatArray,
 
 
 def _curved_records(records: Records, ball: Ball) -> Made:
-    stored = room_for(ball, len(records))
+    stored = room_for(ball, len(records), beside=records.raw)
     first = first_sum(ball)
     clipped, replaced = move_clipped(records, ball, stored, first)
     return Made(UnitPoints.packed(stored, ball, "record", first), clipped, replaced)

@@ -12,7 +12,10 @@ from dpmanifold.ball import Ball
 from dpmanifold.frechet.counting import LogWords, Sample, Sampling, over, unpacked
 from dpmanifold.frechet.passes import Part
 from dpmanifold.frechet.tolerances import reach
+from dpmanifold.linalg.cards.arrays import is_card_array
 from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.log_sums import longest_triangle
+from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.progress import quietly
 
@@ -66,7 +69,9 @@ class Stored(Summands):
         groups: int,
     ) -> None:
         self._space, self.n = space, len(points)
-        self._stored = np.ascontiguousarray(space.pack(points) if points.shape[1:] == space.shape else points)
+        packed = space.pack(points) if points.shape[1:] == space.shape else points
+        self._there = is_card_array(packed)
+        self._stored = packed if self._there else np.ascontiguousarray(packed)
         self._group = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
         self.counts = np.full(1, self.n) if self._group is None else np.bincount(self._group, minlength=groups)
         equal = 1 / np.maximum(self.counts, 1)
@@ -91,6 +96,8 @@ class Stored(Summands):
         space = self._space
         if self._reach is not None:
             return self._reach
+        if self._spread is None and self._there and card_in_use(lies_there=True):
+            self._spread = longest_triangle(self._stored)
         if self._spread is None:
             self._spread = max(float(space.dist(space.origin, part).max()) for part in unpacked(space, self._stored))
         # Nothing is private here, and a maximum does not depend on the order either; 1 % for rounding.

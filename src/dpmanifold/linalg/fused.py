@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.linalg.cards.arrays import is_card_array
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.native import passes
+from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.linalg.symmetric import (
     expm,
     from_vecd,
@@ -31,8 +33,8 @@ from dpmanifold.linalg.symmetric import (
 
 _EPS = float(np.finfo(np.float64).eps)
 
-# Records whose coordinates are held at once by passes that store them.
-_BLOCK = 4096
+# Records whose coordinates are held at once by passes that store them; of a card more, which a call takes longer.
+_BLOCK, _CARD_BLOCK = 4096, 2**18
 
 # No entry of a logarithm of a matrix of doubles, or of the difference of two, is larger.
 LARGEST_LOGARITHM = 2048.0
@@ -71,6 +73,7 @@ def log_mean(
     array([[0., 0.],
            [0., 2.]])
     """
+    x = passes.entered(x)
     _one_axis(x)
     if weights is not None:
         return from_vecd(_weighted_sum(x, weights, log_norm(x, condition=condition), condition))
@@ -110,6 +113,7 @@ def clipped_log_mean(
     >>> mean.round(12) + 0.0, lengths.round(12)
     (array([[0., 0.], [0., 1.]]), array([4.]))
     """
+    x = passes.entered(x)
     _one_axis(x)
     if not radius >= 0:
         raise InvalidArgumentError(f"radius must be a number of at least 0, got {radius!r}.")
@@ -137,11 +141,13 @@ def log_second_moment(
     >>> log_second_moment(np.diag([1.0, np.exp(2.0)])[None]).round(9)[1]
     array([0., 4., 0.])
     """
+    x = passes.entered(x)
     size = x.shape[-1] * (x.shape[-1] + 1) // 2
     shift = np.zeros(size) if center is None else to_vecd(center)
     total = np.zeros((size, size))
-    for start in range(0, len(x), _BLOCK):
-        c = log_coordinates(x[start : start + _BLOCK], condition=condition) - shift
+    step = _block_of(x)
+    for start in range(0, len(x), step):
+        c = log_coordinates(x[start : start + step], condition=condition) - shift
         total += c.T @ c
     return total / len(x)
 
@@ -191,6 +197,7 @@ def whitened_log_sum(
     >>> whitened_log_sum(np.eye(1), np.exp([[[2.0]], [[4.0]]]), np.array([0.5, 0.5]))
     (array([3.]), array([2., 4.]))
     """
+    x = passes.entered(x)
     _one_axis(x)
     lengths = whitened_log_norm(inverse, x, power, condition=condition)
     return _weighted_sum(x, weights, lengths, condition, inverse, power), lengths
@@ -235,6 +242,7 @@ def affine_distances(x: FloatArray, base: FloatArray, *, condition: float = pass
     >>> affine_distances(np.diag([2.0, 2 * np.e])[None], 2 * np.eye(2)).round(12)
     array([1.])
     """
+    x = passes.entered(x)
     _same_size(base, x)
     inverse, power = affine_factor(base)
     return whitened_log_norm(inverse, x, power, condition=condition)
@@ -253,13 +261,14 @@ def affine_gradient(
     array([[0., 0.],
            [0., 0.]])
     """
+    x = passes.entered(x)
     _one_axis(x)
     _same_size(base, x)
     inverse, power = affine_factor(base)
     if weights is not None:
         return from_vecd(whitened_log_sum(inverse, x, weights, power, condition=condition)[0])
     sums = _triangle_sum(x, LARGEST_LOGARITHM)
-    left: Array = np.arange(len(x))
+    left: Array | slice = slice(None)
     if passes.usable(x):
         factor = passes.plain(inverse)
         left = passes.run(_batch(x), passes.LOG, factor=factor, power=power, sums=sums, condition=condition).marked
@@ -275,6 +284,7 @@ def not_definite(x: FloatArray) -> npt.NDArray[np.intp]:
     >>> not_definite(np.stack([np.eye(2), -np.eye(2), np.full((2, 2), np.nan)]))
     array([1, 2])
     """
+    x = passes.entered(x)
     with np.errstate(all="ignore"):
         suspects = np.flatnonzero(inspect(x, math.inf)[1])
     finite = np.asarray(np.isfinite(x[suspects]).all(axis=(-1, -2)))
@@ -295,6 +305,7 @@ def inspect(x: FloatArray, tolerance: float) -> tuple[Array, Array]:
     >>> uneven.tolist(), doubtful.tolist()
     ([False, True, False], [False, False, True])
     """
+    x = passes.entered(x)
     if passes.usable(x):
         status = passes.run(_batch(x), passes.CHECK, radius=tolerance).status.reshape(x.shape[:-2])
         return (status & passes.NOT_SYMMETRIC) != 0, (status & (passes.UNUSABLE | passes.NOT_FINITE)) != 0
@@ -320,6 +331,7 @@ def symmetrize_batch(x: FloatArray) -> FloatArray:
     array([[1., 1.],
            [1., 1.]])
     """
+    x = passes.entered(x)
     if not passes.usable(x):
         return symmetrize(x)
     found = passes.run(_batch(x), passes.SYMMETRIZE, matrices=True).matrices
@@ -336,6 +348,7 @@ def whitened(inverse: FloatArray, x: FloatArray, power: int = 0) -> FloatArray:
     array([[1., 0.],
            [0., 1.]])
     """
+    x = passes.entered(x)
     if not passes.usable(x):
         white, taken = _whitened_scaled(inverse, x)
         return np.asarray(np.ldexp(white, (taken - power)[..., None, None]))
@@ -360,6 +373,10 @@ def _batch(x: FloatArray) -> FloatArray:
     return passes.plain(x).reshape(-1, *x.shape[-2:])
 
 
+def _block_of(x: FloatArray) -> int:
+    return _CARD_BLOCK if card_in_use(is_card_array(x)) else _BLOCK
+
+
 def _triangle_sum(x: FloatArray, bound: float) -> ExactSum:
     return ExactSum(x.shape[-1] * (x.shape[-1] + 1) // 2, bound)
 
@@ -381,8 +398,9 @@ def _weighted_sum(
     if bound == 0:
         return np.zeros(size)
     sums = ExactSum(size, bound)
-    for start in range(0, len(x), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    step = _block_of(x)
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
         sums.add(_coordinates(x[part], condition, inverse, power) * weights[part, None])
     return np.asarray(sums.total()[0])
 
@@ -407,6 +425,7 @@ def shortened(matrices: FloatArray, radius: float) -> tuple[FloatArray, FloatArr
 
 def _coordinates(x: FloatArray, condition: float, inverse: FloatArray | None = None, power: int = 0) -> FloatArray:
     """Return vecd of logarithms, whitened first where an inverse factor is given: (..., k, k) -> (..., d)."""
+    x = passes.entered(x)
     if not passes.usable(x):
         return _coordinates_by_lapack(x, inverse, power)
     batch, factor = _batch(x), None if inverse is None else passes.plain(inverse)
@@ -419,6 +438,7 @@ def _coordinates(x: FloatArray, condition: float, inverse: FloatArray | None = N
 
 def _lengths(x: FloatArray, condition: float, inverse: FloatArray | None = None, power: int = 0) -> FloatArray:
     """Return the norms of :func:`_coordinates`, without eigenvectors: (..., k, k) -> (...)."""
+    x = passes.entered(x)
     if not passes.usable(x):
         return _lengths_by_lapack(x, inverse, power)
     batch, factor = _batch(x), None if inverse is None else passes.plain(inverse)

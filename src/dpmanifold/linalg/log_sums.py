@@ -14,9 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold.linalg.cards.arrays import CardArray, is_card_array, on_card, places_of
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
-from dpmanifold.linalg.fused import LARGEST_LOGARITHM, inspect, shortened, whitened, whitened_log_coordinates
+from dpmanifold.linalg.fused import (
+    LARGEST_LOGARITHM,
+    inspect,
+    log_norm,
+    shortened,
+    whitened,
+    whitened_log_coordinates,
+)
 from dpmanifold.linalg.native import passes
+from dpmanifold.linalg.native.library import card_in_use
 from dpmanifold.linalg.symmetric import (
     from_vecd,
     log_of_eigenvalues,
@@ -27,8 +36,8 @@ from dpmanifold.linalg.symmetric import (
     vecd_of_triangles,
 )
 
-# Records that are copied at a time where the kernels cannot read them in place.
-_BLOCK = 4096
+# Records that are copied at a time where the kernels cannot read them in place; more where they are sent to a card.
+_BLOCK, _SENT = 4096, 2**18
 
 # The table that is tried first where no bound is known; a matrix beyond it takes the largest one.
 _USUAL_CONDITION = 1e4
@@ -38,6 +47,8 @@ _EDGE = 1 - 1e-9
 
 _EPS = float(np.finfo(np.float64).eps)
 
+_NOWHERE: Array = np.empty(0, dtype=np.intp)
+
 
 @dataclass(frozen=True)
 class LogSums:
@@ -46,22 +57,45 @@ class LogSums:
     Attributes
     ----------
     sums : the sums of lower triangles, packed by rows, one per group; faulty records add nothing
-    status : (n,), a bit each for `not finite` (2), `not symmetric` (4), `not positive definite` (1) and, where nothing
-        is wrong, `clipped` (8): on the edge of the ball, or beyond it
+    held : the status of each record, here or on a card
+    clips : how many records were clipped, where it is known that none is faulty
     """
 
     sums: ExactSum
-    status: Array
+    held: Array | CardArray
+    clips: int | None = None
+
+    @property
+    def status(self) -> Array:
+        """(n,), a bit each for `not finite` (2), `not symmetric` (4), `not positive definite` (1) and `clipped` (8).
+
+        The last one, on the edge of the ball or beyond it, where nothing is wrong.
+        """
+        return np.asarray(self.held)
 
     @property
     def faulty(self) -> Array:
         """Which records are no SPD matrices, a boolean each."""
+        if self.clips is not None:
+            return np.zeros(len(self.held), dtype=bool)  # which nobody has touched: they cost nothing, however many
         return np.asarray((self.status & passes.FAULTS) != 0)
+
+    @property
+    def faulty_places(self) -> Array:
+        """The indices of records that are no SPD matrices."""
+        return _NOWHERE if self.clips is not None else np.flatnonzero(self.status & passes.FAULTS)
 
     @property
     def clipped(self) -> int:
         """How many records lie on the edge of the ball or beyond it."""
-        return int(np.count_nonzero(self.status & passes.CLIPPED))
+        return int(np.count_nonzero(self.status & passes.CLIPPED)) if self.clips is None else self.clips
+
+    @property
+    def clipped_places(self) -> Array:
+        """The indices of records on the edge of the ball or beyond it."""
+        if self.clips is None:
+            return np.flatnonzero(self.status & passes.CLIPPED)
+        return places_of(self.held) if self.clips else _NOWHERE
 
     def totals(self) -> FloatArray:
         """Return the sums as coordinates (vecd), (groups, k(k+1)/2)."""
@@ -100,6 +134,7 @@ def clipped_log_sums(
     >>> found.totals().round(12), found.clipped, found.faulty.tolist()
     (array([[0., 1., 0.]]), 1, [False, False, True])
     """
+    x = passes.entered(x)
     k = x.shape[-1]
     size = k * (k + 1) // 2
     if sums is None:
@@ -108,13 +143,13 @@ def clipped_log_sums(
     codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
     shift = np.zeros((k, k)) if center is None else passes.plain(center)
     condition = _USUAL_CONDITION if radius == math.inf else _condition(shift, radius)
-    status = np.empty(len(x), dtype=np.uint8)
+    status = _Statuses(len(x))
     for rows in _readable(x):
         part = passes.plain(x[rows])
         of_part = None if codes is None else codes[rows]
         if not passes.usable(part):
             sums.count(len(part))
-            status[rows] = _log_sums_by_lapack(part, shift, radius, tolerance, sums, of_part)
+            status.put(rows, _log_sums_by_lapack(part, shift, radius, tolerance, sums, of_part))
             continue
         found = passes.run(
             part,
@@ -130,8 +165,8 @@ def clipped_log_sums(
             found.status[few] = _log_sums_by_lapack(
                 part[few], shift, radius, tolerance, sums, None if of_part is None else of_part[few]
             )
-        status[rows] = found.status
-    return LogSums(sums, status)
+        status.put(rows, found.held, found.clips)
+    return status.of(sums)
 
 
 def whitened_triangles(
@@ -168,21 +203,23 @@ def whitened_triangles(
     >>> stored, found.totals()
     (array([[1., 0., 1.]]), array([[0., 0., 0.]]))
     """
+    x = passes.entered(x)
     k = x.shape[-1]
     size = k * (k + 1) // 2
     stored = np.empty((len(x), size)) if out is None else out
     where = None if places is None else np.ascontiguousarray(places, dtype=np.int64)
     sums = ExactSum(size, radius) if sums is None else sums
     condition = condition_within(radius + spread)
-    status = np.empty(len(x), dtype=np.uint8)
+    status = _Statuses(len(x))
     factor = passes.plain(inverse)
     for rows in _readable(x):
         part = passes.plain(x[rows])
-        to = np.arange(len(x))[rows] if where is None else where[rows]
+        to = None if where is None else np.ascontiguousarray(where[rows])
         if not passes.usable(part):
             sums.count(len(part))
-            moved, status[rows] = _whitened_by_lapack(part, factor, power, radius, tolerance, sums)
-            stored[to] = moved
+            moved, of_part = _whitened_by_lapack(part, factor, power, radius, tolerance, sums)
+            status.put(rows, of_part)
+            stored[rows if to is None else to] = moved
             continue
         found = passes.run(
             part,
@@ -193,13 +230,14 @@ def whitened_triangles(
             condition=condition,
             tolerance=tolerance,
             sums=sums,
-            moved=stored if where is not None else stored[rows],
-            places=None if where is None else np.ascontiguousarray(to),
+            moved=stored[rows] if to is None else stored,
+            places=to,
         )
         for few in _pieces(found.marked):
-            stored[to[few]], found.status[few] = _whitened_by_lapack(part[few], factor, power, radius, tolerance, sums)
-        status[rows] = found.status
-    return stored, LogSums(sums, status)
+            at = rows.start + few if to is None else to[few]
+            stored[at], found.status[few] = _whitened_by_lapack(part[few], factor, power, radius, tolerance, sums)
+        status.put(rows, found.held, found.clips)
+    return stored, status.of(sums)
 
 
 def gradient_sums(
@@ -231,6 +269,7 @@ def gradient_sums(
     >>> gradient_sums(np.array([[1.0, 0.0, np.e]]), np.eye(2), 0, 2.0).total().round(12) + 0.0
     array([[0., 0., 1.]])
     """
+    triangles = CardArray.of(triangles, "triangles") if on_card(triangles) else triangles  # type: ignore[assignment]
     size = triangles.shape[-1]
     k = passes.size_of(size)
     several = inverse.ndim == 3
@@ -238,7 +277,7 @@ def gradient_sums(
     condition = condition_within(bound)
     codes = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
     chosen = None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
-    if not passes.usable_size(k):
+    if not passes.usable_size(k, card_in_use(is_card_array(triangles))):
         sums.count(len(triangles) if chosen is None else len(chosen))
         _gradient_by_lapack(triangles, inverse, power, bound, codes, chosen, sums)
         return sums
@@ -260,6 +299,15 @@ def gradient_sums(
     return sums
 
 
+def longest_triangle(triangles: FloatArray) -> float:
+    """Return the largest norm of logarithms of packed triangles that lie on a card: their spread about the identity."""
+    assert is_card_array(triangles)
+    longest, left = passes.longest_norm(triangles)
+    if left.size:
+        longest = max(longest, float(log_norm(unpack_triangles(triangles[left])).max()))
+    return longest
+
+
 def condition_within(distance: float) -> float:
     """Return how ill-conditioned a matrix within a distance of the identity can be; 1 % more, for rounding.
 
@@ -278,10 +326,36 @@ def _condition(center: FloatArray, radius: float) -> float:
 
 def _readable(x: Array) -> Iterator[slice]:
     """Yield all of x where the kernels can read it in place, else small blocks."""
-    in_place = x.dtype == np.float64 and x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative
-    step = max(1, len(x)) if in_place and passes.usable(x) else _BLOCK
+    if is_card_array(x):
+        step = max(1, len(x)) if card_in_use(lies_there=True) and passes.usable(x) else _BLOCK
+    else:
+        in_place = x.dtype == np.float64 and x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative
+        step = max(1, len(x)) if in_place and passes.usable(x) else _SENT if card_in_use() else _BLOCK
     for start in range(0, len(x), step):
         yield slice(start, min(start + step, len(x)))
+
+
+class _Statuses:
+    """The status of each record, block by block; of a single block as it came."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._clips: int | None = 0
+        self._held: Array | CardArray = np.empty(0, dtype=np.uint8)
+
+    def put(self, rows: slice, held: Array | CardArray, clips: int | None = None) -> None:
+        """Note those of some rows, and how many were clipped, where none is faulty."""
+        self._clips = None if self._clips is None or clips is None else self._clips + clips
+        if rows == slice(0, self._n):
+            self._held = held
+            return
+        if not len(self._held):
+            self._held = np.empty(self._n, dtype=np.uint8)
+        self._held[rows] = np.asarray(held)
+
+    def of(self, sums: ExactSum) -> LogSums:
+        """Return them with the sums."""
+        return LogSums(sums, self._held, self._clips)
 
 
 def _pieces(marked: Array) -> Iterator[Array]:

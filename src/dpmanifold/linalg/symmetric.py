@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold.linalg.cards.arrays import fetched
 from dpmanifold.linalg.graded import graded_function, not_definite_error
 from dpmanifold.linalg.native import passes
 
@@ -106,6 +107,7 @@ def unpack_triangles(triangles: FloatArray) -> FloatArray:
     array([[1., 2.],
            [2., 3.]])
     """
+    triangles = fetched(triangles)
     k = passes.size_of(triangles.shape[-1])
     rows, columns = _lower(k)
     matrices = np.empty((*triangles.shape[:-1], k, k))
@@ -157,7 +159,8 @@ def _positive_function(
     a: FloatArray, number: int, f: Callable[[FloatArray], FloatArray], accurate: bool, condition: float
 ) -> FloatArray:
     """Apply a function of SPD matrices: f to their eigenvalues, kept positive unless they are accurate."""
-    if accurate and not passes.usable(a):
+    a = passes.entered(a, "a", accurate)
+    if accurate and not passes.usable(a, accurate):
         return graded_function(a, f)
     return _function(a, number, lambda values: f(positive_eigenvalues(values)), accurate, condition)
 
@@ -166,7 +169,7 @@ def _function(
     a: FloatArray, number: int, f: Callable[[FloatArray], FloatArray], accurate: bool, condition: float
 ) -> FloatArray:
     """Apply the kernels' function `number`, or f to the eigenvalues where the kernels do not."""
-    if not passes.usable(a):
+    if not passes.usable(a, accurate):
         return _by_eigenvalues(a, f)
     k = a.shape[-1]
     x = passes.plain(a).reshape(-1, k, k)
@@ -205,7 +208,7 @@ def expm(a: FloatArray) -> FloatArray:
     array([[1., 0.],
            [0., 1.]])
     """
-    return _function(a, passes.EXP, np.exp, False, passes.ANY_CONDITION)
+    return _function(passes.entered(a, "a"), passes.EXP, np.exp, False, passes.ANY_CONDITION)
 
 
 def sqrtm(a: FloatArray, *, accurate: bool = False, condition: float = passes.ANY_CONDITION) -> FloatArray:
@@ -237,11 +240,13 @@ def congruence(a: FloatArray, x: FloatArray) -> FloatArray:
     array([[1., 2.],
            [2., 4.]])
     """
+    x = passes.entered(x)
     if a.ndim == 2 and x.ndim > 2 and x.shape[-2:] == a.shape and passes.usable(x):
         batch, factor = passes.plain(x).reshape(-1, *a.shape), passes.plain(a)
         found = passes.run(batch, passes.NONE, factor=factor, lower=False, matrices=True)
         assert found.matrices is not None
         return found.matrices.reshape(x.shape)
+    x = fetched(x)
     return symmetrize(a @ x @ np.swapaxes(a, -1, -2))
 
 

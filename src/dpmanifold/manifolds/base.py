@@ -38,6 +38,9 @@ _LARGEST_EXPONENT = 700.0
 _FARTHEST = 290.0
 
 
+_NOWHERE: Array = np.empty(0, dtype=np.intp)
+
+
 class RawSums(NamedTuple):
     """What one pass over raw records found. Data: not private.
 
@@ -45,10 +48,17 @@ class RawSums(NamedTuple):
     ----------
     clipped : how many of the added records lie on the edge of the ball or beyond it
     odd : which records were not added, a boolean each: they are no points, or only others can tell
+    clean : whether it is known that there are none of them
     """
 
     clipped: int
     odd: Array
+    clean: bool = False
+
+    @property
+    def odd_places(self) -> Array:
+        """Where the odd ones stand."""
+        return _NOWHERE if self.clean else np.flatnonzero(self.odd)
 
 
 class RawPoints(NamedTuple):
@@ -56,12 +66,29 @@ class RawPoints(NamedTuple):
 
     Attributes
     ----------
-    outside : which records lie on the edge of the ball or beyond it, a boolean each: points that were not moved
-    odd : which records are no points, or only others can tell: not moved either
+    outside : the indices of records on the edge of the ball or beyond it: points that were not moved
+    odd : the indices of records that are no points, or only others can tell: not moved either
     """
 
     outside: Array
     odd: Array
+
+
+class RawFrame(NamedTuple):
+    """Raw records of a curved space in the frame of a mean that is quickly found. Data: not private.
+
+    Attributes
+    ----------
+    odd : the indices of records that are no points; nothing else means anything if there are any
+    anchor : the mean, in the space
+    stored : the points in its frame, packed as by :meth:`Manifold.pack`
+    first : (1, dim), the sum of their logarithms at the origin
+    """
+
+    odd: Array
+    anchor: Array
+    stored: Array
+    first: FloatArray
 
 
 class Manifold(PointSet):
@@ -323,6 +350,17 @@ class Manifold(PointSet):
             c = self.log_coords(p[0] if of_part is None or len(p) == 1 else p[of_part], self.unpack(stored[part]))
             sums.add(c if weights is None else c * weights[part, None], of_part)
         return sums
+
+    def framed_records(self, records: Array) -> RawFrame | None:
+        """Check raw records and move them to the frame of a mean of theirs, all in passes over them.
+
+        For curved spaces that have such passes; None where there are none, or not for this array.
+
+        Parameters
+        ----------
+        records : (n, *shape), as a user gave them
+        """
+        return None
 
     def moved_records(
         self, records: Array, center: Array, radius: float, out: Array, sums: ExactSum | None = None

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.linalg.cards import CardArray, fetched, on_card
 from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.manifolds.people import ForPeople
 
@@ -76,6 +77,7 @@ class PointSet(ForPeople):
         batch : True asks for exactly one batch axis, False for a single point, None takes either
         first : the index of the first point, in messages
         """
+        p = fetched(p, name)
         reason = self.check(p, first)
         if reason is not None:
             raise InvalidDataError(f"{name} is not valid on {self!r}: {reason}")
@@ -96,7 +98,25 @@ class PointSet(ForPeople):
 
     def batch(self, X: object) -> object:
         """Return a user's records as one batch, where they may come in several arrays; as they are, on most spaces."""
-        return X
+        return self.from_card(X)
+
+    @property
+    def has_card_passes(self) -> bool:
+        """Whether there are kernels for records on a CUDA card: on few spaces."""
+        return False
+
+    def from_card(self, X: object, name: str = "X") -> object:
+        """Return records that lie on a CUDA card as an array here, where the space has no passes there; others as is.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> Euclidean(1).from_card([[1.0]])
+        [[1.0]]
+        """
+        if self.has_card_passes and on_card(X):
+            return CardArray.of(X, name)
+        return fetched(X, name)
 
     def degenerate(self, p: Array) -> Array:
         """Return which records stand for no point at all, as a boolean per record (none, on most spaces)."""

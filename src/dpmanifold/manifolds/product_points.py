@@ -8,6 +8,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.linalg.cards import fetched
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.parts import Run, as_row, from_row
 from dpmanifold.manifolds.product_records import read_parts
@@ -106,7 +107,8 @@ class ProductPoints(Manifold):
         (3, 2, 1)
         """
         if not isinstance(X, tuple):
-            return X
+            return super().batch(X)
+        X = tuple(fetched(part, "X") for part in X)
         if len(X) != len(self.factors):
             raise InvalidArgumentError(
                 f"X must be a tuple of {len(self.factors)} arrays, one for every factor, got {len(X)}. Records one by "

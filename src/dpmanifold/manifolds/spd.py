@@ -27,8 +27,11 @@ from dpmanifold.linalg import (
     vecd_of_triangles,
     whitened_triangles,
 )
+from dpmanifold.linalg.anchoring import anchored_there
+from dpmanifold.linalg.cards import CardArray
+from dpmanifold.linalg.native.passes import LARGEST_SIZE, SMALLEST_SIZE
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
-from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawPoints, RawSums
+from dpmanifold.manifolds.base import POINT_TOLERANCE, Manifold, RawFrame, RawPoints, RawSums
 from dpmanifold.manifolds.facts import StoredNumbers
 from dpmanifold.manifolds.layouts import Layout, plain_layouts
 from dpmanifold.manifolds.spd_metrics import AffineInvariantMetric, LogEuclideanMetric, SPDMetric
@@ -157,6 +160,11 @@ class SPD(Manifold):
         first = values[bad, 0] * _largest_entry(suspects[bad])
         return singular, float(first[0]) if first.size else 0.0
 
+    @property
+    def has_card_passes(self) -> bool:
+        """Up to the largest matrices that the kernels take."""
+        return SMALLEST_SIZE <= self.size <= LARGEST_SIZE
+
     def project(self, p: object) -> Array:
         """Return the symmetric part."""
         return symmetrize_batch(self._array(p))
@@ -223,7 +231,7 @@ class SPD(Manifold):
             return None
         at = None if center is self.origin else logm(self._array(center))
         found = clipped_log_sums(records, at, radius, tolerance=POINT_TOLERANCE, sums=sums, group=group)
-        return RawSums(found.clipped, found.faulty)
+        return RawSums(found.clipped, found.faulty, found.clips is not None)
 
     def addends(self, c: FloatArray) -> FloatArray:
         """Return lower triangles, packed by rows."""
@@ -287,11 +295,20 @@ class SPD(Manifold):
             return None
         inverse, power = affine_factor(self._array(center))
         _, found = whitened_triangles(records, inverse, power, radius, tolerance=POINT_TOLERANCE, out=out, sums=sums)
-        return RawPoints((found.status != 0) & ~found.faulty, found.faulty)
+        return RawPoints(found.clipped_places, found.faulty_places)
+
+    def framed_records(self, records: Array) -> RawFrame | None:
+        """Whiten raw matrices that lie on a card by their log-Euclidean mean: none of them is fetched."""
+        if self.is_flat or not self._is_plain(records):
+            return None
+        found = anchored_there(records, POINT_TOLERANCE)
+        if found is None:
+            return None
+        return RawFrame(found.odd, found.anchor, found.stored, vecd_of_triangles(found.sums.total()))
 
     def _is_plain(self, records: Array) -> bool:
         """Return whether the passes over raw records can read an array: of numbers, of this shape, without a mask."""
-        plain = type(records) in (np.ndarray, np.memmap) and records.dtype.kind in "fiu"
+        plain = type(records) in (np.ndarray, np.memmap, CardArray) and records.dtype.kind in "fiu"
         return plain and records.shape[1:] == self.shape
 
     def exp_coords(self, p: Array, c: FloatArray) -> Array:

@@ -21,6 +21,7 @@ from dpmanifold._check import Array
 from dpmanifold._ids import as_sequence, unit_ids
 from dpmanifold._labels import numbers_of_labels
 from dpmanifold.ball import Ball
+from dpmanifold.linalg.cards.arrays import is_card_array
 from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy.accounts import canonical_json
 from dpmanifold.sources import as_source
@@ -80,7 +81,7 @@ class _Records:
     def add(self, block: object) -> None:
         """Add records, all at once where they are an array of numbers; else one by one."""
         if hasattr(block, "__array__") and not np.ma.isMaskedArray(block):
-            array = np.asarray(block)
+            array = block if is_card_array(block) else np.asarray(block)  # a card's is fetched a part at a time
             if array.dtype.kind in "iuf" or (array.dtype.kind == "c" and "c" in self._space.record_shapes):
                 rows = max(1, _NUMBERS // max(1, math.prod(array.shape[1:])))
                 for start in range(0, len(array), rows):

@@ -94,7 +94,7 @@ def prepare_records(
     checked_number(len(records) if ids is None else len(ids))
     made = frechet.made_from(records, ball, ids)
     Tally(len(records), made.clipped, made.replaced).tell(told.curator, told.confirm, group)
-    return made.points, ids
+    return made.points.rehearse(), ids
 
 
 def _enough(n: int) -> None:

@@ -40,6 +40,7 @@ def records_of(X: object, ball: Ball, invalid: str, first: int = 0) -> Records:
     `first` is the index of the first record, in messages.
     """
     checked_invalid(invalid)
+    X = ball.space.from_card(X)
     if is_stream(X, ball.space):
         return Records(X, ball.space, lambda block, index: checked_records(block, ball, invalid, index), first=first)
     records, replaced = checked_records(X, ball, invalid, first)

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpmanifold.errors import ClusterError, SourceChangedError
+from dpmanifold.errors import CardError, ClusterError, SourceChangedError
 
 T = TypeVar("T")
 
@@ -26,8 +26,9 @@ _AFTERWARDS = " The budget was spent, and nothing was released."
 def sealed(compute: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Return what `compute` gives, or, if that raises or is not finite, what `otherwise` gives.
 
-    `otherwise` must know public numbers and random bits alone. Numpy's warnings are silenced: they tell, too. Two
-    errors are let through: that a file was changed or removed since it was read, and that a cluster was lost.
+    `otherwise` must know public numbers and random bits alone. Numpy's warnings are silenced: they tell, too. Three
+    errors are let through: that a file was changed or removed since it was read, that a cluster was lost, and that a
+    CUDA card failed.
 
     Examples
     --------
@@ -41,7 +42,7 @@ def sealed(compute: Callable[[], T], otherwise: Callable[[], T]) -> T:
             result = compute()
             if _finite(result):
                 return result
-        except (SourceChangedError, ClusterError) as problem:
+        except (SourceChangedError, ClusterError, CardError) as problem:
             # No record can cause them, and what would be released instead is about nothing at all.
             raise type(problem)(str(problem).removesuffix(_AFTERWARDS) + _AFTERWARDS) from None
         except Exception as problem:  # whatever it is, it must not be seen

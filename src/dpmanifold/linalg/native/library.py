@@ -16,6 +16,7 @@ from typing import Any
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.linalg.cards import presence
 
 LIBRARY_NAME = "libdpmanifold_kernels" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
@@ -159,11 +160,29 @@ _LIBRARY = load(_PATH)
 _BEST = _LIBRARY.levels[-1] if _LIBRARY is not None else None
 _chosen: contextvars.ContextVar[int | None] = contextvars.ContextVar("dpmanifold_backend", default=_BEST)
 
+# Whether somebody chose it. Arrays on a card are worked on there unless somebody wants something else.
+_asked_for: contextvars.ContextVar[bool] = contextvars.ContextVar("dpmanifold_backend_asked_for", default=False)
+
+# The number of the card's level. What has no kernel there is done as it is by default.
+_CARD, _CARD_NAME = -1, "cuda"
+
 
 def current() -> tuple[Any, int] | None:
     """Return the library's handle and the level to call it at, or None where numpy is to be used."""
-    number = _chosen.get()
+    number = _BEST if _chosen.get() == _CARD else _chosen.get()
     return None if number is None or _LIBRARY is None else (_LIBRARY.handle, number)
+
+
+def card_in_use(lies_there: bool = False) -> bool:
+    """Return whether a card does the work: on arrays that lie on one, unless another backend was asked for.
+
+    Examples
+    --------
+    >>> with backend("numpy"):
+    ...     card_in_use(lies_there=True)
+    False
+    """
+    return _chosen.get() == _CARD or (lies_there and not _asked_for.get())
 
 
 def available() -> bool:
@@ -171,7 +190,7 @@ def available() -> bool:
 
     Examples
     --------
-    >>> available() == (len(backends()) > 1)
+    >>> available() == any(name.startswith("native") for name in backends())
     True
     """
     return _LIBRARY is not None
@@ -200,19 +219,23 @@ def why_not_available() -> str | None:
 
 
 def backends() -> tuple[str, ...]:
-    """Return the names :func:`backend` takes here, "numpy" first and the fastest last.
+    """Return the names :func:`backend` takes here: "numpy", the compiled ones, the fastest last, and "cuda" for a card.
 
     Examples
     --------
     >>> backends()[0]
     'numpy'
     """
+    return (*_on_processors(), *([_CARD_NAME] if presence.available() else []))
+
+
+def _on_processors() -> tuple[str, ...]:
     levels = () if _LIBRARY is None else _LIBRARY.levels
     return ("numpy", *(f"native-{_LEVELS[i]}" for i in levels))
 
 
 def level() -> str:
-    """Return what is in use here and now: "numpy" or "native-" and an instruction set.
+    """Return what is in use here and now: "numpy", "native-" and an instruction set, or "cuda".
 
     Examples
     --------
@@ -221,12 +244,17 @@ def level() -> str:
     'numpy'
     """
     number = _chosen.get()
+    if number == _CARD:
+        return _CARD_NAME
     return "numpy" if number is None else f"native-{_LEVELS[number]}"
 
 
 @contextmanager
 def backend(name: str) -> Iterator[None]:
     """Use one backend inside a `with` block, in this thread (or task) alone.
+
+    Arrays that lie on a card are worked on there without it; inside "numpy" or a compiled one they are fetched. With
+    "cuda", others are sent to the card in blocks.
 
     Parameters
     ----------
@@ -239,19 +267,22 @@ def backend(name: str) -> Iterator[None]:
     >>> inside
     'numpy'
     """
-    names = backends()
+    names = _on_processors()
     if name == "native" and available():
         name = names[-1]
-    if name not in names:
+    if name not in names and (name != _CARD_NAME or not presence.available()):
         raise InvalidArgumentError(
-            f"backend must be one of {', '.join(names)} on this machine, or native, got {shown(name)}."
+            f"backend must be one of {', '.join(backends())} on this machine, or native, got {shown(name)}."
             + ("" if available() else " The compiled kernels are not installed: reinstall with a C++ compiler.")
+            + (f" {presence.why_not_available()}" if name == _CARD_NAME else "")
         )
-    token = _chosen.set(None if name == "numpy" else _LEVELS.index(name.removeprefix("native-")))
+    number = None if name == "numpy" else _CARD if name == _CARD_NAME else _LEVELS.index(name.removeprefix("native-"))
+    token, asked = _chosen.set(number), _asked_for.set(True)
     try:
         yield
     finally:
         _chosen.reset(token)
+        _asked_for.reset(asked)
 
 
 def _register_with_threadpoolctl() -> None:

@@ -11,15 +11,20 @@ from __future__ import annotations
 import ctypes
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmanifold._check import FloatArray
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.linalg.cards.arrays import CardArray, fetched, is_card_array, on_card
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
-from dpmanifold.linalg.native.library import ImageArguments, PassArguments, current
+from dpmanifold.linalg.native.library import ImageArguments, PassArguments, card_in_use, current
 from dpmanifold.linalg.native.limits import limited
+
+if TYPE_CHECKING:
+    from dpmanifold.linalg.cards.passes import Asked, Found
 
 # One by one matrices are numbers: numpy is exact there, and needs no help.
 SMALLEST_SIZE, LARGEST_SIZE = 2, 64
@@ -49,21 +54,28 @@ class Outcome:
     coordinates : (n, k(k+1)/2), by vecd
     norms : (n,), Frobenius, before clipping
     marked : indices of matrices the kernels could not take; whatever was computed for them means nothing
-    status : (n,), the bits UNUSABLE, NOT_FINITE, NOT_SYMMETRIC (by CHECK and `tolerance` alone) and CLIPPED
+    held : the status, here or on a card
+    clips : how many were clipped, where it is known that none is marked
     """
 
     matrices: FloatArray | None
     coordinates: FloatArray | None
     norms: FloatArray | None
     marked: npt.NDArray[np.intp]
-    status: npt.NDArray[np.uint8]
+    held: npt.NDArray[np.uint8] | CardArray
+    clips: int | None = None
+
+    @property
+    def status(self) -> npt.NDArray[np.uint8]:
+        """(n,), the bits UNUSABLE, NOT_FINITE, NOT_SYMMETRIC (by CHECK and `tolerance` alone) and CLIPPED."""
+        return np.asarray(self.held)
 
 
 _NOTHING = np.empty(0, dtype=np.intp)
 
 
-def usable(x: npt.NDArray[np.generic]) -> bool:
-    """Return whether the kernels are in use and take matrices of this size.
+def usable(x: npt.NDArray[np.generic] | CardArray, accurate: bool = False) -> bool:
+    """Return whether kernels are in use and take matrices of this size; `accurate` ones are those of processors.
 
     Examples
     --------
@@ -71,29 +83,57 @@ def usable(x: npt.NDArray[np.generic]) -> bool:
     False
     """
     square = x.ndim >= 2 and x.shape[-2] == x.shape[-1] and x.dtype.kind != "c"
-    return square and x.size > 0 and usable_size(x.shape[-1])
+    return square and x.size > 0 and usable_size(x.shape[-1], is_card_array(x), accurate)
 
 
-def usable_size(k: int) -> bool:
-    """Return whether the kernels are in use and take k x k matrices.
+def usable_size(k: int, lies_there: bool = False, accurate: bool = False) -> bool:
+    """Return whether kernels are in use and take k x k matrices, which may lie on a card.
 
     Examples
     --------
     >>> usable_size(65)
     False
     """
-    return SMALLEST_SIZE <= k <= LARGEST_SIZE and current() is not None
+    if not SMALLEST_SIZE <= k <= LARGEST_SIZE:
+        return False
+    return current() is not None or (card_in_use(lies_there) and not accurate)
 
 
-def plain(a: npt.ArrayLike) -> FloatArray:
+def plain(a: Any) -> FloatArray:
     """Return `a` as the kernels read it: float64, contiguous and aligned; itself, if it is so already.
+
+    An array on a card stays there as long as a card is in use.
 
     Examples
     --------
     >>> plain(np.ones((3, 2), dtype=np.float32).T).flags.c_contiguous
     True
     """
+    if is_card_array(a):
+        if card_in_use(lies_there=True):
+            stays: Any = a
+            batch: FloatArray = stays  # the passes take either
+            return batch
+        a = np.asarray(a)
     return np.require(a, np.float64, ["C", "A"])
+
+
+def entered(x: Any, name: str = "x", accurate: bool = False) -> FloatArray:
+    """Return a user's batch of matrices: a CardArray where it lies on a card whose kernels take it, else as it is.
+
+    Arrays on a card are fetched where a backend for processors was asked for, and where matrices are too large.
+
+    Examples
+    --------
+    >>> entered(np.eye(2)).shape
+    (2, 2)
+    """
+    entering: Any = x
+    if on_card(x):
+        card = CardArray.of(x, name)
+        entering = card if card_in_use(lies_there=True) and not accurate and usable(card) else np.asarray(card)
+    batch: FloatArray = entering
+    return batch
 
 
 def run(
@@ -148,10 +188,6 @@ def run(
     ...     found = run(np.stack([np.eye(2), -np.eye(2)]), LOG, norms=True)
     ...     assert found.norms[0] == 0 and found.marked.tolist() == [1]
     """
-    found = current()
-    if found is None:
-        raise RuntimeError("the native kernels are not in use here: ask usable() first.")
-    handle, level = found
     triangles = x.ndim == 2
     k = size_of(x.shape[-1]) if triangles else x.shape[-1]
     size = k * (k + 1) // 2
@@ -167,10 +203,27 @@ def run(
     if moved is not None:
         require(moved, (len(moved), size), "the place for moved matrices")
         require_numbers(places, n, len(moved), "the places")
+    if is_card_array(moved) and not moved.is_plain:
+        raise InvalidArgumentError("the place for moved matrices must be plain doubles.")
     if (rows is not None and not triangles) or (powers is not None and (group is None or factor is None)):
         raise InvalidArgumentError("rows need packed triangles, and powers need groups and factors.")
     if sums is not None and sums.size != size:
         raise InvalidArgumentError(f"the sums must have {size} entries, got {sums.size}.")
+    if card_in_use(is_card_array(x)) and not accurate:
+        from dpmanifold.linalg.cards.passes import Asked
+
+        asked = Asked(
+            x, n, k, function, condition, factor, lower, power, powers, center, radius, tolerance,
+            rows, group, sums, moved, places, matrices, coordinates, norms,
+        )  # fmt: skip
+        return _on_card(asked)
+    found = current()
+    if found is None:
+        raise RuntimeError("the native kernels are not in use here: ask usable() first.")
+    handle, level = found
+    if is_card_array(moved):
+        raise InvalidArgumentError("the place for moved matrices lies on a card, which is not in use here.")
+    x = plain(fetched(x))
     status = np.empty(n, dtype=np.uint8)
     out_matrices = np.empty((n, k, k)) if matrices else None
     out_coordinates = np.empty((n, size)) if coordinates else None
@@ -209,6 +262,49 @@ def run(
     return Outcome(out_matrices, out_coordinates, out_norms, marked, status)
 
 
+def _on_card(asked: Asked) -> Outcome:
+    """Let a card do a pass that was checked."""
+    from dpmanifold.linalg.cards.passes import Found
+    from dpmanifold.linalg.cards.passes import run as run_there
+
+    if asked.sums is not None:
+        asked.sums.count(asked.n)
+    k, n = asked.k, asked.n
+    if n == 0:
+        found = Found(
+            np.empty((0, k, k)) if asked.matrices else None,
+            np.empty((0, asked.size)) if asked.coordinates else None,
+            np.empty(0) if asked.norms else None,
+        )
+    else:
+        found = run_there(asked)
+    if found.status is None:
+        # Zeros that nobody has touched cost nothing, however many.
+        status = np.zeros(n, dtype=np.uint8)
+        return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, status, 0)
+    if is_card_array(found.status):
+        return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, found.status, found.clips)
+    return Outcome(found.matrices, found.coordinates, found.norms, _marked(found), np.asarray(found.status))
+
+
+def longest_norm(triangles: CardArray) -> tuple[float, npt.NDArray[np.intp]]:
+    """Return the largest norm of logarithms of packed triangles on a card, and which ones its kernels did not take."""
+    from dpmanifold.linalg.cards.passes import Asked
+    from dpmanifold.linalg.cards.passes import longest_norm as look_there
+
+    k, n = size_of(triangles.shape[-1]), len(triangles)
+    asked = Asked(
+        triangles, n, k, LOG, ANY_CONDITION, None, True, 0, None, None, math.inf, None,
+        None, None, None, None, None, False, False, True,
+    )  # fmt: skip
+    found = look_there(asked)
+    return found.longest, _marked(found)
+
+
+def _marked(found: Found) -> npt.NDArray[np.intp]:
+    return _NOTHING if found.status is None else np.flatnonzero(np.asarray(found.status) & FAULTS)
+
+
 def size_of(entries: int) -> int:
     """Return the size of a matrix whose lower triangle has so many entries.
 
@@ -218,7 +314,26 @@ def size_of(entries: int) -> int:
     return (math.isqrt(8 * entries + 1) - 1) // 2
 
 
-def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, rows: FloatArray) -> FloatArray:
+def describes(images: Array | CardArray) -> bool:
+    """Return whether kernels are in use for these images: always, but for numpy.
+
+    Examples
+    --------
+    >>> describes(np.zeros((1, 8, 8))) == (current() is not None)
+    True
+    """
+    return current() is not None or _fits_card(images)
+
+
+def _fits_card(images: Array | CardArray) -> bool:
+    if not card_in_use(is_card_array(images)):
+        return False
+    from dpmanifold.linalg.cards.images import fits
+
+    return fits(images)
+
+
+def describe(images: Array | CardArray, eta: float, columns: FloatArray, rows: FloatArray) -> FloatArray:
     """Return covariance descriptors of uint8, float32 or float64 images that were checked.
 
     `columns` and `rows` are the features x and y. Shapes as in :mod:`dpmanifold.data.descriptors`.
@@ -229,19 +344,23 @@ def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, r
     ...     line = np.linspace(0.0, 1.0, 8)
     ...     assert describe(np.zeros((2, 8, 8), dtype=np.uint8), 1e-6, line, line).shape == (2, 9, 9)
     """
+    n, height, width = images.shape[:3]
+    require(columns, (width,), "the columns")
+    require(rows, (height,), "the rows")
+    if _fits_card(images):
+        from dpmanifold.linalg.cards.images import describe as describe_there
+
+        return describe_there(images, eta, columns, rows)
     found = current()
     if found is None:
         raise RuntimeError("the native kernels are not in use here: ask usable() first.")
     handle, level = found
-    n, height, width = images.shape[:3]
-    images = np.require(images, requirements=["C", "A"])
-    require(columns, (width,), "the columns")
-    require(rows, (height,), "the rows")
+    pixels = np.require(fetched(images), requirements=["C", "A"])
     channels = 1 if images.ndim == 3 else 3
     size = 9 if channels == 1 else 11
     out = np.empty((n, size, size))
     arguments = ImageArguments(
-        pixels=address(images),
+        pixels=address(pixels),
         n=n,
         height=height,
         width=width,
@@ -257,10 +376,11 @@ def describe(images: npt.NDArray[np.generic], eta: float, columns: FloatArray, r
 
 
 def require(array: FloatArray | None, shape: tuple[int, ...], name: str) -> None:
-    """Refuse an array that is not what the kernels read: plain doubles of one shape."""
-    if array is None:
+    """Refuse an array that is not what the kernels read: plain doubles of one shape. A card makes its own plain."""
+    if array is None or (is_card_array(array) and array.shape == shape):
         return
-    if array.shape != shape or array.dtype != np.float64 or not (array.flags.c_contiguous and array.flags.aligned):
+    plain_doubles = array.dtype == np.float64 and array.shape == shape
+    if not plain_doubles or not (array.flags.c_contiguous and array.flags.aligned):
         raise InvalidArgumentError(
             f"{name} must be a plain array of float64 of shape {shape}, got {array.dtype} of shape {array.shape}."
         )

@@ -1,0 +1,273 @@
+"""One pass of the CUDA kernels over a batch of symmetric matrices: on a card, or sent there in blocks.
+
+What a pass does, takes and returns is said in :mod:`dpmanifold.linalg.native.passes`. A matrix gets the same bits alone
+and in any batch or block, and sums are of integers: neither the blocks nor where the matrices came from leave a trace.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmanifold._check import FloatArray
+from dpmanifold.linalg.cards.arrays import CardArray, host_room, is_card_array, on_host
+from dpmanifold.linalg.cards.modules import kernel
+from dpmanifold.linalg.cards.presence import cupy_module, failures_told
+from dpmanifold.linalg.cards.streaming import BLOCK_BYTES, Slot, in_flight, is_pinned
+from dpmanifold.linalg.exact_sums import ExactSum, IntArray
+from dpmanifold.linalg.native.library import PassArguments
+
+# Bits of DPM_WHAT: what a kernel is compiled for. Nothing else is looked at.
+FACTOR, LOWER, CENTER, MATRICES, COORDINATES, NORMS, WORDS, CODES = (1 << bit for bit in range(8))
+ROWS, TRIANGLES, INSPECT, POWERS, MOVED, PLACES, RADIUS = (1 << bit for bit in range(8, 15))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a pass; as in :func:`dpmanifold.linalg.native.passes.run`."""
+
+    x: FloatArray | CardArray
+    n: int
+    k: int
+    function: int
+    condition: float
+    factor: FloatArray | None
+    lower: bool
+    power: int
+    powers: IntArray | None
+    center: FloatArray | None
+    radius: float
+    tolerance: float | None
+    rows: IntArray | None
+    group: IntArray | None
+    sums: ExactSum | None
+    moved: FloatArray | CardArray | None
+    places: IntArray | None
+    matrices: bool
+    coordinates: bool
+    norms: bool
+
+    @property
+    def size(self) -> int:
+        """Entries of a packed triangle."""
+        return self.k * (self.k + 1) // 2
+
+    @property
+    def what(self) -> int:
+        """The kernel's bits."""
+        bits = {
+            FACTOR: self.factor is not None,
+            LOWER: self.factor is not None and self.lower,
+            CENTER: self.center is not None,
+            MATRICES: self.matrices,
+            COORDINATES: self.coordinates,
+            NORMS: self.norms,
+            WORDS: self.sums is not None,
+            CODES: self.group is not None,
+            ROWS: self.rows is not None,
+            TRIANGLES: self.x.ndim == 2,
+            INSPECT: self.tolerance is not None,
+            POWERS: self.powers is not None,
+            MOVED: self.moved is not None,
+            PLACES: self.places is not None,
+            RADIUS: math.isfinite(self.radius),
+        }
+        return sum(bit for bit, there in bits.items() if there)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a pass found; the arrays are on the host, and None where nothing was asked for or nothing is the matter.
+
+    The status stays on the card where no matrix is marked: how many are clipped is often all that is asked.
+    """
+
+    matrices: FloatArray | None = None
+    coordinates: FloatArray | None = None
+    norms: FloatArray | None = None
+    status: npt.NDArray[np.uint8] | CardArray | None = None
+    clips: int = 0
+    longest: float = 0.0
+
+
+def run(asked: Asked) -> Found:
+    """Run a pass where the matrices lie, or send them to the card that is in use."""
+    with failures_told(), _card_of(asked):
+        return _Pass(asked).run()
+
+
+def longest_norm(asked: Asked) -> Found:
+    """Run a pass for the longest of all norms alone, which are not fetched; those of marked matrices left out."""
+    with failures_told(), _card_of(asked):
+        return _Pass(asked, longest=True).longest()
+
+
+def _card_of(asked: Asked) -> Any:
+    """Return the card to work on: where the matrices are, or the triangles that are made of them."""
+    for array in (asked.x, asked.moved):
+        if is_card_array(array):
+            return array.array.device
+    return cupy_module().cuda.Device()
+
+
+class _Pass:
+    """What all blocks of a pass share: on the card, sums and counts; on the host, room for what is fetched."""
+
+    def __init__(self, asked: Asked, longest: bool = False) -> None:
+        cupy = self._cupy = cupy_module()
+        self.asked = asked
+        self._factor, self._center, self._powers = (
+            None if a is None else cupy.asarray(a) for a in (asked.factor, asked.center, asked.powers)
+        )
+        self.home = asked.moved is not None and not is_card_array(asked.moved)
+        fetches = asked.matrices or asked.coordinates or (asked.norms and not longest) or self.home
+        self._blocked = fetches or not (is_card_array(asked.x) and asked.x.is_plain)
+        # In blocks, rows are gathered on the way; triangles that stay on the host are put in their places there.
+        what = asked.what & ~(ROWS if self._blocked else 0) & ~(PLACES if self.home else 0)
+        settings = {"DPM_K": asked.k, "DPM_FUNCTION": asked.function, "DPM_WHAT": what}
+        self._kernel = kernel("card.cu", "dpm_card_pass", settings)
+        self._words = None
+        if asked.sums is not None:
+            self._words = cupy.zeros((self._kernel.copies, *asked.sums.words.shape), dtype=np.int64)
+        self._counts = cupy.zeros(2, dtype=np.int64)
+        self._status = cupy.empty(asked.n, dtype=np.uint8)
+
+    def run(self) -> Found:
+        """Start all blocks and fetch what they found."""
+        asked, n, k = self.asked, self.asked.n, self.asked.k
+        found = Found(
+            host_room((n, k, k)) if asked.matrices else None,
+            host_room((n, asked.size)) if asked.coordinates else None,
+            host_room((n,)) if asked.norms else None,
+        )
+        if self._blocked:
+            _Blocks(self, found).run()
+        else:
+            self._all_at_once()
+        return self._finished(found)
+
+    def longest(self) -> Found:
+        """Start one block of all matrices, and look for the longest norm on the card."""
+        norms = self._all_at_once()
+        norms[self._status != 0] = 0.0
+        return self._finished(Found(longest=float(norms.max())))
+
+    def _all_at_once(self) -> Any:
+        asked, cupy = self.asked, self._cupy
+        assert is_card_array(asked.x)
+        codes, rows, places = (None if a is None else cupy.asarray(a) for a in (asked.group, asked.rows, asked.places))
+        norms = cupy.empty(asked.n) if asked.norms else None
+        moved = asked.moved.array if is_card_array(asked.moved) else None
+        self.start(
+            asked.x.array,
+            slice(0, asked.n),
+            codes=codes,
+            rows=rows,
+            moved=moved,
+            places=places,
+            norms=norms,
+        )
+        # Not before the kernel is done may anybody have the memory that was made for it.
+        cupy.cuda.get_current_stream().synchronize()
+        return norms
+
+    def start(self, x: Any, rows_done: slice, **arrays: Any) -> None:
+        """Start the kernel for some rows, whose matrices are `x`; `arrays` are fields of the pass, by name."""
+        asked = self.asked
+        n = rows_done.stop - rows_done.start
+        named = {name: array.data.ptr for name, array in arrays.items() if array is not None}
+        arguments = PassArguments(
+            x=x.data.ptr,
+            n=n,
+            k=asked.k,
+            function=asked.function,
+            factor_is_lower=asked.lower,
+            factor=_address(self._factor),
+            center=_address(self._center),
+            power=asked.power,
+            radius=asked.radius,
+            status=self._status.data.ptr + rows_done.start,
+            inspect=asked.tolerance is not None,
+            triangles=asked.x.ndim == 2,
+            tolerance=0.0 if asked.tolerance is None else asked.tolerance,
+            powers=_address(self._powers),
+            words=_address(self._words),
+            fixed=0.0 if asked.sums is None else math.ldexp(1.0, asked.sums.shift),
+            counts=self._counts.data.ptr,
+            **named,
+        )
+        self._kernel.start(n, arguments, np.float64(asked.condition))
+
+    def _finished(self, found: Found) -> Found:
+        """Add the sums on the host, and fetch the status where a matrix is marked."""
+        if self.asked.sums is not None:
+            assert self._words is not None
+            self.asked.sums.words += self._words.get().sum(axis=0)
+        marked, clips = self._counts.get().tolist()
+        status = on_host(self._status) if marked else CardArray(self._status) if clips else None
+        return replace(found, status=status, clips=clips)
+
+
+def _address(array: Any) -> int | None:
+    return None if array is None else int(array.data.ptr)
+
+
+class _Blocks:
+    """A pass in blocks: over matrices that are sent to the card, made plain there, or whose results are fetched."""
+
+    def __init__(self, whole: _Pass, found: Found) -> None:
+        self._whole, self._asked, self._found = whole, whole.asked, found
+        asked = self._asked
+        self._pinned = asked.rows is None and is_pinned(asked.x)
+
+    def run(self) -> None:
+        """Start all blocks, and wait for them."""
+        asked = self._asked
+        numbers = asked.k**2 + asked.k**2 * asked.matrices + asked.size * (asked.coordinates + self._whole.home)
+        step = max(1, BLOCK_BYTES // (8 * numbers))
+        in_flight(asked.n, step, cupy_module().cuda.get_current_stream(), self._start)
+
+    def _start(self, slot: Slot, rows: slice) -> None:
+        asked, found = self._asked, self._found
+        n = rows.stop - rows.start
+        outputs = {
+            name: (out, slot.there(name, (n, *out.shape[1:])))
+            for name, out in (
+                ("matrices", found.matrices),
+                ("coordinates", found.coordinates),
+                ("norms", found.norms),
+            )
+            if out is not None
+        }
+        arrays = {name: there for name, (_, there) in outputs.items()}
+        if asked.group is not None:
+            arrays["codes"] = slot.sent("codes", asked.group[rows if asked.rows is None else asked.rows[rows]], False)
+        if is_card_array(asked.moved):
+            if asked.places is None:
+                arrays["moved"] = asked.moved.array[rows]
+            else:
+                arrays["moved"] = asked.moved.array
+                arrays["places"] = slot.sent("places", asked.places[rows], False)
+        elif self._whole.home:
+            arrays["moved"] = slot.there("moved", (n, asked.size))
+        self._whole.start(self._matrices(slot, rows), rows, **arrays)
+        for name, (out, there) in outputs.items():
+            slot.bring(name, there, out, rows)
+        if self._whole.home:
+            assert isinstance(asked.moved, np.ndarray)
+            slot.bring("moved", arrays["moved"], asked.moved, rows if asked.places is None else asked.places[rows])
+
+    def _matrices(self, slot: Slot, rows: slice) -> Any:
+        """Return the matrices of some rows as the kernel reads them, on the card."""
+        asked, cupy = self._asked, cupy_module()
+        if not is_card_array(asked.x):
+            return slot.sent("x", asked.x[rows if asked.rows is None else asked.rows[rows]], self._pinned)
+        chosen = rows if asked.rows is None else slot.sent("rows", asked.rows[rows], False)
+        return cupy.ascontiguousarray(asked.x.array[chosen], dtype=np.float64)
+
+
+__all__ = ["Asked", "Found", "longest_norm", "run"]
