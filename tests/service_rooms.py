@@ -1,10 +1,12 @@
 """A service in a folder: three people, a population, and records of which some are registered."""
 
 import pathlib
+from unittest import mock
 
 import numpy as np
 
 from dpmanifold import GDP, SPD, Ball
+from dpmanifold.service import passwords
 from dpmanifold.service.service import Service
 from dpmanifold.service.settings import Settings
 
@@ -22,7 +24,8 @@ def settings_in(folder, **environ):
 
 def service_in(folder, **environ):
     """A service with an account of each role, and another analyst."""
-    service = Service.create(settings_in(folder, **environ))
+    with mock.patch.multiple(passwords, ROUNDS=1, MEMORY=8, LANES=1):  # what is tested is not how long hashing takes
+        service = Service.create(settings_in(folder, **environ))
     for name, role in PEOPLE.items():
         service.accounts.add(name, role, PASSWORD)
     return service

@@ -168,7 +168,13 @@ Figure.savefig = savefig
 """
 
 
-@pytest.mark.parametrize("when", [IN_THE_RELEASE, IN_THE_PICTURE], ids=["release", "picture"])
+@pytest.mark.parametrize(
+    "when",
+    [
+        pytest.param(IN_THE_RELEASE, id="release"),
+        pytest.param(IN_THE_PICTURE, id="picture", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", ["SIGTERM", *(pytest.param(n, marks=pytest.mark.slow) for n in ("SIGINT", "SIGHUP"))])
 def test_signals_leave_the_release_and_no_temporary_files(folder, launch, name, when):
     # Whoever runs the tests may ignore a signal (nohup does), and children inherit that.
@@ -206,7 +212,13 @@ def test_files_are_on_the_disk_before_they_take_their_place(tmp_path, monkeypatc
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
-@pytest.mark.parametrize("words", [["--out", "mean.json"], ["--out", "mean.json", "--json"]], ids=["text", "json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--out", "mean.json"], id="text"),
+        pytest.param(["--out", "mean.json", "--json"], id="json", marks=pytest.mark.slow),
+    ],
+)
 def test_a_full_stdout_gives_a_message_and_keeps_the_release(folder, launch, words):
     with open("/dev/full", "w") as sink:
         result = launch(*MEAN, *words, stdout=sink)

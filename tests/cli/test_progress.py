@@ -71,6 +71,7 @@ def test_a_terminal_is_as_it_was_when_the_bar_is_done(nested):
     assert raw.endswith("\x1b[2K")  # the line is wiped
 
 
+@pytest.mark.slow
 def test_stderr_is_known_for_a_terminal_behind_a_bar():
     code = 'with progress.bar("work"):\n    time.sleep(0.5)\n    print(progress.on_a_terminal())'
     assert on_terminal(HASTE + code).stdout == "True\n"
@@ -106,6 +107,7 @@ def test_nothing_is_shown_where_nothing_should_be(silent, case):
     assert ("INSIDE" not in seen.text) if case == "another thread" else seen.raw == ""
 
 
+@pytest.mark.slow
 def test_a_worker_process_shows_nothing_on_the_terminal_it_inherits():
     code = """
 import multiprocessing
@@ -126,6 +128,7 @@ def test_nothing_is_written_where_stderr_is_no_terminal():
     assert closed.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_bar_that_an_error_left_open_ends_with_the_one_around_it():
     code = """
 def pieces():

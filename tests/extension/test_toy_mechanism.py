@@ -174,6 +174,7 @@ def test_the_command_line_lists_uses_and_verifies_it(registered, tmp_path, monke
                                  "--all")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_entry_point_of_another_distribution_is_found(tmp_path):
     """A folder as pip would leave it: the command line of a new process lists the mechanism, without another line."""
     folder = tmp_path / "cube_laplace-1.0.dist-info"

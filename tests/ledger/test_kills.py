@@ -47,6 +47,7 @@ def killed(scene, kills, cap, **facts):
     return scene("kills", cap, processes=8, kills=kills, spread=0.03, **{"patience": 60, **facts})
 
 
+@pytest.mark.parametrize("ledger_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_thirty_kills_among_eight_processes(scene, ledger_url):
     found, answer, states = killed(scene, 30, "0.05")
     assert found == []

@@ -1,7 +1,7 @@
 """Exact draws about a point of a sphere or a shape space: radius, directions, phase, acceptance, refinement.
 
 Radii are compared with the CDF of the laws in doubles (RadialLaw, by quadrature, itself tested elsewhere), directions
-with the Beta law of an entry's square. False-alarm rate 1e-6 per check; 1,500 draws by default, 40,000 in the slow
+with the Beta law of an entry's square. False-alarm rate 1e-6 per check; 1,500 draws by default, 20,000 in the slow
 tier.
 """
 
@@ -33,7 +33,7 @@ LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
 SPACES = [
     Sphere(1), Sphere(2), Sphere(10), Sphere(3, curvature=4.0), KendallShapes(3), KendallShapes(4), KendallShapes(8)
 ]  # fmt: skip
-SIZES = [1500, pytest.param(40_000, marks=pytest.mark.slow)]
+SIZES = [1500, pytest.param(20_000, marks=pytest.mark.slow)]
 GRID = -40
 
 

@@ -2,7 +2,7 @@
 
 Radii on hyperbolic space are compared with the CDF of the law in doubles (by quadrature, itself tested elsewhere), on
 matrices with draws in doubles, and single draws with a computation in 80 digits written from the formulas. False-alarm
-rate 1e-6 per check; 1,500 draws by default, 40,000 in the slow tier. Wrong samplers are caught with 4,000.
+rate 1e-6 per check; 1,500 draws by default, 20,000 in the slow tier. Wrong samplers are caught with 4,000.
 """
 
 import itertools
@@ -25,7 +25,7 @@ from dpmanifold.noise.exact_matrices import Proposal, close_eigenvalues, near_ei
 from laws.fit import ALARM, assert_fits, rejects
 from laws.tiers import every
 
-SIZES = [1500, pytest.param(40_000, marks=pytest.mark.slow)]
+SIZES = [1500, pytest.param(20_000, marks=pytest.mark.slow)]
 CAUGHT = 4000
 HYPERBOLIC = [
     (Hyperbolic(2), 0.3), (Hyperbolic(2), 0.7), (Hyperbolic(5), 0.15), (Hyperbolic(3, curvature=-4.0), 0.15),

@@ -48,11 +48,15 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(folder):
-    """Rows of the quick version of every experiment."""
-    return {
-        name: [row for task in experiment.tasks(quick=True) for row in experiment.run(task, folder)]
-        for name, experiment in BY_NAME.items()
-    }
+    """Rows of the quick version of every experiment, run when they are first asked for."""
+
+    class Results(dict):
+        def __missing__(self, name):
+            experiment = BY_NAME[name]
+            self[name] = [row for task in experiment.tasks(quick=True) for row in experiment.run(task, folder)]
+            return self[name]
+
+    return Results()
 
 
 @pytest.mark.parametrize("name", every(3, BY_NAME))

@@ -18,8 +18,8 @@ from service_rooms import desk_of, service_in, write_tensors
 from service_running import Nursery, Running, free_port, until
 
 SLOT, N = 1.5, 400
-# One of each kind of answer every time, and all of them in the slow tier.
-OFTEN = ("region", "means")
+# One of them every time, and all of them in the slow tier.
+OFTEN = ("region",)
 STATISTICS = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.slow) for name in CALLS]
 REQUEST = {
     "path": "tensors.npz", "array": "records", "space": "spd", "units": "each-record", "radius": "2",
@@ -96,6 +96,7 @@ def test_a_release_is_the_one_that_the_ledger_has(office):
     assert found.privacy == dpm.GDP("0.3")
 
 
+@pytest.mark.slow
 def test_plans_are_those_of_the_command_line(office):
     with office.client() as client:
         ball = client.dataset("cohort/dti")["ball"]

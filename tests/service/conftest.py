@@ -7,10 +7,11 @@ import pytest
 from dpmanifold.service import passwords, tables
 from dpmanifold.service.accounts import Accounts
 from dpmanifold.service.database import Database
-from ledger.conftest import ENGINES, running_cluster
+from ledger.conftest import ENGINES, running_cluster, tmp_path, tmp_path_factory
 
 # For tests of what is the same on every engine, such as what an argument may be.
 one_engine = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+__all__ = ["tmp_path", "tmp_path_factory"]  # folders in memory, for the service as for its ledger
 PASSWORD = "correct horse battery staple"
 
 

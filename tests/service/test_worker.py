@@ -237,6 +237,7 @@ def test_why_a_release_is_lost_is_in_the_vault_alone(service, crew, ask):
 # ------------------------------------------------------------------------------------------- workers that die
 
 
+@pytest.mark.slow
 def test_a_worker_killed_at_work_leaves_nobody_and_the_release_is_lost(service, crew, ask):
     crew.flag("open", "60")
     worker = crew.worker

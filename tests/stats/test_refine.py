@@ -38,7 +38,7 @@ def test_refinement_neither_hurts_nor_lies(cell):
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", SLOW_CELLS, ids=str)
 def test_refinement_neither_hurts_nor_lies_anywhere(cell):
-    check(cell, 200)
+    check(cell, 100)
 
 
 def test_a_naive_search_is_rejected():

@@ -244,8 +244,8 @@ def test_nothing_fails_at_the_edge(watched, case):
 @pytest.mark.slow
 @pytest.mark.parametrize(("space", "radius"), SPACES, ids=str)
 def test_nothing_fails_at_the_edge_in_many_configurations(watched, space, radius):
-    """20,000 configurations over all spaces and mechanisms."""
-    assert len(ask_everything(space, radius, 1_540, seed=1)) >= 4
+    """10,000 configurations over all spaces and mechanisms."""
+    assert len(ask_everything(space, radius, 770, seed=1)) >= 4
     assert watched == []
 
 

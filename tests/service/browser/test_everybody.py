@@ -105,6 +105,7 @@ def _tab_to(page, words):
     raise AssertionError(f"the tab key does not lead to {words!r}")
 
 
+@pytest.mark.slow
 def test_the_keyboard_is_enough(registered):
     page = registered.visitor("ada").page
     page.goto("/")
@@ -133,6 +134,7 @@ def test_the_keyboard_is_enough(registered):
     page.get_by_role("heading", name="Paid for, and on its way").wait_for()
 
 
+@pytest.mark.slow
 def test_everything_but_the_slider_works_without_script(registered):
     page = registered.visitor("ada", java_script_enabled=False).page
     page.goto(f"/plan/{REF}")

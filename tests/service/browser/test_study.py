@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import dpmanifold as dpm
 from dpmanifold.service.forecasts import GRID
 from dpmanifold.service.questions import Question
@@ -111,6 +113,7 @@ def test_an_analyst_moves_the_slider_and_sees_the_numbers_of_the_command_line(re
     visitor.shot("plan")
 
 
+@pytest.mark.slow
 def test_a_promise_is_found_for_the_options_that_were_just_set(registered):
     page = registered.visitor("ada").page
     page.goto(f"/plan/{REF}?amount=0.3")
@@ -126,6 +129,7 @@ def test_a_promise_is_found_for_the_options_that_were_just_set(registered):
     assert page.get_by_label("Which mean").input_value() == "tangent"
 
 
+@pytest.mark.slow
 def test_a_click_right_after_typing_is_not_lost(registered):
     """What is typed is asked about while the button is pressed, and the answer must not take the button away."""
     page = registered.visitor("ada").page
@@ -172,6 +176,7 @@ def test_a_release_comes_with_picture_report_and_receipt(registered):
     page.get_by_text("Everything that can be recomputed was").wait_for()
 
 
+@pytest.mark.slow
 def test_the_back_button_a_reload_and_two_clicks_pay_once(registered):
     page = registered.visitor("ada").page
     key = _price(page, "0.11")
