@@ -26,7 +26,7 @@ struct Team {
 #ifdef DPM_TEAM
     static constexpr int SIZE = DPM_TEAM;
 #else
-    static constexpr int SIZE = K <= 16 ? 8 : K <= 32 ? 16 : 64;
+    static constexpr int SIZE = K <= 20 ? 8 : K <= 32 ? 16 : 64;
 #endif
 #else
     static constexpr int SIZE = 1;
@@ -42,6 +42,7 @@ struct Team {
 #else
     static constexpr int BATCH = SIZE == 1 ? 8 : SIZE < 32 ? SIZE : 32;  // poles taken at once
 #endif
+    static constexpr int AT_ONCE = 4;      // of them, by one thread
     static constexpr int SQUARE = (K * ODD > 2 * BATCH * K ? K * ODD : 2 * BATCH * K) + 1 & ~1;
     static constexpr int STAGES = (K - 2 + STAGE - 1) / STAGE;
     static constexpr int PACKED = K * (K + 1) / 2;
@@ -256,82 +257,114 @@ struct Team {
             y[own] = (part[own][0] + part[own][1]) + (part[own][2] + part[own][3]);
     }
 
-    // s -= v w_c + w v_c, where v is 0 before `start`, and so is w if not `whole`.
-    static DPM_METHOD void update(double s[COLUMNS][K], const double* v, const double* w, const double v_c[COLUMNS],
-                                  const double w_c[COLUMNS], int start, bool whole) {
+    // Rows from `first` on, a stage of them: s -= v c, for a vector v that is kept from entry `start` on. Updates go by
+    // stages, so that there are many of them that do not wait for each other.
+    static DPM_METHOD void subtract(double s[COLUMNS][K], const double* v, int first, int start, const double c[COLUMNS]) {
         DPM_UNROLL for (int l = 0; l < K; l += 2) {
-            if (l < start && !whole) continue;
-            const Two other = two(w + l), pair = l < start ? Two{0, 0} : two(v + l - start);
+            if (l < first || l >= first + STAGE) continue;
+            const Two pair = two(v + l - start);
             DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-                s[own][l] -= other.first * v_c[own];
-                if (l + 1 < K) s[own][l + 1] -= other.second * v_c[own];
-                if (l < start) continue;
-                s[own][l] -= pair.first * w_c[own];
-                if (l + 1 < K) s[own][l + 1] -= pair.second * w_c[own];
+                s[own][l] -= pair.first * c[own];
+                if (l + 1 < K) s[own][l + 1] -= pair.second * c[own];
             }
         }
     }
 
     // The reflections are those of `reflector`. With v = e + r x, where e is unit vector j + 1 and x what stands below
-    // it in column j, the product A v = A e + r A x is formed before r is known, so that one exchange serves a step.
+    // it in column j, the product A v = A e + r A x is formed before r is known; and what the next step needs of column
+    // j + 1 is known before the update is done: so one exchange serves a step, and one pass updates and multiplies.
     static DPM_METHOD void tridiagonalise(double a[COLUMNS][K], Memory& m) {
+        double x[COLUMNS], p[COLUMNS];
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+            if (column(own) == 0) m.d[0] = a[own][0];
+            x[own] = announced(a[own][0], column(own), -1, m);
+        }
+        if (K % 2 && lane() == 0) m.x[K] = 0.0;
+        wait();
+        product(a, m.x, 0, p);
+        answer(a, p, 0, -1, m);
         DPM_UNROLL for (int start = 0; start < K - 2; start += STAGE) {
             const int end = start + STAGE < K - 2 ? start + STAGE : K - 2;
             for (int j = start; j < end; ++j) {
-                double x[COLUMNS], p[COLUMNS], tail = 0, across = 0;
-                double* v = m.reflections + reflection(j);
-                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-                    const int c = column(own);
-                    const double here = entry(a[own], start, j);
-                    if (c == j) m.d[j] = here;
-                    if (c == j + 1) m.partial[8] = here;
-                    x[own] = c > j + 1 && c < K ? here : 0.0;
-                    if (c >= start && c < EVEN) v[c - start] = x[own];
-                    tail += x[own] * x[own];
-                }
-                if (K % 2 && column(COLUMNS - 1) == K - 1) v[K - start] = 0.0;
-                wait();
-                const double head = m.partial[8];
-                product(a, v, start, p);
-                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-                    across += x[own] * p[own];
-                    if (column(own) == j + 1) m.partial[9] = p[own], m.partial[10] = below_diagonal(a[own], start, j);
-                }
+                double tail = 0, across = 0;
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                    tail += x[own] * x[own], across += x[own] * p[own];
                 sums(tail, across, m);
-                // As in `reflector`, with fewer steps one after the other: t = 1 + |head|/length, scale = 1/(head - beta).
+                const double *known = note(j - 1, m), head = known[0];
+                // As in `reflector`, with fewer steps one after the other: t = 1 + |head|/length, r = 1/(head - beta).
                 const bool clear = tail <= 1e-290;
                 const double square = clear ? 1.0 : head * head + tail, root = reciprocal_root(Vec{square}).lane;
-                const double length = square * root, size = absolute(Vec{head}).lane, gap = size + length;
-                const double beta = head > 0 ? -length : length, inverse = reciprocal(Vec{gap}).lane;
-                const double t = clear ? 0.0 : 1.0 + size * root, scale = clear ? 0.0 : head > 0 ? inverse : -inverse;
-                const double along = m.partial[10] + scale * (2.0 * m.partial[9] + scale * across);  // v' A v
-                const double shift = -0.5 * t * t * along;
-                if (lane() == 0) m.e[j] = clear ? head : beta, m.t[j] = t;
-                double v_c[COLUMNS], w_c[COLUMNS];
+                const double length = square * root, size = absolute(Vec{head}).lane;
+                const double inverse = reciprocal(Vec{size + length}).lane;
+                const double t = clear ? 0.0 : 1.0 + size * root, r = clear ? 0.0 : head > 0 ? inverse : -inverse;
+                const double along = known[2] + r * (2.0 * known[1] + r * across);  // v' A v
+                const double shift = -0.5 * t * t * along, w_next = t * (known[2] + r * known[1]) + shift;
+                if (lane() == 0) m.e[j] = clear ? head : head > 0 ? -length : length, m.t[j] = t;
+                double *v = m.reflections + reflection(j), v_c[COLUMNS], w_c[COLUMNS];
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
                     const int c = column(own);
-                    v_c[own] = c == j + 1 ? 1.0 : scale * x[own];
-                    w_c[own] = c > j ? t * (below_diagonal(a[own], start, j) + scale * p[own]) + shift * v_c[own] : 0.0;
+                    const double here = next_entry(a[own], start, j);
+                    v_c[own] = c == j + 1 ? 1.0 : r * x[own];
+                    w_c[own] = c > j ? t * (here + r * p[own]) + shift * v_c[own] : 0.0;
                     if (c < K) m.w[c] = w_c[own];
                     if (c >= start && c < K) v[c - start] = v_c[own];
+                    const double updated = here - w_c[own] - w_next * v_c[own];
+                    if (c == j + 1) m.d[j + 1] = updated;
+                    x[own] = announced(updated, c, j, m);
                 }
+                if (K % 2 && lane() == 0) v[K - start] = 0.0, m.w[K] = 0.0;
                 wait();
-                update(a, v, m.w, v_c, w_c, start, false);
+                double part[COLUMNS][4];
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                    DPM_UNROLL for (int i = 0; i < 4; ++i) part[own][i] = 0.0;
+                DPM_UNROLL for (int first = 0; first < K; first += STAGE) {
+                    if (first < start) continue;
+                    subtract(a, m.w, first, 0, v_c);
+                    subtract(a, v, first, start, w_c);
+                    DPM_UNROLL for (int l = 0; l < K; l += 2) {
+                        if (l < first || l >= first + STAGE) continue;
+                        const Two y = two(m.x + l);
+                        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                            part[own][l % 4] += a[own][l] * y.first;
+                            if (l + 1 < K) part[own][l % 4 + 1] += a[own][l + 1] * y.second;
+                        }
+                    }
+                }
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                    p[own] = (part[own][0] + part[own][1]) + (part[own][2] + part[own][3]);
+                answer(a, p, start, j, m);
             }
         }
         wait();
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
             const int c = column(own);
-            if (c == K - 2) m.d[K - 2] = a[own][K - 2], m.e[K - 2] = a[own][K - 1];
+            if (c == K - 2) m.e[K - 2] = a[own][K - 1];
             if (c == K - 1) m.d[K - 1] = a[own][K - 1];
         }
         wait();
     }
 
-    // Entry j + 1 of an own column.
-    static DPM_METHOD double below_diagonal(const double* a, int start, int j) {
+    // Where three numbers about the step after j stand: the entry below the diagonal, and products of its column.
+    static DPM_METHOD double* note(int j, Memory& m) { return m.partial + 8 + 4 * (j & 1); }
+
+    // Make entry (j + 1, c) known, as far as it belongs to x of the next step; returns it as an entry of x.
+    static DPM_METHOD double announced(double here, int c, int j, Memory& m) {
+        if (c == j + 2) note(j, m)[0] = here;
+        const double x = c > j + 2 && c < K ? here : 0.0;
+        if (c < K) m.x[c] = x;
+        return x;
+    }
+
+    // Who has column j + 2 tells its product with x, and its diagonal entry.
+    static DPM_METHOD void answer(const double a[COLUMNS][K], const double p[COLUMNS], int start, int j, Memory& m) {
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            if (column(own) == j + 2) note(j, m)[1] = p[own], note(j, m)[2] = next_entry(a[own], start, j + 1);
+    }
+
+    // Entry j + 1 of a column, for j from `start` to `start` + STAGE.
+    static DPM_METHOD double next_entry(const double* a, int start, int j) {
         double x = a[start + 1];
-        DPM_UNROLL for (int i = 1; i < STAGE; ++i)
+        DPM_UNROLL for (int i = 1; i <= STAGE; ++i)
             if (start + i + 1 < K && j == start + i) x = a[start + i + 1];
         return x;
     }
@@ -366,21 +399,17 @@ struct Team {
                     y0[own] -= u0[own] * m00 + u1[own] * m01;
                     y1[own] -= u0[own] * m01 + u1[own] * m11;
                     if (c < K) {
-                        Two* pair = (Two*)m.square + 2 * c;
-                        pair[0] = Two{u0[own], u1[own]};
-                        pair[1] = Two{y0[own], y1[own]};
+                        m.square[c] = u0[own], m.square[EVEN + c] = u1[own];
+                        m.square[2 * EVEN + c] = y0[own], m.square[3 * EVEN + c] = y1[own];
                     }
                 }
                 wait();
-                DPM_UNROLL for (int l = 0; l < K; ++l) {
-                    const Two z = two(m.square + 4 * l + 2), u = l < start ? Two{0, 0} : two(m.square + 4 * l);
-                    DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-                        s[own][l] -= z.first * u0[own];
-                        s[own][l] -= z.second * u1[own];
-                        if (l < start) continue;
-                        s[own][l] -= u.first * y0[own];
-                        s[own][l] -= u.second * y1[own];
-                    }
+                DPM_UNROLL for (int first = 0; first < K; first += STAGE) {
+                    subtract(s, m.square + 2 * EVEN, first, 0, u0);
+                    subtract(s, m.square + 3 * EVEN, first, 0, u1);
+                    if (first < start) continue;
+                    subtract(s, m.square, first, 0, y0);
+                    subtract(s, m.square + EVEN, first, 0, y1);
                 }
             }
         }
@@ -404,7 +433,10 @@ struct Team {
             if (column(own) < K) m.w[column(own)] = y[own];
         }
         wait();
-        update(s, v, m.w, v_c, y, start, true);
+        DPM_UNROLL for (int first = 0; first < K; first += STAGE) {
+            subtract(s, m.w, first, 0, v_c);
+            if (first >= start) subtract(s, v, first, start, y);
+        }
     }
 
     // ---------------------------------------------------------------- sums of resolvents
@@ -466,7 +498,7 @@ struct Team {
         bool bad = false;
         const int count = most(table.count);
         for (int first = 0; first < count; first += BATCH) {
-            const int left = count - first < BATCH ? count - first + (count - first) % 2 : BATCH;
+            const int left = count - first < BATCH ? (count - first + AT_ONCE - 1) / AT_ONCE * AT_ONCE : BATCH;
             for (int q = lane(); q < left; q += SIZE) {
                 // A pole too many has residue 0.
                 const bool there = first + q < table.count;
@@ -486,21 +518,28 @@ struct Team {
             if (first == 0)
                 bad = lane() == SIZE - 1 && is_below(bound, m);
             wait();
-            for (int q = 0; q < left; q += 2) {
-                Two g[COLUMNS];
-                double h0[COLUMNS], h1[COLUMNS];
-                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
-                    const int c = column(own);
-                    g[own] = two(diagonal + (c < K ? c : 0) * BATCH + q);
-                    h0[own] = h1[own] = 0.0;
-                }
+            for (int q = 0; q < left; q += AT_ONCE) {
+                double g[COLUMNS][AT_ONCE], h[COLUMNS][AT_ONCE];
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+                    DPM_UNROLL for (int b = 0; b < AT_ONCE; b += 2) {
+                        const Two pair = two(diagonal + (column(own) < K ? column(own) : 0) * BATCH + q + b);
+                        g[own][b] = pair.first, g[own][b + 1] = pair.second;
+                        h[own][b] = h[own][b + 1] = 0.0;
+                    }
                 DPM_UNROLL for (int i = K - 1; i >= 0; --i) {
-                    const Two u = i < K - 1 ? two(ratio + i * BATCH + q) : Two{0, 0};
+                    Two u[AT_ONCE / 2];
+                    DPM_UNROLL for (int b = 0; b < AT_ONCE / 2; ++b)
+                        u[b] = i < K - 1 ? two(ratio + i * BATCH + q + 2 * b) : Two{0, 0};
                     DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
                         if (i >= (own + 1) * SIZE) continue;  // below the diagonal
-                        h0[own] = i == column(own) ? g[own].first : h0[own] * u.first;
-                        h1[own] = i == column(own) ? g[own].second : h1[own] * u.second;
-                        s[own][i] += h0[own] + h1[own];
+                        double sum = 0;
+                        DPM_UNROLL for (int b = 0; b < AT_ONCE; b += 2) {
+                            double &even = h[own][b], &odd = h[own][b + 1];
+                            even = i == column(own) ? g[own][b] : even * u[b / 2].first;
+                            odd = i == column(own) ? g[own][b + 1] : odd * u[b / 2].second;
+                            sum += even + odd;
+                        }
+                        s[own][i] += sum;
                     }
                 }
             }
