@@ -1,7 +1,8 @@
 // Covariance descriptors of images, one image at a time: features in planes of padded length, then their covariance.
 //
 // The features are those of dpmanifold.data.descriptors, with the same order of operations: differences before
-// smoothing, so that flat ground gives exactly 0 and nothing leaves [-1, 1].
+// smoothing, so that flat ground gives exactly 0 and nothing leaves [-1, 1]. A card has the formulas of one pixel from
+// here, and loops of its own (image_team.hpp).
 #pragma once
 
 #include "interface.hpp"
@@ -10,6 +11,42 @@
 namespace {
 
 constexpr double FLAT = 0x1p-20;  // gradients shorter than this are rounding, and their angle 0
+
+DPM_CONSTANT int features_of(int channels) { return channels == 1 ? 9 : 11; }
+
+// What an RGB pixel's derivatives are taken of; the weights' rounded sum may exceed 1.
+DPM_INLINE double mixture(double red, double green, double blue) {
+    const double gray = (0.299 * red + 0.587 * green) + 0.114 * blue;
+    return gray < 1.0 ? gray : 1.0;
+}
+
+// (1, 2, 1) across three differences, over 4; and (1, 4, 6, 4, 1) across five second differences, over 32.
+DPM_INLINE Vec smooth3(Vec a, Vec b, Vec c) { return ((c + a) + 2.0 * b) * 0.25; }
+DPM_INLINE Vec smooth5(Vec a, Vec b, Vec c, Vec d, Vec e) {
+    return ((((b + d) * 4.0 + a) + e) + 6.0 * c) * 0.03125;
+}
+
+// Derivative features of LANES pixels whose padded top left neighbour is at `corner`.
+DPM_INLINE void derivatives(const double* corner, long pitch, Vec* out) {
+    Vec v[5][5];
+    DPM_UNROLL for (int i = 0; i < 5; ++i)
+        DPM_UNROLL for (int j = 0; j < 5; ++j) v[i][j] = load(corner + i * pitch + j);
+    Vec step[3], rise[3], bend[5], bow[5];
+    DPM_UNROLL for (int i = 0; i < 3; ++i) step[i] = v[i + 1][3] - v[i + 1][1], rise[i] = v[3][i + 1] - v[1][i + 1];
+    DPM_UNROLL for (int i = 0; i < 5; ++i) {
+        bend[i] = (v[i][4] - v[i][2]) - (v[i][2] - v[i][0]);
+        bow[i] = (v[4][i] - v[2][i]) - (v[2][i] - v[0][i]);
+    }
+    out[0] = absolute(smooth3(step[0], step[1], step[2]));
+    out[1] = absolute(smooth3(rise[0], rise[1], rise[2]));
+    out[2] = absolute(smooth5(bend[0], bend[1], bend[2], bend[3], bend[4]));
+    out[3] = absolute(smooth5(bow[0], bow[1], bow[2], bow[3], bow[4]));
+    out[4] = square_root(out[0] * out[0] + out[1] * out[1]);
+    out[5] = select(out[4] < FLAT, Vec{}, angle(out[0], out[1]));
+}
+
+#if !defined(__CUDACC__)
+
 // Pixels whose products are added before they join the total: keeps the rounding of a long sum near that of a short one.
 constexpr long SPAN = 16 * LANES;
 
@@ -24,7 +61,7 @@ struct Planes {
 
 DPM_INLINE Planes arrange_planes(const Images& images, double* base) {
     Planes p;
-    const int size = images.channels == 1 ? 9 : 11;
+    const int size = features_of(images.channels);
     p.pitch = rounded_up(images.width + 4) + LANES;
     p.stride = rounded_up(images.height * rounded_up(images.width) + LANES);
     p.features = base;
@@ -71,8 +108,7 @@ DPM_INLINE void read_image(const Images& images, const Bytes& bytes, long n, Pla
             for (long x = 0; x < w; ++x) {
                 const double red = p.row[3 * x], green = p.row[3 * x + 1], blue = p.row[3 * x + 2];
                 intensity[x] = red, intensity[p.stride + x] = green, intensity[2 * p.stride + x] = blue;
-                const double gray = (0.299 * red + 0.587 * green) + 0.114 * blue;
-                row[x + 2] = gray < 1.0 ? gray : 1.0;  // the weights' rounded sum may exceed 1
+                row[x + 2] = mixture(red, green, blue);
             }
         }
         row[1] = row[2], row[0] = row[3];
@@ -86,31 +122,6 @@ DPM_INLINE void read_image(const Images& images, const Bytes& bytes, long n, Pla
     __builtin_memcpy(first - 2 * p.pitch, first + p.pitch, length);
     __builtin_memcpy(last + p.pitch, last, length);
     __builtin_memcpy(last + 2 * p.pitch, last - p.pitch, length);
-}
-
-// (1, 2, 1) across three differences, over 4; and (1, 4, 6, 4, 1) across five second differences, over 32.
-DPM_INLINE Vec smooth3(Vec a, Vec b, Vec c) { return ((c + a) + 2.0 * b) * 0.25; }
-DPM_INLINE Vec smooth5(Vec a, Vec b, Vec c, Vec d, Vec e) {
-    return ((((b + d) * 4.0 + a) + e) + 6.0 * c) * 0.03125;
-}
-
-// Derivative features of LANES pixels whose padded top left neighbour is at `corner`.
-DPM_INLINE void derivatives(const double* corner, long pitch, Vec* out) {
-    Vec v[5][5];
-    for (int i = 0; i < 5; ++i)
-        for (int j = 0; j < 5; ++j) v[i][j] = load(corner + i * pitch + j);
-    Vec step[3], rise[3], bend[5], bow[5];
-    for (int i = 0; i < 3; ++i) step[i] = v[i + 1][3] - v[i + 1][1], rise[i] = v[3][i + 1] - v[1][i + 1];
-    for (int i = 0; i < 5; ++i) {
-        bend[i] = (v[i][4] - v[i][2]) - (v[i][2] - v[i][0]);
-        bow[i] = (v[4][i] - v[2][i]) - (v[2][i] - v[0][i]);
-    }
-    out[0] = absolute(smooth3(step[0], step[1], step[2]));
-    out[1] = absolute(smooth3(rise[0], rise[1], rise[2]));
-    out[2] = absolute(smooth5(bend[0], bend[1], bend[2], bend[3], bend[4]));
-    out[3] = absolute(smooth5(bow[0], bow[1], bow[2], bow[3], bow[4]));
-    out[4] = square_root(out[0] * out[0] + out[1] * out[1]);
-    out[5] = select(out[4] < FLAT, Vec{}, angle(out[0], out[1]));
 }
 
 // Rows are written from left to right and top to bottom, so what a row's last vector writes beyond it is overwritten.
@@ -196,7 +207,7 @@ long image_memory(const Images* images) { return arrange_planes(*images, nullptr
 long describe(const Images* given, long first, long last, void* memory) {
     const Images images = *given;
     Planes p = arrange_planes(images, (double*)memory);
-    const int size = images.channels == 1 ? 9 : 11;
+    const int size = features_of(images.channels);
     const long pixels = images.height * images.width;
     const Bytes bytes;
     fill_positions(images, p);
@@ -209,5 +220,7 @@ long describe(const Images* given, long first, long last, void* memory) {
     }
     return 0;
 }
+
+#endif  // a card has loops of its own
 
 }  // namespace
