@@ -319,15 +319,18 @@ def torch_distances(X, inverse, block):
 def best_block(call, X, target=0.15, longest=2.5):
     """Return seconds for each matrix in torch's best block size, that size, and how many were timed.
 
-    `call` takes matrices and a block size. Sizes whose turn would take longer than `longest` are left out.
+    `call` takes matrices and a block size. Sizes whose turn would take longer than `longest` are left out, which is
+    told; the first one hardly ever is.
     """
     n = len(X)
     few = min(n, 256)
     seconds(lambda: call(X[:few], few))
-    rate = seconds(lambda: call(X[:few], few)) / few
+    # The quickest of three: a slow one would keep torch from the blocks that suit it.
+    rate = min(seconds(lambda: call(X[:few], few)) for _ in range(3)) / few
     best = (rate, few, few)
     for block in BLOCKS:
-        if block > n or block * rate > longest:
+        if block > n or block * rate > (8.0 if block == BLOCKS[0] else longest):
+            say(f"  blocks of {block:,} and more are not tried: {number(block * rate)} s each, or fewer matrices")
             break
         part = block * max(1, min(n // block, int(min(target / rate, 2**20) / block)))
         repeats = 3 if part * rate < 0.5 else 1
