@@ -142,10 +142,10 @@ __device__ __forceinline__ void run_alone(const Pass& pass) {
     count_up(pass, counts);
 }
 
-__device__ __forceinline__ void run_teams(const Pass& pass) {
+__device__ __forceinline__ void run_teams(const Pass& pass, double condition) {
     extern __shared__ double shared[];
     const long first = blockIdx.x * (long)AT_ONCE, step = (long)gridDim.x * AT_ONCE;
-    count_up(pass, Team<SIDE>::template share<DPM_FUNCTION>(pass, first, pass.n, step, shared));
+    count_up(pass, Team<SIDE>::template share<DPM_FUNCTION>(pass, choice_for(pass, condition), first, pass.n, step, shared));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) dpm_card_pass(Pass given, double condition) {
@@ -170,5 +170,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) dpm_card_pass(Pass given, 
     if constexpr (ALONE)
         run_alone(pass);
     else
-        run_teams(pass);
+        run_teams(pass, condition);
 }

@@ -9,13 +9,14 @@ template <int K>
 long team_pass(const Pass* pass, long first_chunk, long last_chunk, void* memory) {
     const long first = first_chunk * CHUNK, end = last_chunk * CHUNK < pass->n ? last_chunk * CHUNK : pass->n;
     double* own = (double*)memory;
+    const Choice choice = choice_for(*pass, pass->table->bound / 4);
     switch (pass->function) {
-        case NONE: return Team<K>::template share<NONE>(*pass, first, end, 1, own).marked;
-        case LOG: return Team<K>::template share<LOG>(*pass, first, end, 1, own).marked;
-        case ROOT: return Team<K>::template share<ROOT>(*pass, first, end, 1, own).marked;
-        case INVERSE_ROOT: return Team<K>::template share<INVERSE_ROOT>(*pass, first, end, 1, own).marked;
-        case EXP: return Team<K>::template share<EXP>(*pass, first, end, 1, own).marked;
-        default: return Team<K>::template share<CHECK>(*pass, first, end, 1, own).marked;
+        case NONE: return Team<K>::template share<NONE>(*pass, choice, first, end, 1, own).marked;
+        case LOG: return Team<K>::template share<LOG>(*pass, choice, first, end, 1, own).marked;
+        case ROOT: return Team<K>::template share<ROOT>(*pass, choice, first, end, 1, own).marked;
+        case INVERSE_ROOT: return Team<K>::template share<INVERSE_ROOT>(*pass, choice, first, end, 1, own).marked;
+        case EXP: return Team<K>::template share<EXP>(*pass, choice, first, end, 1, own).marked;
+        default: return Team<K>::template share<CHECK>(*pass, choice, first, end, 1, own).marked;
     }
 }
 

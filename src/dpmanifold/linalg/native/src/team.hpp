@@ -5,6 +5,7 @@
 // rational.hpp. On a processor, where it is for tests, a team is one thread that holds every column.
 #pragma once
 
+#include "choice.hpp"
 #include "pass.hpp"
 
 namespace {
@@ -15,6 +16,18 @@ namespace {
 #define DPM_SHARED_PAIR
 #endif
 
+// Tables to choose from, matrix by matrix, where nothing public bounds the condition numbers: a table of few poles, one
+// of some, and the largest one. Null where something does: then the work does not depend on the data.
+struct Choice {
+    const PoleTable *few, *some;
+};
+constexpr double FEW = 100.0, SOME = 1e4;
+
+DPM_INLINE Choice choice_for(const Pass& pass, double condition) {
+    const bool bounded = pass.radius < DPM_INFINITY || condition < SOME;
+    return bounded ? Choice{nullptr, nullptr} : Choice{table_for(pass.function, FEW), table_for(pass.function, SOME)};
+}
+
 // Two neighbours in memory, the first at an even place: one access.
 struct DPM_SHARED_PAIR Two {
     double first, second;
@@ -23,26 +36,18 @@ struct DPM_SHARED_PAIR Two {
 template <int K>
 struct Team {
 #if defined(__CUDACC__)
-#ifdef DPM_TEAM
-    static constexpr int SIZE = DPM_TEAM;
-#else
     static constexpr int SIZE = K <= 20 ? 8 : K <= 32 ? 16 : 64;
-#endif
 #else
     static constexpr int SIZE = 1;
 #endif
     static constexpr int COLUMNS = (K + SIZE - 1) / SIZE;          // of one thread
     static constexpr int THREADS = SIZE < 32 && SIZE > 1 ? 32 : SIZE;  // of a block
     static constexpr int MATRICES = THREADS / SIZE;
-    static constexpr int STAGE = 8;       // rows by which the part of a matrix that a step looks at shrinks
+        static constexpr int STAGE = 8;       // rows by which the part of a matrix that a step looks at shrinks
     static constexpr int EVEN = K + K % 2;
     static constexpr int ODD = K | 1;     // rows of this length are read down a column without conflicts
-#ifdef DPM_BATCH
-    static constexpr int BATCH = DPM_BATCH;
-#else
     static constexpr int BATCH = SIZE == 1 ? 8 : SIZE < 32 ? SIZE : 32;  // poles taken at once
-#endif
-    static constexpr int AT_ONCE = 4;      // of them, by one thread
+    static constexpr int AT_ONCE = 2;      // of them, by one thread
     static constexpr int SQUARE = (K * ODD > 2 * BATCH * K ? K * ODD : 2 * BATCH * K) + 1 & ~1;
     static constexpr int STAGES = (K - 2 + STAGE - 1) / STAGE;
     static constexpr int PACKED = K * (K + 1) / 2;
@@ -554,16 +559,31 @@ struct Team {
 
     // ---------------------------------------------------------------- functions
 
+    // Whether T is beyond a table; thread `who` of the team finds out.
+    static DPM_METHOD bool beyond(const PoleTable* table, int who, Memory& m) {
+        return someone(lane() == who % SIZE && is_below(1 / table->bound, m), m);
+    }
+
     // A function by its poles, as `of_general`; `a` becomes the result. With `only_norm`, the entries on and above the
     // diagonal of a matrix with the same norm.
-    static DPM_METHOD bool of_poles(double a[COLUMNS][K], const Pass& pass, bool only_norm, long long& exponent, Memory& m) {
+    static DPM_METHOD bool of_poles(double a[COLUMNS][K], const Pass& pass, Choice choice, bool only_norm, long long& exponent,
+                                  Memory& m) {
         tridiagonalise(a, m);
         exponent += scaled_to_unit(pass.function != LOG, m);
-        bool bad = resolvents(*pass.table, 1 / pass.table->bound, a, m);
-        if (pass.wide && anywhere(bad)) {
-            // Who was content with the small table does the same again: what a matrix gets is its own affair.
-            const PoleTable table = bad ? *pass.wide : *pass.table;
-            bad = resolvents(table, 1 / table.bound, a, m);
+        bool bad;
+        if (choice.few) {
+            const PoleTable* widest = pass.wide ? pass.wide : pass.table;
+            // Both are asked always: teams that share a warp go the same way.
+            const bool beyond_few = beyond(choice.few, 0, m), beyond_some = beyond(choice.some, 1, m);
+            const PoleTable* table = beyond_some ? widest : beyond_few ? choice.some : choice.few;
+            bad = resolvents(*table, 1 / table->bound, a, m);
+        } else {
+            bad = resolvents(*pass.table, 1 / pass.table->bound, a, m);
+            if (pass.wide && anywhere(bad)) {
+                // Who was content with the small table does the same again: what a matrix gets is its own affair.
+                const PoleTable table = bad ? *pass.wide : *pass.table;
+                bad = resolvents(table, 1 / table.bound, a, m);
+            }
         }
         // Near the edge of what is positive definite the caller decides.
         if (pass.inspect) bad |= someone(lane() == 0 && is_below(DOUBTFUL, m), m);
@@ -721,7 +741,7 @@ struct Team {
 
     // One matrix, from its entries to all that was asked for; `there` is false for a team that has none left.
     template <int FUNCTION>
-    static DPM_METHOD Counts one(const Pass& pass, long i, bool there, Memory& m) {
+    static DPM_METHOD Counts one(const Pass& pass, Choice choice, long i, bool there, Memory& m) {
         double a[COLUMNS][K];
         const long from = pass.rows ? pass.rows[i] : i;
         const long long group = pass.codes ? pass.codes[from] : 0;
@@ -750,7 +770,7 @@ struct Team {
         if constexpr (FUNCTION == EXP) bad = exponential_of(a, m);
         if constexpr (FUNCTION == NONE) bad = unscaled(a, exponent, m);
         if constexpr (FUNCTION == LOG || FUNCTION == ROOT || FUNCTION == INVERSE_ROOT) {
-            bad = of_poles(a, pass, !whole, exponent, m);
+            bad = of_poles(a, pass, choice, !whole, exponent, m);
             const double shift = (double)exponent * LN2_HIGH + (double)exponent * LN2_LOW;
             const long long half = exponent >> 1;
             const double scale = power_of_two(Ints{FUNCTION == ROOT ? half : -half}).lane;
@@ -836,12 +856,12 @@ struct Team {
 
     // This block's share of a pass: matrices `first`, `first + step`, ... for its first team. All teams go round together.
     template <int FUNCTION>
-    static DPM_METHOD Counts share(const Pass& pass, long first, long end, long step, double* memory) {
+    static DPM_METHOD Counts share(const Pass& pass, Choice choice, long first, long end, long step, double* memory) {
         Memory m = arranged(memory + number() * (doubles(FUNCTION) + 1 & ~1), FUNCTION);
         Counts counts{0, 0};
         for (; first < end; first += step) {
             const long mine = first + number();
-            const Counts found = one<FUNCTION>(pass, mine < end ? mine : end - 1, mine < end, m);
+            const Counts found = one<FUNCTION>(pass, choice, mine < end ? mine : end - 1, mine < end, m);
             counts.marked += found.marked, counts.clipped += found.clipped;
         }
         return counts;
