@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # the environment says: tests start some fifty Pythons, and each would compile the package anew.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo docs kernels sanitize test test-all test-lowest test-numpy test-reference wheels lint format bench clean
+.PHONY: demo docs kernels sanitize sanitize-card test test-all test-lowest test-numpy test-reference wheels lint format bench clean
 
 $(READY): pyproject.toml papers/pyproject.toml CMakeLists.txt tests/service/browser/package-lock.json \
 		$(wildcard src/dpmanifold/linalg/native/src/*)
@@ -60,6 +60,11 @@ wheels:
 # Address and undefined-behaviour sanitizers, then valgrind, over every kernel at every level the machine has.
 sanitize:
 	sh tests/native/sanitize.sh
+
+# The CUDA kernels under compute-sanitizer, on a machine with a card.
+sanitize-card: $(READY)
+	compute-sanitizer --tool memcheck --error-exitcode 9 $(BIN)/python tests/native/exercise_card.py
+	compute-sanitizer --tool racecheck --error-exitcode 9 $(BIN)/python tests/native/exercise_card.py
 
 test-reference:
 	$(PYTHON) -m venv .venv-reference

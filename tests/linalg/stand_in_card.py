@@ -145,10 +145,8 @@ class StandInModule:
             (card_passes.NORMS, "norms"),
             (card_passes.WORDS, "words"),
             (card_passes.CODES, "codes"),
-            (card_passes.ROWS, "rows"),
             (card_passes.POWERS, "powers"),
             (card_passes.MOVED, "moved"),
-            (card_passes.PLACES, "places"),
         ):
             assert bool(what & bit) == bool(getattr(passed, field)), field
         assert bool(what & card_passes.RADIUS) == bool(np.isfinite(passed.radius))

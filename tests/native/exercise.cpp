@@ -119,7 +119,7 @@ void describe(int level, long n, long height, long width, int channels, int kind
 
 int main() {
     int levels = 0;
-    for (int level = 0; level < 3; ++level) {
+    for (int level = 0; level < 5; ++level) {
         if (!dpm_level_name(level)) continue;
         ++levels;
         for (int k : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 17, 31, 64})

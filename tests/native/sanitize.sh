@@ -12,7 +12,10 @@ compile() { # directory, extra flags
     mkdir -p "$place/$1"
     levels=""
     if [ "$(uname -m)" = x86_64 ]; then levels=-DDPM_X86_LEVELS; fi
-    $compiler $flags $2 $levels -c "$native/src/dispatch.cpp" -o "$place/$1/dispatch.o"
+    $compiler $flags $2 $levels -DDPM_CARD_LEVELS -c "$native/src/dispatch.cpp" -o "$place/$1/dispatch.o"
+    for level in lane team; do # a card's mathematics, on the processor
+        $compiler $flags $2 -c "$native/src/level_$level.cpp" -o "$place/$1/$level.o"
+    done
     $compiler $flags $2 -c "$native/src/level_baseline.cpp" -o "$place/$1/baseline.o"
     if [ -n "$levels" ]; then
         $compiler $flags $2 -mavx2 -mfma -c "$native/src/level_avx2.cpp" -o "$place/$1/avx2.o"

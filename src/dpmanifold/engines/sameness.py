@@ -18,6 +18,7 @@ import numpy as np
 from dpmanifold._version import __version__
 from dpmanifold.errors import ClusterError
 from dpmanifold.linalg import backend, backends, level, logm
+from dpmanifold.linalg.cards.presence import card_kind
 from dpmanifold.linalg.native.library import interface_version
 
 # Sizes of the matrices that are tried: kernels and LAPACK treat these differently.
@@ -33,6 +34,7 @@ class Sameness(NamedTuple):
     level : the backend, a name that :func:`~dpmanifold.linalg.backend` takes
     digest : of the functions of fixed numbers, as computed there
     processor : for messages
+    card : the kind of card and its compiler, where the backend is a card's
     """
 
     version: str
@@ -42,6 +44,7 @@ class Sameness(NamedTuple):
     level: str
     digest: str
     processor: str
+    card: str
 
     @classmethod
     def here(cls) -> Sameness:
@@ -60,6 +63,7 @@ class Sameness(NamedTuple):
             level(),
             _digest(level()),
             platform.machine(),
+            card_kind() if level() == "cuda" else "none",
         )
 
     def demand(self) -> None:
@@ -79,6 +83,11 @@ class Sameness(NamedTuple):
             raise ClusterError(
                 f"this process computes with {self.level}, and a worker offers {', '.join(backends())} alone. Call "
                 f'from inside "with dpmanifold.linalg.backend({backends()[-1]!r})", or leave that worker out.'
+            )
+        if self.level == "cuda" and self.card != card_kind():
+            raise ClusterError(
+                f"a worker has a card of kind {card_kind()}, and this process {self.card}: their results could differ in "
+                "bits. Use cards of one kind with the same CuPy and CUDA."
             )
         if self.digest != _digest(self.level):
             raise ClusterError(

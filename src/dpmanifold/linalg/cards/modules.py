@@ -50,7 +50,7 @@ class Kernel:
         """Start it on the current stream for n items; blocks take the rest in turns."""
         grid = min(-(-n // self.at_once), self.resident)
         # CuPy takes a structure by value as an array without axes.
-        one = np.frombuffer(bytearray(arguments), dtype=np.dtype(type(arguments))).reshape(())
+        one = np.frombuffer(bytearray(arguments), dtype=_as_numpy(type(arguments))).reshape(())
         self.function((grid,), (self.threads,), (one, *more), shared_mem=self.shared)
 
 
@@ -92,6 +92,11 @@ def _compiled(file: str, name: str, options: tuple[str, ...], shared: int | None
     per_processor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared)
     processors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
     return Kernel(function, threads, at_once, shared, max(1, int(per_processor)) * processors, copies)
+
+
+@cache
+def _as_numpy(structure: type[ctypes.Structure]) -> np.dtype[np.void]:
+    return np.dtype(structure)
 
 
 @cache

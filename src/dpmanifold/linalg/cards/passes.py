@@ -23,7 +23,7 @@ from dpmanifold.linalg.native.library import PassArguments
 
 # Bits of DPM_WHAT: what a kernel is compiled for. Nothing else is looked at.
 FACTOR, LOWER, CENTER, MATRICES, COORDINATES, NORMS, WORDS, CODES = (1 << bit for bit in range(8))
-ROWS, TRIANGLES, INSPECT, POWERS, MOVED, PLACES, RADIUS = (1 << bit for bit in range(8, 15))
+TRIANGLES, INSPECT, POWERS, MOVED, RADIUS = (1 << bit for bit in range(8, 13))
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,10 @@ class Asked:
             NORMS: self.norms,
             WORDS: self.sums is not None,
             CODES: self.group is not None,
-            ROWS: self.rows is not None,
             TRIANGLES: self.x.ndim == 2,
             INSPECT: self.tolerance is not None,
             POWERS: self.powers is not None,
             MOVED: self.moved is not None,
-            PLACES: self.places is not None,
             RADIUS: math.isfinite(self.radius),
         }
         return sum(bit for bit, there in bits.items() if there)
@@ -126,9 +124,9 @@ class _Pass:
         self.home = asked.moved is not None and not is_card_array(asked.moved)
         fetches = asked.matrices or asked.coordinates or (asked.norms and not longest) or self.home
         self._blocked = fetches or not (is_card_array(asked.x) and asked.x.is_plain)
-        # In blocks, rows are gathered on the way; triangles that stay on the host are put in their places there.
-        what = asked.what & ~(ROWS if self._blocked else 0) & ~(PLACES if self.home else 0)
-        settings = {"DPM_K": asked.k, "DPM_FUNCTION": asked.function, "DPM_WHAT": what}
+        # In blocks, rows are gathered on the way; triangles that stay on the host are put in their places there. The
+        # kernel is the same: one that was compiled for something else might round differently.
+        settings = {"DPM_K": asked.k, "DPM_FUNCTION": asked.function, "DPM_WHAT": asked.what}
         self._kernel = kernel("card.cu", "dpm_card_pass", settings)
         self._words = None
         if asked.sums is not None:
@@ -227,8 +225,10 @@ class _Blocks:
     def run(self) -> None:
         """Start all blocks, and wait for them."""
         asked = self._asked
-        numbers = asked.k**2 + asked.k**2 * asked.matrices + asked.size * (asked.coordinates + self._whole.home)
-        step = max(1, BLOCK_BYTES // (8 * numbers))
+        fetched = asked.k**2 * asked.matrices + asked.size * (asked.coordinates + self._whole.home) + asked.norms
+        # What lies on the card needs no room; smaller blocks are then fetched sooner.
+        there = is_card_array(asked.x) and asked.x.is_plain and asked.rows is None
+        step = max(1, BLOCK_BYTES // (32 * fetched) if there else BLOCK_BYTES // (8 * (asked.k**2 + fetched)))
         in_flight(asked.n, step, cupy_module().cuda.get_current_stream(), self._start)
 
     def _start(self, slot: Slot, rows: slice) -> None:

@@ -13,6 +13,9 @@ from dpmanifold.errors import CardError
 
 REMEDY = 'pip install "dpmanifold[gpu]"'
 
+# The oldest cards (their compute capability) that add integers of a whole warp in one instruction.
+_OLDEST = 80
+
 # A compiler's log may be long, and its first lines say what is wrong.
 _LOG = 800
 
@@ -25,10 +28,30 @@ def _found() -> tuple[Any, str | None]:
     try:
         cupy = importlib.import_module("cupy")
         count = int(cupy.cuda.runtime.getDeviceCount())
+        ability = int(cupy.cuda.Device().compute_capability) if count else 0
     except Exception as problem:
         # A missing driver, a library of another version: CuPy's own words say which, and hold no data.
         return None, f"CuPy finds no card it can use ({str(problem)[:_LOG]}). Check the driver with nvidia-smi."
-    return (cupy, None) if count else (None, "CuPy finds no card. Check with nvidia-smi.")
+    if not count:
+        return None, "CuPy finds no card. Check with nvidia-smi."
+    if ability < _OLDEST:
+        return None, f"CuPy's card has compute capability {ability / 10}, and {_OLDEST / 10} is needed (A100 and newer)."
+    return cupy, None
+
+
+def card_kind() -> str:
+    """Return what decides bits on a card: its capability, and the versions of CuPy and of the compiler behind it.
+
+    Examples
+    --------
+    >>> available() or card_kind() == "none"
+    True
+    """
+    if not available():
+        return "none"
+    cupy = cupy_module()
+    compiler = ".".join(str(part) for part in cupy.cuda.nvrtc.getVersion())
+    return f"{cupy.cuda.Device().compute_capability}, CuPy {cupy.__version__}, NVRTC {compiler}"
 
 
 def available() -> bool:
@@ -94,4 +117,4 @@ def failures_told() -> Iterator[None]:
 _FAILURES = ("CUDARuntimeError", "CUDADriverError", "CompileException", "NVRTCError", "LinkException")
 
 
-__all__ = ["REMEDY", "available", "cupy_module", "failures_told", "why_not_available"]
+__all__ = ["REMEDY", "available", "card_kind", "cupy_module", "failures_told", "why_not_available"]

@@ -23,7 +23,9 @@ LIBRARY_NAME = "libdpmanifold_kernels" + {"darwin": ".dylib", "win32": ".dll"}.g
 # Must equal dpm_version() of the library: one left over from another version of the package is not called.
 _VERSION = 5
 
-_LEVELS = ("baseline", "avx2", "avx512")
+# The last two are a card's mathematics on a processor, which only builds for tests have.
+_LEVELS = ("baseline", "avx2", "avx512", "lane", "team")
+_FOR_USE = 3
 
 
 class PassArguments(ctypes.Structure):
@@ -157,7 +159,7 @@ _PATH = Path(__file__).with_name(LIBRARY_NAME)
 _LIBRARY = load(_PATH)
 
 # The number of the level to use; None is numpy. Best level where there is a library.
-_BEST = _LIBRARY.levels[-1] if _LIBRARY is not None else None
+_BEST = max((i for i in _LIBRARY.levels if i < _FOR_USE), default=None) if _LIBRARY is not None else None
 _chosen: contextvars.ContextVar[int | None] = contextvars.ContextVar("dpmanifold_backend", default=_BEST)
 
 # Whether somebody chose it. Arrays on a card are worked on there unless somebody wants something else.

@@ -2,7 +2,8 @@
 //
 // The kernel computes what pass.hpp says: up to 11 x 11 it is that file's own code, one matrix per thread, all of it in
 // registers; larger matrices are shared by the threads of a team (team.hpp). What is absent from DPM_WHAT is null to the
-// compiler, which leaves its code out.
+// compiler, which leaves its code out. Which rows are taken, and where triangles go, is no part of it: one and the same
+// code must do a matrix whether all are taken or a few, since who is left out may depend on other people's data.
 #define DPM_LANES 1
 #include "choice.hpp"
 #include "pass.hpp"
@@ -10,8 +11,8 @@
 
 enum What {
     WITH_FACTOR = 1, WITH_LOWER = 2, WITH_CENTER = 4, WITH_MATRICES = 8, WITH_COORDINATES = 16, WITH_NORMS = 32,
-    WITH_WORDS = 64, WITH_CODES = 128, WITH_ROWS = 256, WITH_TRIANGLES = 512, WITH_INSPECT = 1024, WITH_POWERS = 2048,
-    WITH_MOVED = 4096, WITH_PLACES = 8192, WITH_RADIUS = 16384
+    WITH_WORDS = 64, WITH_CODES = 128, WITH_TRIANGLES = 256, WITH_INSPECT = 512, WITH_POWERS = 1024, WITH_MOVED = 2048,
+    WITH_RADIUS = 4096
 };
 
 DPM_CONSTANT bool with(int what) { return (DPM_WHAT & what) != 0; }
@@ -58,10 +59,8 @@ __device__ __forceinline__ Pass known(Pass pass) {
     if (!with(WITH_NORMS)) pass.norms = nullptr;
     if (!with(WITH_WORDS)) pass.words = nullptr;
     if (!with(WITH_CODES)) pass.codes = nullptr;
-    if (!with(WITH_ROWS)) pass.rows = nullptr;
     if (!with(WITH_POWERS)) pass.powers = nullptr;
     if (!with(WITH_MOVED)) pass.moved = nullptr;
-    if (!with(WITH_PLACES)) pass.places = nullptr;
     if (!with(WITH_RADIUS) && DPM_FUNCTION != CHECK) pass.radius = DPM_INFINITY;
     return pass;
 }

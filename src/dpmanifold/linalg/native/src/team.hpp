@@ -495,7 +495,8 @@ struct Team {
     }
 
     // Entries on and above the diagonal of c + sum_j r_j (T + p_j)^-1; one pole per thread is factorised, then every
-    // thread goes through the poles for its columns. Returns whether an eigenvalue is below `bound`.
+    // thread goes through the poles for its columns. Returns whether an eigenvalue is below `bound`,
+    // where that is above 0.
     static DPM_METHOD bool resolvents(const PoleTable& table, double bound, double s[COLUMNS][K], Memory& m) {
         double *ratio = m.square, *diagonal = m.square + BATCH * K;  // (K, BATCH) each
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
@@ -520,8 +521,7 @@ struct Team {
                     diagonal[i * BATCH + q] = g;
                 }
             }
-            if (first == 0)
-                bad = lane() == SIZE - 1 && is_below(bound, m);
+            if (first == 0 && bound > 0) bad = lane() == SIZE - 1 && is_below(bound, m);
             wait();
             for (int q = 0; q < left; q += AT_ONCE) {
                 double g[COLUMNS][AT_ONCE], h[COLUMNS][AT_ONCE];
@@ -559,9 +559,16 @@ struct Team {
 
     // ---------------------------------------------------------------- functions
 
-    // Whether T is beyond a table; thread `who` of the team finds out.
-    static DPM_METHOD bool beyond(const PoleTable* table, int who, Memory& m) {
-        return someone(lane() == who % SIZE && is_below(1 / table->bound, m), m);
+    // Which of four bounds some eigenvalue of T is below, a bit each: one thread asks about each of them, at a time.
+    static DPM_METHOD int below_which(const double bounds[4], Memory& m) {
+        int found = 0;
+        for (int which = lane(); which < (SIZE > 4 ? SIZE : 4); which += SIZE) {
+            double bound = bounds[0];
+            DPM_UNROLL for (int i = 1; i < 4; ++i)
+                if (which == i) bound = bounds[i];
+            if (is_below(bound, m) && which < 4) found |= 1 << which;
+        }
+        return (int)sum((double)found, m);
     }
 
     // A function by its poles, as `of_general`; `a` becomes the result. With `only_norm`, the entries on and above the
@@ -573,10 +580,11 @@ struct Team {
         bool bad;
         if (choice.few) {
             const PoleTable* widest = pass.wide ? pass.wide : pass.table;
-            // Both are asked always: teams that share a warp go the same way.
-            const bool beyond_few = beyond(choice.few, 0, m), beyond_some = beyond(choice.some, 1, m);
-            const PoleTable* table = beyond_some ? widest : beyond_few ? choice.some : choice.few;
-            bad = resolvents(*table, 1 / table->bound, a, m);
+            const double bounds[4] = {1 / choice.few->bound, 1 / choice.some->bound, 1 / widest->bound, DOUBTFUL};
+            const int found = below_which(bounds, m);
+            const PoleTable* table = found & 2 ? widest : found & 1 ? choice.some : choice.few;
+            resolvents(*table, 0.0, a, m);
+            bad = (found & 4) || (pass.inspect && (found & 8));
         } else {
             bad = resolvents(*pass.table, 1 / pass.table->bound, a, m);
             if (pass.wide && anywhere(bad)) {
@@ -586,7 +594,7 @@ struct Team {
             }
         }
         // Near the edge of what is positive definite the caller decides.
-        if (pass.inspect) bad |= someone(lane() == 0 && is_below(DOUBTFUL, m), m);
+        if (pass.inspect && !choice.few) bad |= someone(lane() == 0 && is_below(DOUBTFUL, m), m);
         if (!only_norm) {
             mirror(a, false, m);
             transform_back(a, m);
