@@ -86,8 +86,8 @@ class Sameness(NamedTuple):
             )
         if self.level == "cuda" and self.card != card_kind():
             raise ClusterError(
-                f"a worker has a card of kind {card_kind()}, and this process {self.card}: their results could differ in "
-                "bits. Use cards of one kind with the same CuPy and CUDA."
+                f"a worker has a card of kind {card_kind()}, and this process {self.card}: their results could differ "
+                "in bits. Use cards of one kind with the same CuPy and CUDA."
             )
         if self.digest != _digest(self.level):
             raise ClusterError(

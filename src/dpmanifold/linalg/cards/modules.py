@@ -95,7 +95,7 @@ def _compiled(file: str, name: str, options: tuple[str, ...], shared: int | None
 
 
 @cache
-def _as_numpy(structure: type[ctypes.Structure]) -> np.dtype[np.void]:
+def _as_numpy(structure: type[ctypes.Structure]) -> np.dtype[Any]:
     return np.dtype(structure)
 
 

@@ -35,7 +35,7 @@ def _found() -> tuple[Any, str | None]:
     if not count:
         return None, "CuPy finds no card. Check with nvidia-smi."
     if ability < _OLDEST:
-        return None, f"CuPy's card has compute capability {ability / 10}, and {_OLDEST / 10} is needed (A100 and newer)."
+        return None, f"the card has compute capability {ability / 10}, and {_OLDEST / 10} is needed (A100 and newer)."
     return cupy, None
 
 
@@ -70,7 +70,7 @@ def why_not_available() -> str | None:
 
     Examples
     --------
-    >>> available() or why_not_available().startswith("CuPy")
+    >>> available() or why_not_available().endswith(".")
     True
     """
     return _found()[1]
