@@ -1,8 +1,8 @@
 // The pass for matrices that are too large for one thread of a graphics card: a team of threads has one matrix.
 //
-// Thread c of a team holds column c, whole, in registers; what all of them need (a reflection, a row of ratios) goes
-// through memory that they share, two doubles at a time. Steps and formulas are those of tridiagonal.hpp and
-// rational.hpp. On a processor, where it is for tests, a team is one thread that holds every column.
+// A thread of a team holds some columns, whole, in registers (thread c of n has columns c, c + n, ...); what all of them
+// need, such as a reflection, goes through memory that they share, two doubles at a time. Steps and formulas are those of
+// tridiagonal.hpp and rational.hpp. On a processor, where it is for tests, a team is one thread that holds every column.
 #pragma once
 
 #include "choice.hpp"
@@ -40,14 +40,14 @@ struct Team {
 #else
     static constexpr int SIZE = 1;
 #endif
-    static constexpr int COLUMNS = (K + SIZE - 1) / SIZE;          // of one thread
-    static constexpr int THREADS = SIZE < 32 && SIZE > 1 ? 32 : SIZE;  // of a block
+    static constexpr int COLUMNS = (K + SIZE - 1) / SIZE;                // of one thread
+    static constexpr int THREADS = SIZE < 32 && SIZE > 1 ? 32 : SIZE;    // of a block
     static constexpr int MATRICES = THREADS / SIZE;
-        static constexpr int STAGE = 8;       // rows by which the part of a matrix that a step looks at shrinks
+    static constexpr int STAGE = 8;                                      // rows by which the part of a matrix shrinks
     static constexpr int EVEN = K + K % 2;
-    static constexpr int ODD = K | 1;     // rows of this length are read down a column without conflicts
-    static constexpr int BATCH = SIZE == 1 ? 8 : SIZE < 32 ? SIZE : 32;  // poles taken at once
-    static constexpr int AT_ONCE = 2;      // of them, by one thread
+    static constexpr int ODD = K | 1;                                    // rows of this length: columns without conflicts
+    static constexpr int BATCH = SIZE == 1 ? 8 : SIZE < 32 ? SIZE : 32;  // poles that are factorised at once
+    static constexpr int AT_ONCE = 2;                                    // of them, added up by one thread
     static constexpr int SQUARE = (K * ODD > 2 * BATCH * K ? K * ODD : 2 * BATCH * K) + 1 & ~1;
     static constexpr int STAGES = (K - 2 + STAGE - 1) / STAGE;
     static constexpr int PACKED = K * (K + 1) / 2;
@@ -102,8 +102,8 @@ struct Team {
         DPM_UNROLL for (int step = (SIZE < 32 ? SIZE : 32) / 2; step; step /= 2)
             x = merge(x, __shfl_xor_sync(0xffffffffu, x, step));
         if (SIZE > 32) {
-            double* partial = m.partial + 4 * (m.turn % 2);
-            m.turn = (m.turn + 1) % 4;
+            double* partial = m.partial + 4 * m.turn;
+            m.turn = 1 - m.turn;
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = x;
             __syncthreads();
             x = merge(partial[0], partial[1]);
@@ -138,8 +138,8 @@ struct Team {
             x += other, y += another;
         }
         if (SIZE > 32) {
-            double* partial = m.partial + 4 * (m.turn % 2);
-            m.turn = (m.turn + 1) % 4;
+            double* partial = m.partial + 4 * m.turn;
+            m.turn = 1 - m.turn;
             if (threadIdx.x % 32 == 0) partial[2 * (threadIdx.x / 32)] = x, partial[2 * (threadIdx.x / 32) + 1] = y;
             __syncthreads();
             x = partial[0] + partial[2], y = partial[1] + partial[3];
