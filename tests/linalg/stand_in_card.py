@@ -166,13 +166,17 @@ class StandInModule:
         library._LIBRARY.handle.dpm_describe(library._BEST, ctypes.byref(images), 1)
 
 
+class OutOfMemoryError(MemoryError):
+    """By CuPy's name."""
+
+
 def stand_in_cupy(memory=2**40):
     """CuPy's names; allocations beyond `memory` bytes fail as they do on a card."""
 
     def empty(shape, dtype=np.float64):
         held = np.empty(shape, dtype=dtype)
         if held.nbytes > memory:
-            raise MemoryError("out of memory, as CuPy says it")
+            raise OutOfMemoryError("out of memory, as CuPy says it")
         held.view(np.uint8)[...] = 0xA5  # whoever reads what was never written shall notice
         return StandInArray(held)
 
@@ -208,6 +212,8 @@ def stand_in_cupy(memory=2**40):
         asarray=lambda x: x if isinstance(x, StandInArray) else StandInArray(np.array(x)),
         ascontiguousarray=lambda x, dtype=None: StandInArray(np.ascontiguousarray(bare(x), dtype=dtype)),
         flatnonzero=lambda x: StandInArray(np.flatnonzero(bare(x))),
+        arange=lambda n: StandInArray(np.arange(n)),
+        argpartition=lambda x, kth: StandInArray(np.argpartition(bare(x), kth)),
         empty=empty,
         zeros=zeros,
         RawModule=StandInModule,

@@ -18,6 +18,7 @@ from dpmanifold.frechet.summands import MOST_TRIED, Spread
 from dpmanifold.frechet.tolerances import default_tol, reach
 from dpmanifold.linalg.cards.arrays import CardArray, picked
 from dpmanifold.linalg.exact_sums import ExactSum
+from dpmanifold.linalg.native.library import card_in_use
 
 
 class UnitPoints:
@@ -167,9 +168,12 @@ class UnitPoints:
         2
         """
         frame, bound = self.ball.frame, reach(self.ball)
-        there = [item for part in self._parts for item in part.items if isinstance(item, CardArray)]
+        items = [item for part in self._parts for item in part.items]
+        # Of what will be sent to the card one point is enough to have the kernel compiled.
+        there: list[object] = [item for item in items if isinstance(item, CardArray)]
+        there += [item[:1] for item in items if isinstance(item, np.ndarray) and len(item) and card_in_use()]
         for stored in cast("list[Array]", there):
-            if math.isfinite(bound):
+            if math.isfinite(bound) and stored.shape[1:] != frame.shape:
                 frame.log_words(frame.at(frame.origin[None]), stored, bound)
             Sampling(MOST_TRIED + 1).of(stored)
         return self
@@ -208,7 +212,7 @@ class UnitPoints:
 
         For points that lie in one place, in the order of :meth:`blocks`.
         """
-        parts = [part.then(_Some(chosen)) for part in self._parts]
+        parts = [_some_of(part, chosen) for part in self._parts]
         return UnitPoints(self.ball, self.unit, int(np.count_nonzero(chosen)), parts, first)
 
     def joined(self, other: UnitPoints) -> UnitPoints:
@@ -269,6 +273,13 @@ class _Mapping:
         for stored in arrays:
             for points in unpacked(self._outer.frame, stored):
                 yield self._inner.frame.pack(self._f(points))
+
+
+def _some_of(part: Part, chosen: Array) -> Part:
+    """Return some of the points; on a card they are taken out now: later there might be no room for so many."""
+    if part.opened is _alone and all(isinstance(item, CardArray) for item in part.items):
+        return Part(list(_Some(chosen)(part.items)), _alone)
+    return part.then(_Some(chosen))
 
 
 class _Some:

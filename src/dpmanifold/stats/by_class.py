@@ -83,6 +83,7 @@ def _made_by_class(
         label = np.asarray(pairs.found) % len(names)
         _refuse_small(label, names)
         made = frechet.made_from(records, ball, pairs)
+        made.points.rehearse()
         groups = [made.points.where(label == number) for number in range(len(names))]
         clipped, replaced = made.clipped, made.replaced
     Tally(len(records), clipped, replaced).tell(told.curator, told.confirm)
@@ -111,6 +112,7 @@ def labelled_points(
     owner, label = np.divmod(np.asarray(pairs.found), len(names))
     several = np.bincount(owner)[owner]
     made = frechet.made_from(records, ball, pairs)
+    made.points.rehearse()
     Tally(len(records), made.clipped, made.replaced).tell(told.curator, told.confirm)
     parts = [
         InClass(number, many, made.points.where((label == number) & (several == many)))
@@ -118,7 +120,7 @@ def labelled_points(
         for many in np.unique(several).tolist()
     ]
     # Always, even if each unit is in one class and nothing new comes of it: whether it is may be private.
-    return LabelledPoints(frechet.made_from(records, ball, ids).points, parts)
+    return LabelledPoints(frechet.made_from(records, ball, ids).points.rehearse(), parts)
 
 
 def _read_labelled(

@@ -21,14 +21,17 @@ def smallest(stored: CardArray, most: int) -> tuple[Array, npt.NDArray[np.uint64
     with failures_told(), stored.array.device:
         share = min(1.0, 4 * most / max(1, len(stored)))
         while True:
-            points, hashes = _below(stored, share)
+            points, hashes = _below(stored, share, most)
             if len(hashes) >= min(most, len(stored)) or share == 1.0:
                 return points, hashes
             share = min(1.0, 16 * share)
 
 
-def _below(stored: CardArray, share: float) -> tuple[Array, npt.NDArray[np.uint64]]:
-    """Return the points whose hashes are within this share of all numbers, and the hashes."""
+def _below(stored: CardArray, share: float, most: int) -> tuple[Array, npt.NDArray[np.uint64]]:
+    """Return points whose hashes are within this share of all numbers, and the hashes.
+
+    Of each block at most so many: what is fetched must not depend on how many points are alike.
+    """
     cupy = cupy_module()
     numbers = stored.array.reshape(len(stored), -1)
     points, hashes = [], []
@@ -37,9 +40,12 @@ def _below(stored: CardArray, share: float) -> tuple[Array, npt.NDArray[np.uint6
         mixed = part[:, 0].copy().view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         mixed += part[:, part.shape[1] // 2].copy().view(np.uint64)
         mixed *= np.uint64(0xD6E8FEB86659FD93)
+        chosen = cupy.arange(len(mixed))
         if share < 1.0:
             chosen = cupy.flatnonzero(mixed < np.uint64(share * 2.0**63) * np.uint64(2))
-            part, mixed = part[chosen], mixed[chosen]
+        if len(chosen) > most:
+            chosen = chosen[cupy.argpartition(mixed[chosen], most - 1)[:most]]
+        part, mixed = part[chosen], mixed[chosen]
         points.append(on_host(part))
         hashes.append(on_host(mixed))
     return np.concatenate(points).reshape(-1, *stored.shape[1:]), np.concatenate(hashes)

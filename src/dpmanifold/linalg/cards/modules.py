@@ -88,7 +88,8 @@ def _compiled(file: str, name: str, options: tuple[str, ...], shared: int | None
     threads, at_once, copies = shape[0], shape[1], shape[3] if shared is None else 1
     shared = shape[2] if shared is None else shared
     if shared > _SHARED:
-        function.max_dynamic_shared_size_bytes = shared
+        # One function serves images of all sizes: what another size asked for stays.
+        function.max_dynamic_shared_size_bytes = max(shared, int(function.max_dynamic_shared_size_bytes))
     per_processor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared)
     processors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
     return Kernel(function, threads, at_once, shared, max(1, int(per_processor)) * processors, copies)

@@ -130,7 +130,8 @@ class _Pass:
         self._kernel = kernel("card.cu", "dpm_card_pass", settings)
         self._words = None
         if asked.sums is not None:
-            self._words = cupy.zeros((self._kernel.copies, *asked.sums.words.shape), dtype=np.int64)
+            groups = 1 if asked.group is None else asked.sums.groups  # without groups all is added to the first
+            self._words = cupy.zeros((self._kernel.copies, groups, 2, asked.size), dtype=np.int64)
         self._counts = cupy.zeros(2, dtype=np.int64)
         self._status = cupy.empty(asked.n, dtype=np.uint8)
 
@@ -204,7 +205,7 @@ class _Pass:
         """Add the sums on the host, and fetch the status where a matrix is marked."""
         if self.asked.sums is not None:
             assert self._words is not None
-            self.asked.sums.words += self._words.get().sum(axis=0)
+            self.asked.sums.words[: self._words.shape[1]] += self._words.get().sum(axis=0)
         marked, clips = self._counts.get().tolist()
         status = on_host(self._status) if marked else CardArray(self._status) if clips else None
         return replace(found, status=status, clips=clips)

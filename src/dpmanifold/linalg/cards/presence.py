@@ -91,20 +91,20 @@ def failures_told() -> Iterator[None]:
     Examples
     --------
     >>> with failures_told():
-    ...     raise MemoryError
+    ...     raise type("OutOfMemoryError", (MemoryError,), {})
     Traceback (most recent call last):
     ...
     dpmanifold.errors.CardError: the card has no memory left for this...
     """
     try:
         yield
-    except MemoryError:
-        raise CardError(
-            "the card has no memory left for this. Free what else lies there (cupy.get_default_memory_pool()"
-            ".free_all_blocks(), torch.cuda.empty_cache()), give a numpy array under "
-            'linalg.backend("cuda"), which is sent in blocks, or use the processor: linalg.backend("native").'
-        ) from None
     except Exception as problem:
+        if type(problem).__name__ == "OutOfMemoryError":  # CuPy's; the host's is none of the card's business
+            raise CardError(
+                "the card has no memory left for this. Free what else lies there (cupy.get_default_memory_pool()"
+                ".free_all_blocks(), torch.cuda.empty_cache()); on flat spaces a numpy array under "
+                'linalg.backend("cuda") is sent in blocks; or use the processor: linalg.backend("native").'
+            ) from None
         if type(problem).__name__ not in _FAILURES:
             raise
         raise CardError(

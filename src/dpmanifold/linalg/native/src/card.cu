@@ -17,17 +17,11 @@ enum What {
 
 DPM_CONSTANT bool with(int what) { return (DPM_WHAT & what) != 0; }
 
-#ifndef DPM_LARGEST_ALONE
-#define DPM_LARGEST_ALONE 11
-#endif
 constexpr int SIDE = DPM_K;
-constexpr bool ALONE = SIDE <= DPM_LARGEST_ALONE;  // one thread per matrix
+constexpr bool ALONE = SIDE <= 11;  // one thread per matrix
 constexpr bool BY_VALUES = SIDE <= 3 && (DPM_FUNCTION == LOG || DPM_FUNCTION == ROOT || DPM_FUNCTION == INVERSE_ROOT);
 
-#ifndef DPM_THREADS
-#define DPM_THREADS (SIDE <= 3 ? 256 : SIDE <= 5 ? 128 : 64)
-#endif
-constexpr int THREADS = ALONE ? DPM_THREADS : Team<SIDE>::THREADS;
+constexpr int THREADS = !ALONE ? Team<SIDE>::THREADS : SIDE <= 3 ? 256 : SIDE <= 5 ? 128 : 64;
 constexpr int AT_ONCE = ALONE ? THREADS : Team<SIDE>::MATRICES;
 constexpr int SHARED = ALONE ? 0 : Team<SIDE>::bytes(DPM_FUNCTION);
 constexpr int COPIES = ALONE || with(WITH_CODES) ? 1 : Team<SIDE>::COPIES;
@@ -142,7 +136,7 @@ __device__ __forceinline__ void run_alone(const Pass& pass) {
 }
 
 __device__ __forceinline__ void run_teams(const Pass& pass, double condition) {
-    extern __shared__ double shared[];
+    extern __shared__ __align__(16) double shared[];
     const long first = blockIdx.x * (long)AT_ONCE, step = (long)gridDim.x * AT_ONCE;
     count_up(pass, Team<SIDE>::template share<DPM_FUNCTION>(pass, choice_for(pass, condition), first, pass.n, step, shared));
 }

@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-
 #define EXPORT __attribute__((visibility("default")))
 
 namespace {

@@ -14,11 +14,7 @@ namespace {
 template <int CHANNELS, int KIND>
 struct ImageTeam {
 #if defined(__CUDACC__)
-#ifdef DPM_THREADS
-    static constexpr int THREADS = DPM_THREADS;
-#else
     static constexpr int THREADS = 128;
-#endif
 #else
     static constexpr int THREADS = 1;
 #endif

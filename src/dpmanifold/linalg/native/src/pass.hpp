@@ -254,7 +254,7 @@ DPM_INLINE Counts finish(const Pass& pass, long first, long count, Vec* s, Ints 
     if (pass.words && pass.codes) {
         if (!any(bad)) add_to_group(pass, s, packed(k), group[0]);
     } else if (pass.words) {
-        DPM_UNROLL DPM_UNROLL for (int i = 0; i < packed(k); ++i) total->add(i, select(bad, Vec{}, s[i]), pass.fixed);
+        DPM_UNROLL for (int i = 0; i < packed(k); ++i) total->add(i, select(bad, Vec{}, s[i]), pass.fixed);
     }
 #else
     if (pass.words && pass.codes) {

@@ -216,11 +216,10 @@ struct Team {
     static DPM_METHOD double largest_diagonal(const double a[COLUMNS][K], bool size, Memory& m) {
         double top = size ? 0.0 : -DPM_INFINITY;
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
-            DPM_UNROLL for (int l = 0; l < K; ++l)
-                {
-                    const double entry = size ? absolute(Vec{a[own][l]}).lane : a[own][l];
-                    if (entry > top) top = l == column(own) ? entry : top;
-                }
+            DPM_UNROLL for (int l = 0; l < K; ++l) {
+                const double entry = size ? absolute(Vec{a[own][l]}).lane : a[own][l];
+                if (entry > top) top = l == column(own) ? entry : top;
+            }
         return maximum(top, m);
     }
 
