@@ -275,7 +275,7 @@ def _connected(path: pathlib.Path) -> sqlite3.Connection:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o660))
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     try:
-        mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        mode = _written_ahead(connection)
         if mode != "wal":
             raise InvalidArgumentError(
                 f"the database {path} cannot be written ahead: SQLite answered journal_mode {mode}. Put it on a disk "
@@ -288,6 +288,21 @@ def _connected(path: pathlib.Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _written_ahead(connection: sqlite3.Connection) -> str:
+    """Return how a file is written after it was asked to be written ahead; asks again while others do the same.
+
+    SQLite waits for writers, and not for those who change this.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
+        except sqlite3.OperationalError as problem:
+            if not _is_busy(problem) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _is_busy(problem: BaseException) -> bool:
