@@ -45,9 +45,9 @@ from dpmanifold.data import covariance_descriptors  # noqa: E402
 from dpmanifold.linalg.cards import passes as card_passes  # noqa: E402
 from dpmanifold.linalg.native import library  # noqa: E402
 
-# Few enough for 10 GiB of the card, many enough that to start a kernel does not count.
-MANY = {2: 100_000_000, 3: 100_000_000, 5: 20_000_000, 9: 4_000_000, 16: 1_000_000, 30: 200_000, 64: 50_000}
-FEWER = {3: 20_000_000, 9: 1_000_000, 30: 100_000}
+# What fills about 7 GB of the card, as 10^8 matrices 3 x 3 do; a third of it where a mean takes several passes.
+MANY = {2: 225_000_000, 3: 100_000_000, 5: 36_000_000, 9: 11_000_000, 16: 3_500_000, 30: 1_000_000, 64: 220_000}
+FEWER = {3: 30_000_000, 9: 3_500_000, 30: 300_000}
 WANTED_MEAN = {2: 1000, 3: 350, 5: 60, 9: 80, 16: 40, 30: 25, 64: 10}
 WANTED_AFFINE = {3: 100, 9: 50, 30: 15}
 WANTED_DISTANCE = {3: 100, 9: 50, 30: 15}

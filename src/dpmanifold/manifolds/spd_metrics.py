@@ -119,7 +119,9 @@ class LogEuclideanMetric(SPDMetric):
 
     def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
         """Exponential of the sum of logarithms."""
-        return expm(logm(p) + from_vecd(c))
+        tangent = from_vecd(c)
+        at_origin = bool((p == np.eye(p.shape[-1])).all())  # whose logarithm, 0, is not worth a call
+        return expm(tangent if at_origin else logm(p) + tangent)
 
     def coords(self, p: FloatArray, v: FloatArray) -> FloatArray:
         """Derivative of the logarithm at p, applied to v, flattened."""

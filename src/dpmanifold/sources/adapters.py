@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dpmanifold.linalg.cards.arrays import on_card
 from dpmanifold.registry import Registry
 from dpmanifold.sources.base import Source
 
@@ -28,7 +29,7 @@ def as_source(X: object) -> Source | None:
     """
     if isinstance(X, Source):
         return X
-    if isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray) or on_card(X):
         return None
     # Lists are the library's own: whoever has one of numbers needs no other distribution.
     adapters = ADAPTERS.own() if isinstance(X, list | tuple) else itertools.chain(ADAPTERS.own(), ADAPTERS)

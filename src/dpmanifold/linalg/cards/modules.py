@@ -49,8 +49,8 @@ class Kernel:
     def start(self, n: int, arguments: ctypes.Structure, *more: np.generic) -> None:
         """Start it on the current stream for n items; blocks take the rest in turns."""
         grid = min(-(-n // self.at_once), self.resident)
-        # CuPy takes a structure by value as an array without axes.
-        one = np.frombuffer(bytearray(arguments), dtype=_as_numpy(type(arguments))).reshape(())
+        # CuPy takes a structure by value as an array without axes; of bytes, since it spells fields out at every call.
+        one = np.frombuffer(bytearray(arguments), dtype=f"V{ctypes.sizeof(arguments)}").reshape(())
         self.function((grid,), (self.threads,), (one, *more), shared_mem=self.shared)
 
 
@@ -93,11 +93,6 @@ def _compiled(file: str, name: str, options: tuple[str, ...], shared: int | None
     per_processor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared)
     processors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
     return Kernel(function, threads, at_once, shared, max(1, int(per_processor)) * processors, copies)
-
-
-@cache
-def _as_numpy(structure: type[ctypes.Structure]) -> np.dtype[Any]:
-    return np.dtype(structure)
 
 
 @cache

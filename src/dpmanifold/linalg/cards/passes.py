@@ -128,11 +128,10 @@ class _Pass:
         # kernel is the same: one that was compiled for something else might round differently.
         settings = {"DPM_K": asked.k, "DPM_FUNCTION": asked.function, "DPM_WHAT": asked.what}
         self._kernel = kernel("card.cu", "dpm_card_pass", settings)
-        self._words = None
-        if asked.sums is not None:
-            groups = 1 if asked.group is None else asked.sums.groups  # without groups all is added to the first
-            self._words = cupy.zeros((self._kernel.copies, groups, 2, asked.size), dtype=np.int64)
-        self._counts = cupy.zeros(2, dtype=np.int64)
+        groups = 0 if asked.sums is None else 1 if asked.group is None else asked.sums.groups  # all to the first
+        self._shape = (self._kernel.copies, groups, 2, asked.size)
+        # How many are marked and clipped, and the sums: all that is added up, fetched at once.
+        self._added = cupy.zeros(2 + math.prod(self._shape), dtype=np.int64)
         self._status = cupy.empty(asked.n, dtype=np.uint8)
 
     def run(self) -> Found:
@@ -194,19 +193,20 @@ class _Pass:
             triangles=asked.x.ndim == 2,
             tolerance=0.0 if asked.tolerance is None else asked.tolerance,
             powers=_address(self._powers),
-            words=_address(self._words),
+            words=None if asked.sums is None else self._added.data.ptr + 16,
             fixed=0.0 if asked.sums is None else math.ldexp(1.0, asked.sums.shift),
-            counts=self._counts.data.ptr,
+            counts=self._added.data.ptr,
             **named,
         )
         self._kernel.start(n, arguments, np.float64(asked.condition))
 
     def _finished(self, found: Found) -> Found:
         """Add the sums on the host, and fetch the status where a matrix is marked."""
+        added = self._added.get()
+        marked, clips = added[:2].tolist()
         if self.asked.sums is not None:
-            assert self._words is not None
-            self.asked.sums.words[: self._words.shape[1]] += self._words.get().sum(axis=0)
-        marked, clips = self._counts.get().tolist()
+            words = added[2:].reshape(self._shape).sum(axis=0)
+            self.asked.sums.words[: len(words)] += words
         status = on_host(self._status) if marked else CardArray(self._status) if clips else None
         return replace(found, status=status, clips=clips)
 
@@ -229,7 +229,7 @@ class _Blocks:
         fetched = asked.k**2 * asked.matrices + asked.size * (asked.coordinates + self._whole.home) + asked.norms
         # What lies on the card needs no room; smaller blocks are then fetched sooner.
         there = is_card_array(asked.x) and asked.x.is_plain and asked.rows is None
-        step = max(1, BLOCK_BYTES // (32 * fetched) if there else BLOCK_BYTES // (8 * (asked.k**2 + fetched)))
+        step = max(1, BLOCK_BYTES // (16 * fetched) if there else BLOCK_BYTES // (8 * (asked.k**2 + fetched)))
         in_flight(asked.n, step, cupy_module().cuda.get_current_stream(), self._start)
 
     def _start(self, slot: Slot, rows: slice) -> None:

@@ -33,6 +33,7 @@ class Slot:
         self.stream = cupy_module().cuda.Stream(non_blocking=True)
         self._here: dict[str, Array] = {}
         self._there: dict[str, Any] = {}
+        self._reached: dict[str, bool] = {}
         self._later: list[Callable[[], None]] = []
 
     def there(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
@@ -60,8 +61,10 @@ class Slot:
         return room
 
     def bring(self, name: str, there: Any, out: Array, places: slice | Array) -> None:
-        """Fetch what is on the card into some places of an array here, once it is made."""
-        if isinstance(places, slice) and is_pinned(out):
+        """Fetch what is on the card into some places of an array here, once it is made: one array for each name."""
+        if name not in self._reached:  # the same array for every block
+            self._reached[name] = isinstance(places, slice) and is_pinned(out)
+        if self._reached[name]:
             there.get(stream=self.stream, out=out[places], blocking=False)
             return
         held = self.here(name, there.shape, there.dtype)

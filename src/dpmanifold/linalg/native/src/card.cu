@@ -21,10 +21,12 @@ constexpr int SIDE = DPM_K;
 constexpr bool ALONE = SIDE <= 11;  // one thread per matrix
 constexpr bool BY_VALUES = SIDE <= 3 && (DPM_FUNCTION == LOG || DPM_FUNCTION == ROOT || DPM_FUNCTION == INVERSE_ROOT);
 
-constexpr int THREADS = !ALONE ? Team<SIDE>::THREADS : SIDE <= 3 ? 256 : SIDE <= 5 ? 128 : 64;
-constexpr int AT_ONCE = ALONE ? THREADS : Team<SIDE>::MATRICES;
-constexpr int SHARED = ALONE ? 0 : Team<SIDE>::bytes(DPM_FUNCTION);
-constexpr int COPIES = ALONE || with(WITH_CODES) ? 1 : Team<SIDE>::COPIES;
+using Threads = Team<ALONE ? 12 : SIDE, team_warps<ALONE ? 12 : SIDE>(DPM_FUNCTION, with(WITH_FACTOR))>;
+
+constexpr int THREADS = !ALONE ? Threads::THREADS : SIDE <= 3 ? 256 : SIDE <= 5 ? 128 : 64;
+constexpr int AT_ONCE = ALONE ? THREADS : Threads::MATRICES;
+constexpr int SHARED = ALONE ? 0 : Threads::bytes(DPM_FUNCTION, with(WITH_FACTOR));
+constexpr int COPIES = ALONE || with(WITH_CODES) ? 1 : Threads::COPIES;
 
 // Threads of a block, matrices it works on at once, bytes of memory it shares, and copies of `words` that are added to.
 extern "C" __device__ const int dpm_card_shape[4] = {THREADS, AT_ONCE, SHARED, COPIES};
@@ -120,8 +122,13 @@ __device__ __forceinline__ void run_alone(const Pass& pass) {
                 Vec block[1][SIZE], values[1][SIDE], vectors[1][SIDE * SIDE];
                 DPM_UNROLL for (int i = 0; i < SIZE; ++i) block[0][i] = a[i];
                 const Ints unfit = beyond_diagonal<SIDE>(block[0]);
-                diagonalise<SIDE>(block, values, vectors);
-                bad = of_eigenvalues<SIDE>(values[0], vectors[0], DPM_FUNCTION, pass.inspect ? DOUBTFUL : LOST, s) | unfit;
+                const double lost = pass.inspect ? DOUBTFUL : LOST;
+                if constexpr (SIDE == 2 && DPM_FUNCTION == LOG) {
+                    bad = log_of_two(block[0], lost, s) | unfit;
+                } else {
+                    diagonalise<SIDE>(block, values, vectors);
+                    bad = of_eigenvalues<SIDE>(values[0], vectors[0], DPM_FUNCTION, lost, s) | unfit;
+                }
                 unscale(s, SIDE, DPM_FUNCTION, exponent);
             } else {
                 const bool whole = pass.matrices || pass.coordinates || pass.words || pass.center;
@@ -138,7 +145,7 @@ __device__ __forceinline__ void run_alone(const Pass& pass) {
 __device__ __forceinline__ void run_teams(const Pass& pass, double condition) {
     extern __shared__ __align__(16) double shared[];
     const long first = blockIdx.x * (long)AT_ONCE, step = (long)gridDim.x * AT_ONCE;
-    count_up(pass, Team<SIDE>::template share<DPM_FUNCTION>(pass, choice_for(pass, condition), first, pass.n, step, shared));
+    count_up(pass, Threads::template share<DPM_FUNCTION>(pass, choice_for(pass, condition), first, pass.n, step, shared));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) dpm_card_pass(Pass given, double condition) {

@@ -22,10 +22,17 @@ struct Entries {
 
     // Take note of two mirrored entries; returns their mean.
     DPM_METHOD Vec see(Vec lower, Vec upper) {
+        const Vec one = lower * 0.5, other = upper * 0.5, mean = one + other;
         largest = larger(absolute(lower), larger(absolute(upper), largest));
-        gap = larger(absolute(lower * 0.5 - upper * 0.5), gap);
-        zero += lower * 0.0 + upper * 0.0;
-        return lower * 0.5 + upper * 0.5;
+        gap = larger(absolute(one - other), gap);
+        zero += mean * 0.0;
+        return mean;
+    }
+    // The same for an entry of the diagonal.
+    DPM_METHOD Vec see(Vec entry) {
+        largest = larger(absolute(entry), largest);
+        zero += entry * 0.0;
+        return entry;
     }
 };
 
@@ -40,7 +47,7 @@ DPM_INLINE void load_symmetric(const double* const* p, int size, Vec* a, Entries
         else if (j < i)
             a[at(i, j)] = entries.see(v, a[at(i, j)]);
         else
-            a[at(i, i)] = entries.see(v, v);
+            a[at(i, i)] = entries.see(v);
         if (++j == k) j = 0, ++i;
     });
 }

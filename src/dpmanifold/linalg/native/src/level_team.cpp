@@ -39,7 +39,7 @@ long team_of_size(const Pass* pass, long first_chunk, long last_chunk, void* mem
 }
 
 long team_memory(const Pass* pass) {
-    const long largest = Team<64>::bytes(EXP);
+    const long largest = Team<64>::bytes(EXP, true);
     return largest > pass_memory(pass) ? largest : pass_memory(pass);
 }
 

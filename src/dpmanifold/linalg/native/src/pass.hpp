@@ -323,10 +323,12 @@ long run_small(const Pass* given, long first_chunk, long last_chunk, void* memor
             exponent[b] = move<K>(pass, from, many, group[b], a[b], m);
         }
         for (int b = 0; b < TURNS; ++b) unfit[b] = beyond_diagonal<K>(a[b]);
-        diagonalise<K>(a, values, vectors);
+        const bool by_formula = K == 2 && pass.function == LOG;
+        if (!by_formula) diagonalise<K>(a, values, vectors);
         for (int b = 0; b < TURNS; ++b) {
             if (count[b] == 0) continue;
-            const Ints bad = of_eigenvalues<K>(values[b], vectors[b], pass.function, lost, s) | unfit[b];
+            const Ints bad = unfit[b] | (by_formula ? log_of_two(a[b], lost, s)
+                                                    : of_eigenvalues<K>(values[b], vectors[b], pass.function, lost, s));
             unscale(s, K, pass.function, exponent[b]);
             marked += finish<K>(pass, first + b * LANES, count[b], s, bad, found[b], group[b], total).marked;
         }

@@ -1,4 +1,5 @@
-// Functions of 2 x 2 and 3 x 3 matrices by Jacobi rotations: a fixed number of them, whatever the matrix.
+// Functions of 2 x 2 and 3 x 3 matrices by Jacobi rotations: a fixed number of them, whatever the matrix. The logarithm
+// of a 2 x 2 matrix has a formula.
 //
 // One rotation diagonalises a 2 x 2 matrix. For 3 x 3, cyclic Jacobi converges cubically in the end: over a million
 // random, graded and clustered matrices the largest off-diagonal entry was 8e-6 of the norm after three sweeps and
@@ -58,6 +59,23 @@ DPM_INLINE Vec determinant(const Vec* a) {
     Vec square = a[1] * a[1];
     Vec lost = product_minus(a[1], a[1], square);
     return product_minus(a[0], a[2], square) - lost;
+}
+
+// The logarithm of a packed 2 x 2 matrix of size about 1; marks what is not positive definite.
+//
+// With eigenvalues x >= y it is log(xy)/2 + (log x - log(xy)/2) R, where R has eigenvalues 1 and -1: the matrix less
+// half its trace, over half the gap of the eigenvalues. Where that is next to nothing, so is what R is multiplied by.
+DPM_INLINE Ints log_of_two(const Vec* a, double lost, Vec* s) {
+    const Vec half_trace = 0.5 * a[0] + 0.5 * a[2], half_gap = 0.5 * a[0] - 0.5 * a[2], product = determinant(a);
+    const Vec square = half_gap * half_gap + a[1] * a[1] + 1e-300, inverse = reciprocal_root(square);
+    const Vec large = half_trace + square * inverse;
+    const Ints bad = ~(large > 0.0) | ~(product > lost * large * large);
+    const Vec mean = 0.5 * logarithm(select(bad, broadcast(1.0), product));
+    const Vec part = (logarithm(select(bad, broadcast(1.0), large)) - mean) * inverse;
+    s[0] = mean + part * half_gap;
+    s[1] = part * a[1];
+    s[2] = mean - part * half_gap;
+    return bad;
 }
 
 // Eigenvalues and, as columns, eigenvectors of TURNS packed K x K matrices of size about 1.

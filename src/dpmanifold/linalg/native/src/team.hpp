@@ -1,5 +1,7 @@
 // The pass for matrices that are too large for one thread of a graphics card: a team of threads has one matrix.
 //
+// A team has four threads up to 16 x 16, eight up to 24 x 24, sixteen up to 32 x 32 and sixty-four beyond: as few as can
+// hold a matrix, since what each of them does for the whole of it, the steps between columns, is done by all of them.
 // A thread of a team holds some columns, whole, in registers (thread c of n has columns c, c + n, ...); what all of them
 // need, such as a reflection, goes through memory that they share, two doubles at a time. Steps and formulas are those of
 // tridiagonal.hpp and rational.hpp. On a processor, where it is for tests, a team is one thread that holds every column.
@@ -33,25 +35,24 @@ struct DPM_SHARED_PAIR Two {
     double first, second;
 };
 
-template <int K>
+template <int K, int WARPS = 1>
 struct Team {
 #if defined(__CUDACC__)
-    static constexpr int SIZE = K <= 20 ? 8 : K <= 32 ? 16 : 64;
+    static constexpr int SIZE = K <= 16 ? 4 : K <= 24 ? 8 : K <= 32 ? 16 : 64;
 #else
     static constexpr int SIZE = 1;
 #endif
-    static constexpr int COLUMNS = (K + SIZE - 1) / SIZE;                // of one thread
-    static constexpr int THREADS = SIZE < 32 && SIZE > 1 ? 32 : SIZE;    // of a block
+    static constexpr int COLUMNS = (K + SIZE - 1) / SIZE;                      // of one thread
+    static constexpr int THREADS = SIZE < 32 && SIZE > 1 ? 32 * WARPS : SIZE;  // of a block
     static constexpr int MATRICES = THREADS / SIZE;
     static constexpr int STAGE = 8;                                      // rows by which the part of a matrix shrinks
     static constexpr int EVEN = K + K % 2;
     static constexpr int ODD = K | 1;                                    // rows of this length: columns without conflicts
     static constexpr int BATCH = SIZE == 1 ? 8 : SIZE < 32 ? SIZE : 32;  // poles that are factorised at once
     static constexpr int AT_ONCE = 2;                                    // of them, added up by one thread
-    static constexpr int SQUARE = (K * ODD > 2 * BATCH * K ? K * ODD : 2 * BATCH * K) + 1 & ~1;
     static constexpr int STAGES = (K - 2 + STAGE - 1) / STAGE;
     static constexpr int PACKED = K * (K + 1) / 2;
-    static constexpr int COPIES = 16;  // of the sums, so that blocks do not wait for each other
+    static constexpr int COPIES = 4;  // of the sums, so that blocks do not wait for each other
 
     // Where the vector of reflection j stands; it is 0 before entry j + 1, and kept from the stage's first row on.
     static DPM_METHOD int reflection(int j) {
@@ -60,27 +61,40 @@ struct Team {
     }
     static constexpr int REFLECTIONS = STAGE * (STAGES * EVEN - STAGE / 2 * STAGES * (STAGES - 1));
 
-    // Doubles of one team: the square, reflections, d, e, t, w, x, and partial sums with what else is passed around.
-    static DPM_CONSTANT int doubles(int function) {
-        return SQUARE + (function == EXP ? SQUARE : REFLECTIONS) + 5 * EVEN + 16;
+    // Doubles of the square: a whole one for products, half of it or a batch of poles otherwise.
+    static DPM_CONSTANT int square(int function, bool factor) {
+        const int poles = BATCH * (K + ODD), entries = factor || function == EXP ? K * ODD : PACKED;
+        return (entries > poles ? entries : poles) + 1 & ~1;
     }
-    static DPM_CONSTANT int bytes(int function) { return MATRICES * (doubles(function) + 1 & ~1) * 8; }
+    // Doubles of one team: the square, reflections, d, e, t, and partial sums with what else is passed around. They
+    // begin at different banks, so that teams of a warp do not wait for each other.
+    static DPM_CONSTANT int doubles(int function, bool factor) {
+        const int all = square(function, factor) + (function == EXP ? K * ODD + 1 & ~1 : REFLECTIONS) + 3 * EVEN + 16;
+        return SIZE > 1 && SIZE < 16 ? (all - SIZE + 15) / 16 * 16 + SIZE : all;
+    }
+    static DPM_CONSTANT int bytes(int function, bool factor) { return MATRICES * doubles(function, factor) * 8; }
 
     struct Memory {
         double *square, *reflections, *d, *e, *t, *w, *x, *partial;
-        int turn;  // which of the partial sums are next
+        const double* first;  // the square of the block's first team
+        int stride;           // from one team's square to the next one's
+        int turn;             // which of the partial sums are next
     };
 
-    static DPM_METHOD Memory arranged(double* base, int function) {
+    static DPM_METHOD Memory arranged(double* first, int function, bool factor) {
         Memory m;
+        m.first = first;
+        m.stride = doubles(function, factor);
+        double* base = first + number() * m.stride;
         m.square = base;
-        m.reflections = base + SQUARE;
-        m.d = m.reflections + (function == EXP ? SQUARE : REFLECTIONS);
+        m.reflections = base + square(function, factor);
+        m.d = m.reflections + (function == EXP ? K * ODD + 1 & ~1 : REFLECTIONS);
         m.e = m.d + EVEN;
         m.t = m.e + EVEN;
-        m.w = m.t + EVEN;
-        m.x = m.w + EVEN;
-        m.partial = m.x + EVEN;
+        m.partial = m.t + EVEN;
+        // Nobody needs the square while these are in use.
+        m.w = base;
+        m.x = base + EVEN;
         m.turn = 0;
         return m;
     }
@@ -96,6 +110,17 @@ struct Team {
             __syncthreads();
         else
             __syncwarp();
+    }
+    // All teams of the block wait for each other.
+    static __device__ __forceinline__ void everybody() {
+        if (THREADS > 32)
+            __syncthreads();
+        else
+            __syncwarp();
+    }
+    // What is read next, on its way.
+    static __device__ __forceinline__ void expect(const double* start, int count) {
+        for (int i = 16 * lane(); i < count; i += 16 * SIZE) asm volatile("prefetch.global.L2 [%0];" ::"l"(start + i));
     }
     template <typename Merge>
     static __device__ __forceinline__ double merged(double x, Memory& m, Merge merge) {
@@ -122,6 +147,8 @@ struct Team {
     static int number() { return 0; }
     static int copy() { return 0; }
     static void wait() {}
+    static void everybody() {}
+    static void expect(const double*, int) {}
     template <typename Merge>
     static double merged(double x, Memory&, Merge) { return x; }
     static bool anywhere(bool here) { return here; }
@@ -161,19 +188,22 @@ struct Team {
 
     // ---------------------------------------------------------------- between columns
 
+    // Where the square keeps entry (l, c) of a triangle, l >= c: rows and columns are without conflicts of banks.
+    static DPM_METHOD int packed_place(int l, int c) { return l * (l + 1) / 2 + c; }
+
     // Make columns symmetric from the entries on one side of the diagonal (below it, if `lower`).
     static DPM_METHOD void mirror(double a[COLUMNS][K], bool lower, Memory& m) {
         wait();
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
             const int c = column(own);
             if (c < K) DPM_UNROLL for (int l = 0; l < K; ++l)
-                if (lower ? l >= c : l <= c) m.square[l * ODD + c] = a[own][l];
+                if (lower ? l > c : l < c) m.square[lower ? packed_place(l, c) : packed_place(c, l)] = a[own][l];
         }
         wait();
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
             const int c = column(own);
             if (c < K) DPM_UNROLL for (int l = 0; l < K; ++l)
-                if (lower ? l < c : l > c) a[own][l] = m.square[c * ODD + l];
+                if (lower ? l < c : l > c) a[own][l] = m.square[lower ? packed_place(c, l) : packed_place(l, c)];
         }
         wait();
     }
@@ -278,15 +308,16 @@ struct Team {
     // it in column j, the product A v = A e + r A x is formed before r is known; and what the next step needs of column
     // j + 1 is known before the update is done: so one exchange serves a step, and one pass updates and multiplies.
     static DPM_METHOD void tridiagonalise(double a[COLUMNS][K], Memory& m) {
-        double x[COLUMNS], p[COLUMNS];
+        double x[COLUMNS], p[COLUMNS], here[COLUMNS];  // here: entry j + 1 of each column
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
             if (column(own) == 0) m.d[0] = a[own][0];
             x[own] = announced(a[own][0], column(own), -1, m);
+            here[own] = a[own][1];
         }
         if (K % 2 && lane() == 0) m.x[K] = 0.0;
         wait();
         product(a, m.x, 0, p);
-        answer(a, p, 0, -1, m);
+        answer(p, here, -1, m);
         DPM_UNROLL for (int start = 0; start < K - 2; start += STAGE) {
             const int end = start + STAGE < K - 2 ? start + STAGE : K - 2;
             for (int j = start; j < end; ++j) {
@@ -307,12 +338,11 @@ struct Team {
                 double *v = m.reflections + reflection(j), v_c[COLUMNS], w_c[COLUMNS];
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
                     const int c = column(own);
-                    const double here = next_entry(a[own], start, j);
                     v_c[own] = c == j + 1 ? 1.0 : r * x[own];
-                    w_c[own] = c > j ? t * (here + r * p[own]) + shift * v_c[own] : 0.0;
+                    w_c[own] = c > j ? t * (here[own] + r * p[own]) + shift * v_c[own] : 0.0;
                     if (c < K) m.w[c] = w_c[own];
                     if (c >= start && c < K) v[c - start] = v_c[own];
-                    const double updated = here - w_c[own] - w_next * v_c[own];
+                    const double updated = here[own] - w_c[own] - w_next * v_c[own];
                     if (c == j + 1) m.d[j + 1] = updated;
                     x[own] = announced(updated, c, j, m);
                 }
@@ -336,7 +366,8 @@ struct Team {
                 }
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
                     p[own] = (part[own][0] + part[own][1]) + (part[own][2] + part[own][3]);
-                answer(a, p, start, j, m);
+                DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) here[own] = entry_after(a[own], start, j);
+                answer(p, here, j, m);
             }
         }
         wait();
@@ -360,16 +391,16 @@ struct Team {
     }
 
     // Who has column j + 2 tells its product with x, and its diagonal entry.
-    static DPM_METHOD void answer(const double a[COLUMNS][K], const double p[COLUMNS], int start, int j, Memory& m) {
+    static DPM_METHOD void answer(const double p[COLUMNS], const double here[COLUMNS], int j, Memory& m) {
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
-            if (column(own) == j + 2) note(j, m)[1] = p[own], note(j, m)[2] = next_entry(a[own], start, j + 1);
+            if (column(own) == j + 2) note(j, m)[1] = p[own], note(j, m)[2] = here[own];
     }
 
-    // Entry j + 1 of a column, for j from `start` to `start` + STAGE.
-    static DPM_METHOD double next_entry(const double* a, int start, int j) {
-        double x = a[start + 1];
-        DPM_UNROLL for (int i = 1; i <= STAGE; ++i)
-            if (start + i + 1 < K && j == start + i) x = a[start + i + 1];
+    // Entry j + 2 of a column, for j of the stage from `start` on.
+    static DPM_METHOD double entry_after(const double* a, int start, int j) {
+        double x = a[start + 2];
+        DPM_UNROLL for (int i = 1; i < STAGE; ++i)
+            if (start + i + 2 < K && j == start + i) x = a[start + i + 2];
         return x;
     }
 
@@ -468,20 +499,25 @@ struct Team {
     }
 
     // Leading minors q of T + p, by q_{i+2} = (d_{i+1} + p) q_{i+1} - e_i^2 q_i: pivots are quotients of neighbours, with
-    // the same errors as in rational.hpp, and no division stands in the way of the next one. Calls take(i, q_i, q_{i+1}).
+    // the same errors as in rational.hpp, and no division stands in the way of the next one. Calls
+    // take(i, q_i, q_{i+1}, e_i).
     template <typename Take>
     static DPM_METHOD void minors(double p, const Memory& m, Take take) {
         double before = 1.0, now = m.d[0] + p;
         for (int start = 0; start < K; start += STAGE) {
+            // Read at once: what is taken may be written to the same memory, for all that the compiler knows.
+            double d[STAGE], e[STAGE];
+            DPM_UNROLL for (int i = 0; i < STAGE; ++i) {
+                const bool more = start + i + 1 < K;
+                d[i] = more ? m.d[start + i + 1] + p : 0.0, e[i] = more ? m.e[start + i] : 0.0;
+            }
             const double scale = power_of_two(-exponent_above(absolute(Vec{now}))).lane;
             before *= scale, now *= scale;
             DPM_UNROLL for (int i = 0; i < STAGE; ++i)
                 if (start + i < K) {
-                    take(start + i, before, now);
-                    if (start + i + 1 < K) {
-                        const double e = m.e[start + i], next = (m.d[start + i + 1] + p) * now - e * e * before;
-                        before = now, now = next;
-                    }
+                    take(start + i, before, now, e[i]);
+                    const double next = d[i] * now - e[i] * e[i] * before;
+                    before = now, now = next;
                 }
         }
     }
@@ -489,15 +525,24 @@ struct Team {
     // Whether some eigenvalue of T is below a bound, or something is not a number: a minor of T - bound tells.
     static DPM_METHOD bool is_below(double bound, Memory& m) {
         bool bad = false;
-        minors(-bound, m, [&](int, double before, double now) { bad |= !(before > 0.0) || !(now > 0.0); });
+        minors(-bound, m, [&](int, double before, double now, double) { bad |= !(before > 0.0) || !(now > 0.0); });
         return bad;
+    }
+
+    // 1 where a product begins; before, it is 0, whose lower half is that of 1.
+    static DPM_METHOD double begun(double h, bool here) {
+#if defined(__CUDACC__)
+        return __hiloint2double(here ? 0x3ff00000 : __double2hiint(h), __double2loint(h));
+#else
+        return here ? 1.0 : h;
+#endif
     }
 
     // Entries on and above the diagonal of c + sum_j r_j (T + p_j)^-1; one pole per thread is factorised, then every
     // thread goes through the poles for its columns. Returns whether an eigenvalue is below `bound`,
     // where that is above 0.
     static DPM_METHOD bool resolvents(const PoleTable& table, double bound, double s[COLUMNS][K], Memory& m) {
-        double *ratio = m.square, *diagonal = m.square + BATCH * K;  // (K, BATCH) each
+        double *ratio = m.square, *diagonal = m.square + BATCH * K;  // (K, BATCH), and (BATCH, K) in rows of ODD
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
             DPM_UNROLL for (int i = 0; i < K; ++i) s[own][i] = 0.0;
         bool bad = false;
@@ -508,42 +553,41 @@ struct Team {
                 // A pole too many has residue 0.
                 const bool there = first + q < table.count;
                 const double p = there ? table.poles[first + q] : 1.0, r = there ? table.residues[first + q] : 0.0;
-                minors(p, m, [&](int i, double before, double now) {
+                minors(p, m, [&](int i, double before, double now, double e) {
                     const double x = before * reciprocal(Vec{now}).lane;
-                    diagonal[i * BATCH + q] = r * x;
-                    if (i + 1 < K) ratio[i * BATCH + q] = -m.e[i] * x;
+                    diagonal[q * ODD + i] = r * x;
+                    if (i + 1 < K) ratio[i * BATCH + q] = -e * x;
                 });
-                double g = diagonal[(K - 1) * BATCH + q];
+                double g = diagonal[q * ODD + K - 1];
                 DPM_UNROLL for (int i = K - 2; i >= 0; --i) {
                     const double u = ratio[i * BATCH + q];
-                    g = diagonal[i * BATCH + q] + u * u * g;
-                    diagonal[i * BATCH + q] = g;
+                    g = diagonal[q * ODD + i] + u * u * g;
+                    diagonal[q * ODD + i] = g;
                 }
             }
             if (first == 0 && bound > 0) bad = lane() == SIZE - 1 && is_below(bound, m);
             wait();
             for (int q = 0; q < left; q += AT_ONCE) {
+                // Entry (i, c) is g_c times the ratios from i to c - 1: h is their product, 1 at the diagonal.
                 double g[COLUMNS][AT_ONCE], h[COLUMNS][AT_ONCE];
                 DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
-                    DPM_UNROLL for (int b = 0; b < AT_ONCE; b += 2) {
-                        const Two pair = two(diagonal + (column(own) < K ? column(own) : 0) * BATCH + q + b);
-                        g[own][b] = pair.first, g[own][b + 1] = pair.second;
-                        h[own][b] = h[own][b + 1] = 0.0;
+                    DPM_UNROLL for (int b = 0; b < AT_ONCE; ++b) {
+                        g[own][b] = diagonal[(q + b) * ODD + (column(own) < K ? column(own) : 0)];
+                        h[own][b] = 0.0;
                     }
                 DPM_UNROLL for (int i = K - 1; i >= 0; --i) {
-                    Two u[AT_ONCE / 2];
-                    DPM_UNROLL for (int b = 0; b < AT_ONCE / 2; ++b)
-                        u[b] = i < K - 1 ? two(ratio + i * BATCH + q + 2 * b) : Two{0, 0};
+                    double u[AT_ONCE];
+                    DPM_UNROLL for (int b = 0; b < AT_ONCE; b += 2) {
+                        const Two pair = i < K - 1 ? two(ratio + i * BATCH + q + b) : Two{0, 0};
+                        u[b] = pair.first, u[b + 1] = pair.second;
+                    }
                     DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
                         if (i >= (own + 1) * SIZE) continue;  // below the diagonal
-                        double sum = 0;
-                        DPM_UNROLL for (int b = 0; b < AT_ONCE; b += 2) {
-                            double &even = h[own][b], &odd = h[own][b + 1];
-                            even = i == column(own) ? g[own][b] : even * u[b / 2].first;
-                            odd = i == column(own) ? g[own][b + 1] : odd * u[b / 2].second;
-                            sum += even + odd;
+                        DPM_UNROLL for (int b = 0; b < AT_ONCE; ++b) {
+                            h[own][b] *= u[b];
+                            if (i >= own * SIZE) h[own][b] = begun(h[own][b], i == column(own));
+                            s[own][i] += g[own][b] * h[own][b];
                         }
-                        s[own][i] += sum;
                     }
                 }
             }
@@ -699,21 +743,29 @@ struct Team {
             }
         }
         if (inspect) {
-            // The other triangle's entry (c, l) comes through the square.
+            // The upper triangle comes to the lower one, and goes back as the mean of both.
             wait();
-            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
-                if (column(own) < K) DPM_UNROLL for (int l = 0; l < K; ++l) m.square[l * ODD + column(own)] = a[own][l];
-            wait();
-            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
-                if (column(own) < K) DPM_UNROLL for (int l = 0; l < K; ++l) {
-                    const double here = a[own][l], there = m.square[column(own) * ODD + l];
-                    const double size = absolute(Vec{here}).lane, half = absolute(Vec{here * 0.5 - there * 0.5}).lane;
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                const int c = column(own);
+                if (c < K) DPM_UNROLL for (int l = 0; l < K; ++l) {
+                    if (l < c) m.square[packed_place(c, l)] = a[own][l];
+                    const double size = absolute(Vec{a[own][l]}).lane;
                     largest = size > largest ? size : largest;
-                    gap = half > gap ? half : gap;
-                    zero += here * 0.0;
-                    a[own][l] = here * 0.5 + there * 0.5;
+                    zero += a[own][l] * 0.0;
                 }
+            }
             wait();
+            DPM_UNROLL for (int own = 0; own < COLUMNS; ++own) {
+                const int c = column(own);
+                if (c < K) DPM_UNROLL for (int l = 0; l < K; ++l)
+                    if (l > c) {
+                        const double here = a[own][l] * 0.5, there = m.square[packed_place(l, c)] * 0.5;
+                        const double half = absolute(Vec{here - there}).lane;
+                        gap = half > gap ? half : gap;
+                        a[own][l] = here + there;
+                    }
+            }
+            mirror(a, true, m);
             largest = maximum(largest, m), gap = maximum(gap, m), zero = sum(zero, m);
             found = (zero == 0.0 ? 0 : NOT_FINITE) | (gap > 0.5 * tolerance * largest ? NOT_SYMMETRIC : 0);
         } else {
@@ -835,22 +887,42 @@ struct Team {
         const int faulty = found | (bad ? UNUSABLE : 0);
         if (there && lane() == 0) pass.status[i] = (unsigned char)(faulty ? faulty : far ? CLIPPED : 0);
         if (pass.moved) bad |= far;  // these are for the caller to move
-        if (pass.words && there && !bad) add(pass, a, group);
+        if (pass.words && pass.codes && there && !bad) add(pass, a, group);
+        if (pass.words && !pass.codes) add_all(pass, a, there && !bad, m);
         const int mine = there && lane() == 0;
         return Counts{mine && faulty ? 1 : 0, mine && !faulty && far ? 1 : 0};
     }
 
-    // Add to the sums of the matrix's group; where there is one, to this block's copy of it.
+    // Add to the sums of the matrix's group.
     static DPM_METHOD void add(const Pass& pass, const double a[COLUMNS][K], long long group) {
-        long long* words = pass.words + (pass.codes ? group : copy()) * 2 * PACKED;
+        long long* words = pass.words + group * 2 * PACKED;
         DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
             DPM_UNROLL for (int l = 0; l < K; ++l) {
-                const int place = l * (l + 1) / 2 + column(own);
                 if (l < column(own)) continue;
                 const Halves part = halves_of(Vec{a[own][l]}, pass.fixed);
-                add_word(words + place, part.high.lane);
-                add_word(words + PACKED + place, part.low.lane);
+                add_word(words + packed_place(l, column(own)), part.high.lane);
+                add_word(words + PACKED + packed_place(l, column(own)), part.low.lane);
             }
+    }
+
+    // Add what counts of the block's matrices to its copy of the sums, entry by entry: first over the teams.
+    static DPM_METHOD void add_all(const Pass& pass, const double a[COLUMNS][K], bool counts, Memory& m) {
+        wait();
+        DPM_UNROLL for (int own = 0; own < COLUMNS; ++own)
+            DPM_UNROLL for (int l = 0; l < K; ++l)
+                if (l >= column(own)) m.square[packed_place(l, column(own))] = counts ? a[own][l] : 0.0;
+        everybody();
+        long long* words = pass.words + copy() * 2 * PACKED;
+        for (int i = number() * SIZE + lane(); i < PACKED; i += THREADS) {
+            long long high = 0, low = 0;
+            DPM_UNROLL for (int team = 0; team < MATRICES; ++team) {
+                const Halves part = halves_of(Vec{m.first[team * m.stride + i]}, pass.fixed);
+                high += part.high.lane, low += part.low.lane;
+            }
+            add_word(words + i, high);
+            add_word(words + PACKED + i, low);
+        }
+        everybody();
     }
 
     static DPM_METHOD void add_word(long long* word, long long value) {
@@ -864,15 +936,37 @@ struct Team {
     // This block's share of a pass: matrices `first`, `first + step`, ... for its first team. All teams go round together.
     template <int FUNCTION>
     static DPM_METHOD Counts share(const Pass& pass, Choice choice, long first, long end, long step, double* memory) {
-        Memory m = arranged(memory + number() * (doubles(FUNCTION) + 1 & ~1), FUNCTION);
+        const bool factor = pass.factor != nullptr;
+        Memory m = arranged(memory, FUNCTION, factor);
         Counts counts{0, 0};
         for (; first < end; first += step) {
             const long mine = first + number();
+            if (!pass.rows && mine + step < end)
+                expect(pass.x + (mine + step) * (pass.triangles ? PACKED : K * K), pass.triangles ? PACKED : K * K);
             const Counts found = one<FUNCTION>(pass, choice, mine < end ? mine : end - 1, mine < end, m);
             counts.marked += found.marked, counts.clipped += found.clipped;
         }
         return counts;
     }
 };
+
+// Warps of a block on this card: as many as leave the most of them room in a multiprocessor's shared memory.
+template <int K>
+DPM_CONSTANT int team_warps(int function, bool factor) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
+    const int room = 100 << 10;
+#elif __CUDA_ARCH__ < 900
+    const int room = 164 << 10;
+#else
+    const int room = 228 << 10;
+#endif
+    int best = 1, most = 0;
+    for (int warps = 4; warps; warps /= 2) {
+        const int block = warps * Team<K>::bytes(function, factor) + 1024;
+        const int held = block > room ? 0 : warps * (room / block);
+        if ((held < 12 ? held : 12) > most) best = warps, most = held < 12 ? held : 12;
+    }
+    return best;
+}
 
 }  // namespace
