@@ -26,10 +26,16 @@ _PINNED = 1
 
 
 class Slot:
-    """What one block in flight needs: a stream, and memory on both sides that is used again."""
+    """What one block in flight needs: a stream, and memory on both sides that is used again.
 
-    def __init__(self, copiers: ThreadPoolExecutor) -> None:
-        self._copiers = copiers
+    Parameters
+    ----------
+    copiers : threads that copy on the host
+    home : the stream whose memory on the card is taken; CuPy keeps it for the next call, and that of no new stream
+    """
+
+    def __init__(self, copiers: ThreadPoolExecutor, home: Any) -> None:
+        self._copiers, self._home = copiers, home
         self.stream = cupy_module().cuda.Stream(non_blocking=True)
         self._here: dict[str, Array] = {}
         self._there: dict[str, Any] = {}
@@ -40,7 +46,8 @@ class Slot:
         """Return room on the card; the same for every block."""
         size = int(np.prod(shape, dtype=np.int64))
         if name not in self._there or self._there[name].size < size:
-            self._there[name] = cupy_module().empty(size, dtype=dtype)
+            with self._home:
+                self._there[name] = cupy_module().empty(size, dtype=dtype)
         return self._there[name][:size].reshape(shape)
 
     def here(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
@@ -98,7 +105,7 @@ def in_flight(n: int, step: int, after: Any, work: Callable[[Slot, slice], None]
     """
     ready = after.record()
     with ThreadPoolExecutor(_COPIERS) as copiers:  # no thread is started before one is needed, and none is left
-        slots = [Slot(copiers) for _ in range(min(IN_FLIGHT, -(-n // step)))]
+        slots = [Slot(copiers, after) for _ in range(min(IN_FLIGHT, -(-n // step)))]
         try:
             for slot in slots:
                 slot.stream.wait_event(ready)

@@ -72,6 +72,7 @@ class Outcome:
 
 
 _NOTHING = np.empty(0, dtype=np.intp)
+_ZERO = np.zeros((), dtype=np.uint8)
 
 
 def usable(x: npt.NDArray[np.generic] | CardArray, accurate: bool = False) -> bool:
@@ -279,8 +280,8 @@ def _on_card(asked: Asked) -> Outcome:
     else:
         found = run_there(asked)
     if found.status is None:
-        # Zeros that nobody has touched cost nothing, however many.
-        status = np.zeros(n, dtype=np.uint8)
+        # A single zero, however many: memory that has to be cleared first would take longer than some passes.
+        status = np.broadcast_to(_ZERO, (n,))
         return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, status, 0)
     if is_card_array(found.status):
         return Outcome(found.matrices, found.coordinates, found.norms, _NOTHING, found.status, found.clips)

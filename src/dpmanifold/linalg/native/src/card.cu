@@ -23,7 +23,9 @@ constexpr bool BY_VALUES = SIDE <= 3 && (DPM_FUNCTION == LOG || DPM_FUNCTION == 
 
 using Threads = Team<ALONE ? 12 : SIDE, team_warps<ALONE ? 12 : SIDE>(DPM_FUNCTION, with(WITH_FACTOR))>;
 
-constexpr int THREADS = !ALONE ? Threads::THREADS : SIDE <= 3 ? 256 : SIDE <= 5 ? 128 : 64;
+// Rotations of 3 x 3 matrices are quickest in large blocks, two of which fit into a multiprocessor.
+constexpr bool LARGE = SIDE == 3 && BY_VALUES;
+constexpr int THREADS = !ALONE ? Threads::THREADS : LARGE ? 512 : SIDE <= 3 ? 256 : SIDE <= 5 ? 128 : 64;
 constexpr int AT_ONCE = ALONE ? THREADS : Threads::MATRICES;
 constexpr int SHARED = ALONE ? 0 : Threads::bytes(DPM_FUNCTION, with(WITH_FACTOR));
 constexpr int COPIES = ALONE || with(WITH_CODES) ? 1 : Threads::COPIES;
@@ -148,7 +150,7 @@ __device__ __forceinline__ void run_teams(const Pass& pass, double condition) {
     count_up(pass, Threads::template share<DPM_FUNCTION>(pass, choice_for(pass, condition), first, pass.n, step, shared));
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) dpm_card_pass(Pass given, double condition) {
+extern "C" __global__ void __launch_bounds__(THREADS, LARGE ? 2 : 1) dpm_card_pass(Pass given, double condition) {
     Pass pass = known(given);
     if constexpr (DPM_FUNCTION == SYMMETRIZE) {
         symmetrize_all(pass);
