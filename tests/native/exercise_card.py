@@ -1,17 +1,28 @@
 """Runs every CUDA kernel over awkward sizes and inputs, for compute-sanitizer (`make sanitize-card`).
 
-Memory comes from the driver itself, not from CuPy's pool, so that a byte beyond an array is found.
+    python tests/native/exercise_card.py [2 3 ...]
+
+Memory comes from the driver itself, not from CuPy's pool, so that a byte beyond an array is found. There are two blocks
+of threads at most, so that each of them goes round several times.
 """
 
+import dataclasses
 import importlib
+import sys
 
 import numpy as np
 
 from dpmanifold import linalg
 from dpmanifold.data import covariance_descriptors
+from dpmanifold.linalg.cards import modules, passes
 
-# Threads alone, teams of 8, 16 and 64 threads, odd and even, with and without lanes to spare.
-SIZES = (2, 3, 5, 11, 12, 16, 17, 21, 30, 33, 64)
+# Threads alone, teams of 4, 8, 16 and 64 threads, odd and even, with and without lanes to spare.
+SIZES = (2, 3, 5, 11, 12, 13, 16, 17, 24, 25, 30, 32, 33, 64)
+
+
+def two_blocks(*asked, **settings):
+    """Return a kernel that starts no more than two blocks."""
+    return dataclasses.replace(modules.kernel(*asked, **settings), resident=2)
 
 
 def exercise(k: int, n: int) -> None:
@@ -42,11 +53,13 @@ def main() -> None:
     """Go through the sizes."""
     cupy = importlib.import_module("cupy")
     cupy.cuda.set_allocator(None)
-    for k in SIZES:
-        exercise(k, 37 if k < 30 else 9)
+    passes.kernel = two_blocks
+    sizes = [int(k) for k in sys.argv[1:]] or SIZES
+    for k in sizes:
+        exercise(k, 150 if k <= 24 else 37 if k <= 32 else 9)
     for images in (np.zeros((3, 7, 9), np.uint8), np.full((2, 5, 5, 3), 0.5), np.full((2, 28, 28), 0.5, np.float32)):
         covariance_descriptors(cupy.asarray(images))
-    print(f"{len(SIZES)} sizes done")
+    print(f"{len(sizes)} sizes done")
 
 
 if __name__ == "__main__":
