@@ -77,7 +77,7 @@ class LogSums:
     def faulty(self) -> Array:
         """Which records are no SPD matrices, a boolean each."""
         if self.clips is not None:
-            return np.zeros(len(self.held), dtype=bool)  # which nobody has touched: they cost nothing, however many
+            return np.broadcast_to(np.False_, (len(self.held),))
         return np.asarray((self.status & passes.FAULTS) != 0)
 
     @property

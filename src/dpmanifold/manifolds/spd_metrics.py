@@ -120,7 +120,7 @@ class LogEuclideanMetric(SPDMetric):
     def exp_coords(self, p: FloatArray, c: FloatArray) -> FloatArray:
         """Exponential of the sum of logarithms."""
         tangent = from_vecd(c)
-        at_origin = bool((p == np.eye(p.shape[-1])).all())  # whose logarithm, 0, is not worth a call
+        at_origin = p.ndim == 2 and bool((p == np.eye(len(p))).all())  # whose logarithm, 0, is not worth a call
         return expm(tangent if at_origin else logm(p) + tangent)
 
     def coords(self, p: FloatArray, v: FloatArray) -> FloatArray:

@@ -236,11 +236,12 @@ def _taken(x: Any, cupy: Any) -> Any:
     else:
         if getattr(x, "requires_grad", False):
             x = x.detach()
-        if hasattr(x, "__cuda_array_interface__"):  # the quicker of the two
-            array = cupy.asarray(x)
-        else:
+        # DLPack waits for whoever still writes; of torch's tensors the quicker protocol is enough, with the wait below.
+        if hasattr(x, "__dlpack__") and type(x).__module__.partition(".")[0] != "torch":
             with cupy.cuda.Device(int(x.__dlpack_device__()[1])):
                 array = cupy.from_dlpack(x)
+        else:
+            array = cupy.asarray(x)
     # Streams differ from library to library, and not every protocol tells which one writes.
     with presence.failures_told(), array.device:
         _wait()

@@ -48,6 +48,8 @@ class Slot:
         if name not in self._there or self._there[name].size < size:
             with self._home:
                 self._there[name] = cupy_module().empty(size, dtype=dtype)
+            # Another thread may have given it back to the home stream with work on it still to do.
+            self.stream.wait_event(self._home.record())
         return self._there[name][:size].reshape(shape)
 
     def here(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:

@@ -20,7 +20,7 @@ long team_pass(const Pass* pass, long first_chunk, long last_chunk, void* memory
     }
 }
 
-// Sizes on both sides of every limit there is, odd and even; others are done as one lane does them.
+// Odd and even sizes, whole stages and parts of one; others are done as one lane does them.
 long team_of_size(const Pass* pass, long first_chunk, long last_chunk, void* memory) {
     if (pass->accurate || pass->function == SYMMETRIZE) return pass_of_size(pass, first_chunk, last_chunk, memory);
     switch (pass->k) {

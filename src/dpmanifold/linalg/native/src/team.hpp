@@ -135,7 +135,7 @@ struct Team {
         }
         return x;
     }
-    // Whether any thread of the block says so: teams that share a warp go the same way.
+    // Whether any thread of the warp, or of a larger team, says so: teams that share a warp go the same way.
     static __device__ __forceinline__ bool anywhere(bool here) {
         return SIZE > 32 ? __syncthreads_or(here) : __any_sync(0xffffffffu, here);
     }
