@@ -143,6 +143,28 @@ def test_accurate_logarithm_keeps_every_digit_of_graded_matrices(level, k):
         assert relative_error(a, exact(b, mp.log)) < 5e-13
 
 
+def error_of_two(level):
+    """The largest error of logarithms of 2 x 2 matrices, ill-conditioned, close to multiples of the identity or neither."""
+    rng = np.random.default_rng(5)
+    high, turn = 10 ** rng.uniform(-5, 5, 90), rng.uniform(0, np.pi, 90)
+    low = high * np.where(np.arange(90) % 3 == 0, 1 - 10 ** rng.uniform(-16, -1, 90), 10 ** rng.uniform(-12, 0, 90))
+    turn[::5] *= 1e-9
+    v = np.stack([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]).transpose(2, 0, 1)
+    x = linalg.symmetrize((v * np.stack([high, low], axis=1)[:, None, :]) @ v.transpose(0, 2, 1))
+    with backend(level):
+        found = linalg.logm(x)
+    return max(relative_error(a, exact(b, mp.log), 1.0) for a, b in zip(found, x, strict=True))
+
+
+@pytest.mark.parametrize("level", NATIVE)
+def test_logarithms_of_two_by_two_matrices_keep_their_digits_whatever_the_condition(level):
+    assert error_of_two(level) < 8 * np.finfo(float).eps
+
+
+def test_eigenvalues_lose_the_digits_of_two_by_two_matrices():
+    assert error_of_two("numpy") > 1e-10
+
+
 @pytest.mark.parametrize("level", backends())
 def test_accurate_logarithm_reaches_far_down(level):
     """Two blocks, one 1e-170 of the other: their logarithms are those of each block."""
