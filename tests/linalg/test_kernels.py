@@ -144,7 +144,7 @@ def test_accurate_logarithm_keeps_every_digit_of_graded_matrices(level, k):
 
 
 def error_of_two(level):
-    """The largest error of logarithms of 2 x 2 matrices: ill-conditioned, near multiples of the identity, or neither."""
+    """The largest error of 2 x 2 logarithms: ill-conditioned, near multiples of the identity, or neither."""
     rng = np.random.default_rng(5)
     high, turn = 10 ** rng.uniform(-5, 5, 90), rng.uniform(0, np.pi, 90)
     low = high * np.where(np.arange(90) % 3 == 0, 1 - 10 ** rng.uniform(-16, -1, 90), 10 ** rng.uniform(-12, 0, 90))
