@@ -532,4 +532,4 @@ def grants_without_a_limit(monkeypatch):
 def test_a_ledger_that_is_wrong_is_found_out(defect, monkeypatch):
     defect(monkeypatch)
     with pytest.raises(AssertionError):
-        run(programs=200, steps=20)
+        run(programs=200, steps=40)  # in long ones most defects show at once
