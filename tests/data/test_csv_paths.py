@@ -115,7 +115,7 @@ def test_both_ways_agree_on_any_small_table(tmp_path, monkeypatch, raw, chunk, p
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, **RELAXED)
+@settings(max_examples=1500, **RELAXED)
 @SMALL
 def test_both_ways_agree_on_many_small_tables(tmp_path, monkeypatch, raw, chunk, packed):
     agree(tmp_path, monkeypatch, raw, chunk, packed)

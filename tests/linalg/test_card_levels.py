@@ -4,6 +4,7 @@ Every path of the CUDA kernels' mathematics is here, without a card; what only a
 barriers) is tried in tests/linalg/test_cards.py, and under compute-sanitizer by `make sanitize-card`.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -29,11 +30,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(COMPILER is None, reason="no 
 
 @pytest.fixture(scope="module")
 def handle(tmp_path_factory):
-    """A library with the levels of a card, compiled here."""
-    place = tmp_path_factory.mktemp("card") / "libdpm_card.so"
+    """A library with the levels of a card, compiled here; once for all processes of a run, since it takes a minute."""
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    folder = tmp_path_factory.mktemp("card") if alone else tmp_path_factory.getbasetemp().parent
+    place = folder / "libdpm_card.so"
     flags = ["-std=c++17", "-O1", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared"]
     sources = [SOURCES / f"{name}.cpp" for name in ("dispatch", "level_baseline", "level_lane", "level_team")]
-    subprocess.run([COMPILER, *flags, "-pthread", "-DDPM_CARD_LEVELS", "-o", place, *sources], check=True)
+    with (folder / "card.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            half = place.with_suffix(".half")
+            subprocess.run([COMPILER, *flags, "-pthread", "-DDPM_CARD_LEVELS", "-o", half, *sources], check=True)
+            half.rename(place)
     found = library.load(place)
     assert found is not None
     assert found.levels == (0, LANE, TEAM)
