@@ -128,7 +128,8 @@ class _Pass:
         # kernel is the same: one that was compiled for something else might round differently.
         settings = {"DPM_K": asked.k, "DPM_FUNCTION": asked.function, "DPM_WHAT": asked.what}
         self._kernel = kernel("card.cu", "dpm_card_pass", settings)
-        groups = 0 if asked.sums is None else 1 if asked.group is None else asked.sums.groups  # all to the first
+        # Without groups all is added to the first.
+        groups = 0 if asked.sums is None else 1 if asked.group is None else asked.sums.groups
         self._shape = (self._kernel.copies, groups, 2, asked.size)
         # How many are marked and clipped, and the sums: all that is added up, fetched at once.
         self._added = cupy.zeros(2 + math.prod(self._shape), dtype=np.int64)
@@ -193,7 +194,7 @@ class _Pass:
             triangles=asked.x.ndim == 2,
             tolerance=0.0 if asked.tolerance is None else asked.tolerance,
             powers=_address(self._powers),
-            words=None if asked.sums is None else self._added.data.ptr + 16,
+            words=None if asked.sums is None else _address(self._added[2:]),
             fixed=0.0 if asked.sums is None else math.ldexp(1.0, asked.sums.shift),
             counts=self._added.data.ptr,
             **named,

@@ -21,14 +21,14 @@ constexpr int SIDE = DPM_K;
 constexpr bool ALONE = SIDE <= 11;  // one thread per matrix
 constexpr bool BY_VALUES = SIDE <= 3 && (DPM_FUNCTION == LOG || DPM_FUNCTION == ROOT || DPM_FUNCTION == INVERSE_ROOT);
 
-using Threads = Team<ALONE ? 12 : SIDE, team_warps<ALONE ? 12 : SIDE>(DPM_FUNCTION, with(WITH_FACTOR))>;
+using Block = Team<ALONE ? 12 : SIDE, team_warps<ALONE ? 12 : SIDE>(DPM_FUNCTION, with(WITH_FACTOR))>;
 
 // Rotations of 3 x 3 matrices are quickest in large blocks, two of which fit into a multiprocessor.
 constexpr bool LARGE = SIDE == 3 && BY_VALUES;
-constexpr int THREADS = !ALONE ? Threads::THREADS : LARGE ? 512 : SIDE <= 3 ? 256 : SIDE <= 5 ? 128 : 64;
-constexpr int AT_ONCE = ALONE ? THREADS : Threads::MATRICES;
-constexpr int SHARED = ALONE ? 0 : Threads::bytes(DPM_FUNCTION, with(WITH_FACTOR));
-constexpr int COPIES = ALONE || with(WITH_CODES) ? 1 : Threads::COPIES;
+constexpr int THREADS = !ALONE ? Block::THREADS : LARGE ? 512 : SIDE <= 3 ? 256 : SIDE <= 5 ? 128 : 64;
+constexpr int AT_ONCE = ALONE ? THREADS : Block::MATRICES;
+constexpr int SHARED = ALONE ? 0 : Block::bytes(DPM_FUNCTION, with(WITH_FACTOR));
+constexpr int COPIES = ALONE || with(WITH_CODES) ? 1 : Block::COPIES;
 
 // Threads of a block, matrices it works on at once, bytes of memory it shares, and copies of `words` that are added to.
 extern "C" __device__ const int dpm_card_shape[4] = {THREADS, AT_ONCE, SHARED, COPIES};
@@ -147,7 +147,7 @@ __device__ __forceinline__ void run_alone(const Pass& pass) {
 __device__ __forceinline__ void run_teams(const Pass& pass, double condition) {
     extern __shared__ __align__(16) double shared[];
     const long first = blockIdx.x * (long)AT_ONCE, step = (long)gridDim.x * AT_ONCE;
-    count_up(pass, Threads::template share<DPM_FUNCTION>(pass, choice_for(pass, condition), first, pass.n, step, shared));
+    count_up(pass, Block::template share<DPM_FUNCTION>(pass, choice_for(pass, condition), first, pass.n, step, shared));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, LARGE ? 2 : 1) dpm_card_pass(Pass given, double condition) {
