@@ -25,13 +25,18 @@ _KATEX = _HERE / "node_modules" / "katex" / "dist"
 # A comma or full stop behind a formula becomes part of it: browsers would break the line between the two.
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>([,.;:]?)', re.DOTALL)
 _OTHER_FONTS = re.compile(r',\s*url\([^)]*\.(?:woff|ttf)\)\s*format\("[^"]*"\)')
+_LEFT_OUT = re.compile(r" *# doctest: \+SKIP$", re.MULTILINE)
 _LIGHT, _DARK = "friendly", "github-dark"  # styles of Pygments
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Let what an example prints look like what is printed, not like code; write out the commands."""
+    """Let what an example prints look like what is printed, not like code; write out the commands.
+
+    What tells the tests to leave a line out, where there is no card, is none of a reader's business.
+    """
     if commands.MARK in markdown:
         markdown = markdown.replace(commands.MARK, commands.markdown())
+    markdown = _LEFT_OUT.sub("", markdown)
     return markdown.replace("```python\n>>>", "```pycon\n>>>")
 
 
