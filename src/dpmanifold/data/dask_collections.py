@@ -21,7 +21,7 @@ from dpmanifold.data.pandas_frames import PandasRows, pandas_columns
 from dpmanifold.data.pieces import Beside, asked_for
 from dpmanifold.data.rows import ArrayRows, Column, Places, Rows, alike
 from dpmanifold.data.steady import SteadyPiece
-from dpmanifold.data.tables_in_memory import TableSource, Wanted
+from dpmanifold.data.tables_in_memory import AS_FOUND, TableSource, Wanted
 from dpmanifold.engines import current_engine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
@@ -96,7 +96,7 @@ class DaskPiece(SteadyPiece):
 class DaskArraySource(Source):
     """Records in a dask array, (n, ...); n need not be known."""
 
-    def __init__(self, array: Any, wanted: Wanted = Wanted()) -> None:  # noqa: B008
+    def __init__(self, array: Any, wanted: Wanted = AS_FOUND) -> None:
         if array.ndim == 0 or any(math.isnan(size) for size in array.shape[1:]):
             raise InvalidDataError(
                 "X must be a batch of records whose shape is known, got a dask array of shape "
@@ -122,7 +122,7 @@ class DaskArraySource(Source):
 class DaskTable(TableSource):
     """Records in the rows of a dask data frame."""
 
-    def __init__(self, frame: Any, wanted: Wanted = Wanted()) -> None:  # noqa: B008
+    def __init__(self, frame: Any, wanted: Wanted = AS_FOUND) -> None:
         self._frame, self._wanted = frame, wanted
 
     @property

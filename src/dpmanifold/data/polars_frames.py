@@ -15,7 +15,7 @@ from dpmanifold.data.entries import Entries
 from dpmanifold.data.pieces import Beside, asked_for, rows_of_block
 from dpmanifold.data.rows import Column, Places, Rows
 from dpmanifold.data.steady import SteadyPiece
-from dpmanifold.data.tables_in_memory import TableInMemory, TableSource, Wanted
+from dpmanifold.data.tables_in_memory import AS_FOUND, TableInMemory, TableSource, Wanted
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, is_a
@@ -91,7 +91,7 @@ class LazyTable(TableSource):
     wanted : which columns are the records
     """
 
-    def __init__(self, frame: Any, wanted: Wanted = Wanted()) -> None:  # noqa: B008
+    def __init__(self, frame: Any, wanted: Wanted = AS_FOUND) -> None:
         self._frame, self._wanted = frame, wanted
 
     @property

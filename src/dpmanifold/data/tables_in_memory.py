@@ -27,6 +27,9 @@ class Wanted:
         return Reading(space, self.columns, self.order, self.coordinates, units, labels)
 
 
+AS_FOUND = Wanted()  # where nobody chooses: the columns' own names tell
+
+
 class TableSource(Source):
     """Records in the rows of a table."""
 
@@ -45,7 +48,7 @@ class TableInMemory(TableSource):
     wanted : which columns are the records
     """
 
-    def __init__(self, table: Rows, where: str, wanted: Wanted = Wanted()) -> None:  # noqa: B008
+    def __init__(self, table: Rows, where: str, wanted: Wanted = AS_FOUND) -> None:
         self._table, self._where, self._wanted = table, where, wanted
 
     @property
@@ -80,4 +83,4 @@ class MemoryPiece(RowsPiece):
         return self.cut([self._table])
 
 
-__all__ = ["TableInMemory", "TableSource", "Wanted"]
+__all__ = ["AS_FOUND", "TableInMemory", "TableSource", "Wanted"]

@@ -14,7 +14,7 @@ from dpmanifold.data._files import listed
 from dpmanifold.data.pieces import Beside, asked_for, rows_of_block, spans
 from dpmanifold.data.rows import ArrayRows, Places, Rows
 from dpmanifold.data.steady import SteadyPiece
-from dpmanifold.data.tables_in_memory import Wanted
+from dpmanifold.data.tables_in_memory import AS_FOUND, Wanted
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, Source, is_a
@@ -78,7 +78,7 @@ class ZarrSource(Source):
     wanted : how records are written
     """
 
-    def __init__(self, array: Any, group: Any = None, wanted: Wanted = Wanted()) -> None:  # noqa: B008
+    def __init__(self, array: Any, group: Any = None, wanted: Wanted = AS_FOUND) -> None:
         if array.ndim == 0:
             raise InvalidDataError("X must be a batch of records, got a zarr array of shape ().")
         self._array, self._group, self._wanted = array, group, wanted
