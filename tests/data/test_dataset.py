@@ -217,6 +217,10 @@ def test_gaps_are_nan(tmp_path):
     other = pa.array([[1.0, 2.0], None, [3.0, None]], type=pa.list_(pa.float32()))
     for number, values in enumerate((column, other)):
         path = tmp_path / f"{number}.parquet"
+        if values is column and int(pa.__version__.split(".")[0]) < 24:  # which cannot write what it cannot read
+            with pytest.raises(pa.ArrowNotImplementedError):
+                pq.write_table(pa.table({"x": values}), path)
+            continue
         pq.write_table(pa.table({"x": values}), path)
         np.testing.assert_array_equal(read(Dataset(path), Euclidean(2))[0], [[1, 2], [np.nan] * 2, [3, np.nan]])
 

@@ -126,7 +126,8 @@ class ParquetTable(StreamedTable):
         except (pa.ArrowException, OSError, ValueError):
             raise bad_file(
                 self.path,
-                f"it is damaged in {self._damaged(names, groups)}. Copy it again, or write it again.",
+                f"{self._damaged(names, groups)} cannot be read: it is damaged, or written in a way that pyarrow "
+                f"{pa.__version__} does not know. Copy it again, write it again, or install a newer pyarrow.",
             ) from None
 
     def _damaged(self, names: list[str], groups: list[int]) -> str:
