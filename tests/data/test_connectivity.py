@@ -14,7 +14,7 @@ SERIES = [RNG.standard_normal((90, REGIONS)) @ RNG.standard_normal((REGIONS, REG
 
 
 def measured(kind, series=SERIES, **options):
-    return ConnectivityMeasure(kind=kind, **options).fit_transform(series)
+    return ConnectivityMeasure(kind=kind, standardize="zscore_sample", **options).fit_transform(series)
 
 
 @pytest.mark.parametrize("kind", ["correlation", "covariance", "precision"])
