@@ -14,7 +14,8 @@ class OnSPD(SpaceLaws):
     longest = 5.0  # beyond, the stored end point itself loses its smallest eigenvalue to rounding
 
     def kappa(self, p):
-        return np.linalg.cond(p)
+        """Rounding is as large as the largest eigenvalue in each of k directions: sqrt(k) in the Frobenius norm."""
+        return np.sqrt(len(p)) * np.linalg.cond(p)
 
 
 class TestLogEuclid1(OnSPD):
