@@ -53,7 +53,13 @@ class Nursery:
 
     def start(self, part, config, environ, log):
         """Start one of the two processes, and return its number."""
-        said = {"part": part, "config": str(config), "environ": environ, "log": str(log)}
+        return self._answer(part=part, config=str(config), environ=environ, log=str(log))
+
+    def send(self, number, sign=0):
+        """Send a signal to a process if it still runs, and return whether it did."""
+        return bool(self._answer(number=number, signal=sign))
+
+    def _answer(self, **said):
         self._process.stdin.write(json.dumps(said) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
@@ -79,15 +85,14 @@ class Running:
     def kill(self, part):
         """Kill a process as no process can prevent, and wait until it is gone."""
         number = self.processes.pop(part)
-        os.kill(number, signal.SIGKILL)
-        until(lambda: not _lives(number), 10, 0.002)
+        assert self._nursery.send(number, signal.SIGKILL)
+        until(lambda: not self._nursery.send(number), 10, 0.002)
 
     def stop(self):
         numbers = list(self.processes.values())
         for number in numbers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(number, signal.SIGTERM)
-        until(lambda: not any(map(_lives, numbers)), 30)
+            self._nursery.send(number, signal.SIGTERM)
+        until(lambda: not any(map(self._nursery.send, numbers)), 30)
         self.processes = {}
 
     def healthy(self):
@@ -104,48 +109,57 @@ class Running:
         return [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines() if line]
 
 
-def _lives(number):
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def _nurse():
-    """Fork a process for every line; runs in a process of its own."""
+    """Fork a process or send one a signal for every line; runs in a process of its own.
+
+    Signals go to children that nobody has waited for. Of any other the number may have gone to a process, or a thread,
+    that has nothing to do with it, and a signal to a thread ends the whole process: that of the tests, for one.
+    """
     from dpmanifold.cli import serve
     from dpmanifold.service.web import app
     from dpmanifold.service.worker import prepare
 
     prepare()
     assert app
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    living = set()
     print("ready", flush=True)
-    children = []
     for line in sys.stdin:
+        living -= set(filter(_ended, living))
         said = json.loads(line)
+        if "signal" in said:
+            if said["number"] in living:
+                os.kill(said["number"], said["signal"])
+            print(int(said["number"] in living), flush=True)
+            continue
         number = os.fork()
         if number == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            out = os.open(said["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            nothing = os.open(os.devnull, os.O_RDONLY)
-            for handle, target in ((nothing, 0), (out, 1), (out, 2)):
-                os.dup2(handle, target)
-            os.environ.update(said["environ"])
-            code = 1
-            try:
-                serve._only(said["part"], pathlib.Path(said["config"]))
-                code = 0
-            except SystemExit as ending:
-                code = ending.code or 0
-            finally:
-                os._exit(code)
-        children.append(number)
+            _become(said, serve)
+        living.add(number)
         print(number, flush=True)
-    for number in children:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(number, signal.SIGKILL)
+    for number in living:
+        os.kill(number, signal.SIGKILL)
+
+
+def _ended(number):
+    """Whether a child has ended, which is then no longer waited for."""
+    return os.waitpid(number, os.WNOHANG)[0] == number
+
+
+def _become(said, serve):
+    """Be one of the two processes of a service, and end."""
+    code = 1
+    try:
+        out = os.open(said["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for handle, target in ((nothing, 0), (out, 1), (out, 2)):
+            os.dup2(handle, target)
+        os.environ.update(said["environ"])
+        serve._only(said["part"], pathlib.Path(said["config"]))
+        code = 0
+    except SystemExit as ending:
+        code = ending.code or 0
+    finally:
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from laws.fit import ALARM, assert_counts, assert_fits, assert_mean, rejects
 from laws.tiers import across
 
 LAWS = ["gaussian", "laplace"]
-COORDINATES = {"gaussian": 400_000, "laplace": 1_000_000}
+COORDINATES = {"gaussian": 250_000, "laplace": 600_000}
 ONES = 2**64 - 1
 
 

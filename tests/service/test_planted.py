@@ -60,7 +60,7 @@ def _run(folder, nursery, planted):
     port = free_port()
     environ = {
         "DPM_SERVICE_WEB_PORT": str(port), "DPM_SERVICE_WEB_URL": f"http://127.0.0.1:{port}",
-        "DPM_SERVICE_WORKER_SLOT": "1.2",
+        "DPM_SERVICE_WORKER_SLOT": "1.6",
     }  # fmt: skip
     with service_in(folder, **environ) as service:
         sam, ada, ann = (desk_of(service, name) for name in ("sam", "ada", "ann"))
