@@ -118,7 +118,7 @@ def test_a_release_comes_out_when_it_is_due_with_picture_and_report(service, cre
     seen = []
     while row_of(service, view).state == "paid":
         said = status(service, view)
-        seen.append((tables.now(), said))  # the time after the answer: what is told before the due time is told by then
+        seen.append((tables.now(), said))  # in this order: the answer was given by then
         time.sleep(0.02)
     row = row_of(service, view)
     assert row.state == "released"
