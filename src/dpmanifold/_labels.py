@@ -1,20 +1,28 @@
 """Labels of records, and the public names of classes: each label is read by itself.
 
 Labels may be private. An array made of a list has one type, so that a single label would decide what all others are
-taken for: `[1, 1, "x"]` are three texts. So a label is looked up as it was given, and, where it is none of the names,
-by how it is written; whoever turned 1 into "1" on the way has changed nothing then.
+taken for: `[1, 1, "x"]` are three texts, `[1, 0.5]` two fractions. So a label is looked up by how it is written, in a
+form that does not change with the type it is stored in: 1, 1.0, True and "1" are the same.
 """
 
 from __future__ import annotations
 
 import math
+import numbers
+import re
 from collections.abc import Hashable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
+from dpmanifold._cells import real_cell
 from dpmanifold._check import Array, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+
+# What Python and numpy write for a number: 007 and +7 are text.
+_NUMERAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?")
+_TRUTH = {"True": "1", "False": "0"}
 
 
 def plain_labels(labels: object) -> list[Any]:
@@ -29,34 +37,72 @@ def plain_labels(labels: object) -> list[Any]:
         given: Any = labels.tolist()
     elif hasattr(labels, "__array__"):  # it has a type of its own
         array = np.asarray(labels)
-        given = array.tolist() if array.ndim else None
+        given = [None] * len(array) if array.dtype.kind in "mM" else array.tolist() if array.ndim else None
     else:
         given = labels
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise InvalidArgumentError(f"labels must be one class per record, got {shown(labels)}.")
-    return [label.item() if isinstance(label, np.generic) else label for label in given]
+    return [
+        label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label for label in given
+    ]
 
 
-def numbers_of_labels(labels: object, names: list[Any]) -> Array:
-    """Return the numbers of classes by their names; a label outside the public classes is refused.
+def written(label: Any) -> str | None:
+    """Return how a label is written, the same whichever type it was stored in; None where it can be no name.
+
+    Fractions are written as single precision has them, whole numbers without a point.
 
     Examples
     --------
-    >>> numbers_of_labels([1, "2", 1.0], [1, 2])
-    array([0, 1, 0])
+    >>> [written(label) for label in (1, 1.0, True, "1", "1.0", " b ", b"b", np.float32(0.1), 0.1, "007", None)]
+    ['1', '1', '1', '1', '1', 'b', 'b', '0.1', '0.1', '007', None]
     """
-    number: dict[Any, int] = {name: i for i, name in enumerate(names)}
-    written = {str(name): i for i, name in enumerate(names)}
+    try:
+        if isinstance(label, bytes):
+            label = label.decode("utf-8")
+        if isinstance(label, str):
+            text = str.__str__(label).strip()
+            text = _TRUTH.get(text, text)
+            return _numeral(float(text)) if _NUMERAL.fullmatch(text) else text
+        number = isinstance(label, (numbers.Number, Decimal, np.bool_)) and not isinstance(label, np.timedelta64)
+        return _numeral(real_cell(label)) if number else None
+    except Exception:  # whatever foreign objects raise: none of it may show
+        return None
 
-    def found(label: Any) -> int:
-        try:
-            return number[label] if label in number else written[str(label)]
-        except (KeyError, TypeError):
-            raise InvalidDataError(
-                f"a label is outside the public classes: {shown(label)}. Add it to classes, or drop its records."
-            ) from None
 
-    return np.array([found(label) for label in plain_labels(labels)], dtype=np.intp)
+def _numeral(value: float) -> str | None:
+    if not math.isfinite(value):
+        return None
+    if value.is_integer():
+        return str(int(value))
+    with np.errstate(all="ignore"):
+        single = float(np.float32(value))
+    return np.format_float_positional(np.float32(value), trim="-") if single and math.isfinite(single) else repr(value)
+
+
+def numbers_of_labels(labels: object, names: list[Any], invalid: str = "raise") -> Array:
+    """Return the numbers of classes by their names; a label outside the public classes is refused by its place.
+
+    With `invalid="center"` it is -1.
+
+    Examples
+    --------
+    >>> numbers_of_labels([1, "2", 1.0], [1, 2]), numbers_of_labels([1, None], [1, 2], "center")
+    (array([0, 1, 0]), array([ 0, -1]))
+    """
+    number = {written(name): i for i, name in enumerate(names)}
+    found = np.array([_found(label, number) for label in plain_labels(labels)], dtype=np.intp)
+    outside = np.flatnonzero(found < 0)
+    if outside.size and invalid == "raise":
+        raise InvalidDataError(
+            f"labels: that at index {outside[0]} is outside the public classes. Add it to classes, or drop its records."
+        )
+    return found
+
+
+def _found(label: Any, number: dict[str | None, int]) -> int:
+    key = written(label)
+    return -1 if key is None else number.get(key, -1)
 
 
 def checked_names(classes: object, *, least: int = 2, kinds: Any = (str, int, float)) -> list[Any]:
@@ -98,10 +144,9 @@ def _refuse_alike(names: list[Any]) -> None:
     """Refuse names of which two are equal, or are written alike."""
     places: dict[Any, int] = {}
     for place, name in enumerate(names):
-        for key in {name, str(name)}:
-            first = names[places.setdefault(key, place)]
-            if places[key] == place:
-                continue
+        before = places.setdefault(written(name) or name, place)
+        if before != place:
+            first = names[before]
             same = type(first) is type(name) and first == name
             wrong = f"{name!r} is there twice" if same else f"{first!r} and {name!r} are written alike or equal"
             raise InvalidArgumentError(f"classes must be distinct names, and {wrong}.")

@@ -90,6 +90,18 @@ TABLES = {
 }  # fmt: skip
 
 
+def chosen(kind):
+    """The same, with the columns of the records named."""
+    made = TABLES[kind]()
+    if kind.startswith("blocks"):
+        return data.from_blocks(made._makes, columns=NINE)
+    return made if kind.startswith("zarr") else data.from_frame(made, "tensor" if _has_lists(kind) else NINE)
+
+
+def _has_lists(kind):
+    return "lists" in kind or "arrays" in kind
+
+
 def gathered(source, space=None, units=None, labels=None):
     """Everything that the pieces give, after they were pickled, one after the other."""
     pieces = as_source(source).bound(space or SPD(3), units, labels)

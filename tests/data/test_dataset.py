@@ -1,5 +1,6 @@
 """Many files as one source: the same records from every format, in any cut; and nothing that is damaged passes."""
 
+import datetime
 import gzip
 import os
 import pickle
@@ -122,8 +123,12 @@ def test_every_format_gives_the_same_bits(tmp_path, kind):
     assert dataset.rows == (None if "sv" in kind else N)
     assert [path.name for path in dataset.files] == [f"part-{i}.{kind.split('/')[0]}" for i in range(PARTS)]
     assert repr(dataset) == "Dataset(3 files)"
-    shape, sort = dataset.record_shape(SPD, units="who", labels="number")
-    assert (int(np.prod(shape)), sort) == (9, "f")
+    if kind in ("parquet/list", "parquet/nested"):
+        with pytest.raises(InvalidArgumentError, match="size is needed: column 'x' .* holds lists"):
+            dataset.record_shape(SPD, units="who", labels="number")
+    else:
+        shape, sort = dataset.record_shape(SPD, units="who", labels="number")
+        assert (int(np.prod(shape)), sort) == (9, "f")
     if kind == "npy":
         records, ids, labels = read(dataset, units=WHO, labels=NUMBER)
     else:
@@ -179,7 +184,7 @@ def test_columns_in_another_order_are_found_by_name(tmp_path):
     pq.write_table(as_table(slice(40, 80)).select([*reversed(COLUMNS), "number", "who"]), paths[1])
     assert read(Dataset(tmp_path, columns="x*"), units="who")[0].tobytes() == X.tobytes()
     assert read(Dataset(tmp_path, columns=COLUMNS), units="who")[0].tobytes() == X.tobytes()
-    refused(InvalidDataError, lambda: read(Dataset(tmp_path), units="who"), "(n, 10)", "'number'")
+    refused(InvalidArgumentError, lambda: read(Dataset(tmp_path), units="who"), "columns is needed", "'number'")
 
 
 def test_a_triangle_is_looked_at_in_the_first_block_alone(tmp_path):
@@ -419,7 +424,6 @@ def test_pages_with_checksums_are_held_against_them(tmp_path):
     [
         (f"{SECRET},1", ["line 4", "2 entries"]),
         ("", ["line 4", "blank"]),
-        (",".join([f"x{SECRET}"] * 9 + ["a", "1"]), ["line 4", "'x0'"]),
         (f'"{SECRET}', ["not CSV"]),
         ("\udcff", ["UTF-8"]),
     ],
@@ -450,7 +454,10 @@ def test_other_columns_and_other_shapes(tmp_path):
     pq.write_table(as_table(slice(40, 80)).append_column("age", pa.array([1.0] * 40)), paths[1])
     refused(InvalidDataError, lambda: Dataset(tmp_path), "part-1.parquet", "'age' more")
     assert read(Dataset(tmp_path, columns="x*"), units="who")[0].tobytes() == X.tobytes()
-    pq.write_table(as_table(slice(40, 80)).set_column(4, "x4", pa.array([SECRET] * 40)), paths[1])
+    pq.write_table(as_table(slice(40, 80)).set_column(4, "x4", pa.array([f"x{SECRET}"] * 40)), paths[1])
+    records = read(Dataset(tmp_path, columns="x*"), units="who")[0]
+    np.testing.assert_array_equal(np.isnan(records).any(axis=(1, 2)), (np.arange(len(X)) // 40) == 1)
+    pq.write_table(as_table(slice(40, 80)).set_column(4, "x4", pa.array([datetime.date(2026, 1, 1)] * 40)), paths[1])
     refused(InvalidDataError, lambda: Dataset(tmp_path, columns="x*").bound(SPD(3)), "part-1.parquet", "'x4'")
     paths = write(tmp_path / "npy", "npy")
     np.save(paths[1], np.zeros((4, 2, 2)))
@@ -469,7 +476,18 @@ def test_arrays_that_are_no_records(tmp_path, array):
 def test_lists_of_other_lengths(tmp_path):
     column = pa.array([[1.0, 2.0]] * 50 + [[1.0], [2.0, 3.0, 4.0]] + [[1.0, 2.0]] * 10)
     pq.write_table(pa.table({"x": column}), tmp_path / "a.parquet", row_group_size=20)
-    refused(InvalidDataError, lambda: read(Dataset(tmp_path), Euclidean(2)), "a.parquet", "row 50", "'x'")
+    records = read(Dataset(tmp_path), Euclidean(2))[0]
+    np.testing.assert_array_equal(np.isnan(records).any(axis=1), np.isin(np.arange(62), [50, 51]))
+    refused(InvalidDataError, lambda: data.load_array(tmp_path / "a.parquet"), "a.parquet", "not of one length")
+    triangles = pa.array([[1.0, 0.0, 1.0]] * 5 + [[1.0, 0.0, 0.0, 1.0], [1.0], None, [1.0] * 100])
+    pq.write_table(pa.table({"x": triangles}), tmp_path / "a.parquet")
+    records = read(Dataset(tmp_path), SPD(2))[0]
+    assert (records[:6] == np.eye(2)).all()  # each as long as it is
+    assert np.isnan(records[6:]).all()
+    pq.write_table(
+        pa.table({"x": pa.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0]], [[1.0]]])}), tmp_path / "a.parquet"
+    )
+    np.testing.assert_array_equal(np.isnan(read(Dataset(tmp_path), SPD(2))[0]).any(axis=(1, 2)), [False, True, True])
     pq.write_table(pa.table({"x": column, "y": column}), tmp_path / "a.parquet")
     refused(InvalidDataError, lambda: read(Dataset(tmp_path, columns=["x", "y"]), Euclidean(4)), "'x'", "alone")
 

@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 
 import dpmanifold as dpm
-from data.kinds import CLASSES, NAMES, PEOPLE, TABLES, TENSORS, pandas_frame
+from data.kinds import CLASSES, NAMES, NINE, PEOPLE, TABLES, TENSORS, chosen, pandas_frame
 from dpmanifold import data
 from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.errors import BudgetError, DPManifoldError, SourceChangedError
@@ -37,7 +37,7 @@ def same(one, two):
 def test_releases_are_those_of_the_array(kind, metric):
     ball = ball_of(metric)
     wanted = mean(TENSORS, ball, PEOPLE)
-    assert same(mean(TABLES[kind](), ball, "person"), wanted)
+    assert same(mean(chosen(kind), ball, "person"), wanted)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -57,7 +57,7 @@ def test_each_record_and_ids_beside_the_records(metric):
 def test_classes_are_columns(kind):
     ball, asked = ball_of("logeuclid"), {"classes": ["case", "control"], "rng": 7}
     wanted = dpm.private_means(TENSORS, CLASSES, ball, PRIVACY, units=PEOPLE, **asked)
-    found = dpm.private_means(TABLES[kind](), "group", ball, PRIVACY, units="person", **asked)
+    found = dpm.private_means(chosen(kind), "group", ball, PRIVACY, units="person", **asked)
     assert all(same(found[name], wanted[name]) for name in asked["classes"])
 
 
@@ -68,7 +68,7 @@ def test_categories_without_records_are_nobody():
     frame["name"] = pandas.Categorical(frame["name"], categories=people)
     wanted = mean(TENSORS, ball, NAMES)
     for made in (frame, pyarrow.Table.from_pandas(frame)):
-        assert same(mean(made, ball, "name"), wanted)
+        assert same(mean(data.from_frame(made, NINE), ball, "name"), wanted)
 
 
 def test_frames_of_numbers_release_what_they_did():
@@ -87,7 +87,8 @@ def test_gaps_count_as_the_center_where_that_was_asked_for():
     holes[5, 1, 1] = np.nan
     frame = pandas_frame(holes)
     wanted = mean(holes, ball, PEOPLE, invalid="center")
-    for made in (frame, frame.convert_dtypes(), polars.from_pandas(frame.drop(columns="scanned"))):
+    for given in (frame, frame.convert_dtypes(), polars.from_pandas(frame.drop(columns="scanned"))):
+        made = data.from_frame(given, NINE)
         with pytest.raises(DPManifoldError, match="index 5"):
             mean(made, ball, "person")
         assert same(mean(made, ball, "person", invalid="center"), wanted)
@@ -112,6 +113,7 @@ def test_nothing_is_spent_on_what_is_refused():
     refused = [
         (frame, "subject"),
         (frame, "scanned"),
+        (frame, "person"),
         (data.from_frame(frame, "x1..x8"), "person"),
         (frame.assign(person=frame["person"].astype(object).mask(frame.index == 3)), "person"),
         (data.from_blocks(lambda: blocks), dpm.EACH_RECORD),
@@ -121,9 +123,9 @@ def test_nothing_is_spent_on_what_is_refused():
     for X, units in refused:
         with pytest.raises(DPManifoldError):
             mean(X, ball, units, budget=budget)
-    mean(frame, ball, "person", budget=budget)
+    mean(data.from_frame(frame, NINE), ball, "person", budget=budget)
     with pytest.raises(BudgetError):
-        mean(frame, ball, "person", budget=budget)
+        mean(data.from_frame(frame, NINE), ball, "person", budget=budget)
 
 
 def test_records_that_change_between_passes_release_nothing():

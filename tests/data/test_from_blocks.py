@@ -67,7 +67,7 @@ def test_large_blocks_are_cut_and_empty_ones_pass():
     source = data.from_blocks(lambda: iter([large[:0], large, large[:0]]))
     sizes = [len(block.records) for piece in source.bound(Euclidean(2)) for block in piece.blocks()]
     assert sizes == [131_072, 131_072, 131_072, 6_784]
-    assert gathered(data.from_blocks(batches(7)), units="person")[1].tolist() == PEOPLE.tolist()
+    assert gathered(data.from_blocks(batches(7), columns="x1..x9"), units="person")[1].tolist() == PEOPLE.tolist()
     nothing = data.from_blocks(lambda: iter([]))
     assert [list(piece.blocks()) for piece in nothing.bound(SPD(3))] == [[]]
 
@@ -99,7 +99,7 @@ def test_a_function_that_hands_out_one_iterator_is_found_out_in_the_first_pass()
     with pytest.raises(InvalidArgumentError, match="gave blocks the first time and none the second"):
         list(piece.blocks())
     reader = arrow_table().to_reader()
-    [piece] = data.from_blocks(lambda: reader).bound(SPD(3), "person")
+    [piece] = data.from_blocks(lambda: reader, columns="x1..x9").bound(SPD(3), "person")
     with pytest.raises(InvalidArgumentError, match="gave blocks the first time and none the second"):
         list(piece.blocks())
 
@@ -173,7 +173,7 @@ def test_words_that_mean_nothing():
         with pytest.raises(InvalidArgumentError, match="rows must be a whole number"):
             data.from_blocks(batches(), wrong)
     with pytest.raises(SourceChangedError, match="another number of records"):
-        read(data.from_blocks(batches(), N + 1), units="person")
+        read(data.from_blocks(batches(), N + 1, columns="x1..x9"), units="person")
     for ids in (PEOPLE[:-1], np.append(PEOPLE, 1)):
         with pytest.raises(InvalidArgumentError, match="units must have one id per record"):
             read(data.from_blocks(lambda: iter([TENSORS[:400], TENSORS[400:]])), units=ids)
@@ -207,7 +207,7 @@ def test_a_database_gives_the_records_of_the_array(database):
             cursor.execute(f"SELECT * FROM tensors ORDER BY {order}")
             yield from cursor.fetch_record_batch()
 
-    records, ids, classes = gathered(data.from_blocks(query), units="person", labels="group")
+    records, ids, classes = gathered(data.from_blocks(query, columns="x1..x9"), units="person", labels="group")
     assert records.tobytes() == TENSORS.tobytes()
     assert ids.tolist() == PEOPLE.tolist()
     assert classes.tolist() == CLASSES.tolist()
@@ -240,7 +240,9 @@ def test_gaps_in_a_database(tmp_path):
             cursor.execute("SELECT * FROM t")
             yield from cursor.fetch_record_batch()
 
-    np.testing.assert_array_equal(gathered(data.from_blocks(query), Euclidean(1))[0], [[1.0], [np.nan], [2.0]])
+    np.testing.assert_array_equal(
+        gathered(data.from_blocks(query, columns="x"), Euclidean(1))[0], [[1.0], [np.nan], [2.0]]
+    )
     with pytest.raises(InvalidDataError, match=r"row 2 .* nothing in column 'p'"):
         read(data.from_blocks(query), Euclidean(1), units="p")
 

@@ -334,7 +334,7 @@ def test_parquet_round_trip_with_nan_for_nulls(tmp_path):
     assert data.load_column(path, "id").tolist() == ["a", "b", "c"]
     assert data.load_column(path, "n").tolist() == [1, 2, 3]
     assert data.load_column(path, "n", text=True).tolist() == ["1", "2", "3"]
-    refused(InvalidDataError, data.load_array, path, says=["'id'", "columns="])
+    np.testing.assert_array_equal(np.isnan(data.load_array(path))[:, 0], [True, True, True])
     refused(InvalidDataError, data.load_column, path, "x1", says="'x1'")
     refused(InvalidDataError, data.load_column, path, "x2", says=["row 1", "'x2'"])
     refused(InvalidArgumentError, data.load_array, path, columns="y", says=["'y'", "'x1'"])

@@ -274,7 +274,7 @@ class SpaceLaws:
     def test_nan_is_named_by_index(self):
         p = np.stack([self.point(i, 0.5) for i in range(3)])
         p[1].flat[0] = np.nan
-        with pytest.raises(InvalidDataError, match=r"NaN or infinite entries at index 1"):
+        with pytest.raises(InvalidDataError, match=r"NaN, infinite or not numbers at index 1"):
             self.space.as_points(p, "X")
 
     def test_wrong_shape_is_refused(self):

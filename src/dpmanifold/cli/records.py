@@ -266,4 +266,5 @@ def column_elsewhere(text: str, names: Sequence[str], n: int | None, option: str
 def _one_each(found: Array, text: str, n: int | None, option: str) -> Array:
     if n is not None and found.shape != (n,):
         raise InvalidDataError(f"{option} {text} holds {found.shape[0]} values for {n} records. Give one per record.")
-    return found
+    # The words of a file are what was written there, and not numbers that numpy has made text of.
+    return found.astype(object) if option == "--covariate" and found.dtype.kind == "U" else found

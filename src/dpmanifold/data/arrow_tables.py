@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import FloatArray
-from dpmanifold.data.entries import Entries
+from dpmanifold._cells import REAL
+from dpmanifold._check import Array
+from dpmanifold.data.entries import TEXT_TYPES, Entries, arrow_numbers
 from dpmanifold.data.rows import Column, Rows
 from dpmanifold.data.tables_in_memory import TableInMemory
 from dpmanifold.errors import InvalidArgumentError
@@ -50,14 +51,10 @@ class ArrowRows(Rows):
         """Return a view."""
         return ArrowRows(self.table.slice(start, stop - start), self.columns)
 
-    def numbers(self, places: Sequence[int]) -> FloatArray:
-        """Return the columns side by side."""
-        widths = [self.columns[place].width for place in places]
-        values, start = np.empty((len(self), sum(widths))), 0
-        for place, width in zip(places, widths, strict=True):
-            values[:, start : start + width] = _numbers(self.table.column(place), width)
-            start += width
-        return values
+    def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
+        """Return the columns side by side, each cell read by itself."""
+        parts = [arrow_numbers(self.table.column(place), self.columns[place].width, kind) for place in places]
+        return np.concatenate(parts, axis=1)
 
     def entries(self, place: int) -> Entries:
         """Return whole numbers as they are, and text by the words that occur."""
@@ -106,23 +103,6 @@ def _decoded(column: Any) -> Any:
     return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
-def _numbers(column: Any, width: int) -> FloatArray:
-    """Return a column (m, width), gaps as NaN."""
-    import pyarrow
-
-    if width == 1:
-        return np.asarray(_decoded(column).cast(pyarrow.float64(), safe=False).to_numpy(), dtype=np.float64)[:, None]
-    lists = column.combine_chunks()
-    lists = lists.chunk(0) if isinstance(lists, pyarrow.ChunkedArray) else lists
-    kind = pyarrow.list_(pyarrow.float64(), width)
-    # Lists that are missing have a place among the values, whatever stands there.
-    values = np.array(lists.cast(kind, safe=False).values.to_numpy(zero_copy_only=False), dtype=np.float64)
-    values = values.reshape(-1, width)[lists.offset : lists.offset + len(lists)]
-    if lists.null_count:
-        values[lists.is_null().to_numpy(zero_copy_only=False)] = np.nan
-    return values
-
-
 def arrow_columns(schema: Any) -> list[Column]:
     """Return what is known of the columns of a schema."""
     return [_column(field.name, field.type) for field in schema]
@@ -148,7 +128,7 @@ def _kind(kind: Any) -> str:
         return "number"
     if types.is_boolean(kind):
         return "truth"
-    return "text" if str(kind) in ("string", "large_string", "string_view") else "something else"
+    return "text" if str(kind) in TEXT_TYPES else "something else"
 
 
 def arrow_source(X: object) -> TableInMemory | None:

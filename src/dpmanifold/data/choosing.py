@@ -1,30 +1,35 @@
-"""Which columns of a table are records, ids and classes: from their names and kinds alone, before any row is read."""
+"""Which columns of a table are records, ids and classes: from their names and the space alone, before any row is read.
+
+What a column holds says nothing here: a single word in it makes text of a column of numbers, and then one person would
+choose the columns of everybody's records.
+"""
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from dpmanifold._cells import COMPLEX, REAL
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.data._files import listed
 from dpmanifold.data.readers import read_for, rows_for
 from dpmanifold.data.reading import Reading
-from dpmanifold.data.rows import NUMBERS, Column, Places
-from dpmanifold.data.tables import Table
-from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
+from dpmanifold.data.rows import Column, Places
+from dpmanifold.data.tables import Table, select_columns
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
-
-_AS_NUMBERS = "pandas.to_numeric(column, errors='coerce') makes numbers of text, with gaps where there are none"
+from dpmanifold.manifolds.layouts import records_from
 
 
 def places_of(reading: Reading, columns: Sequence[Column], where: str) -> Places:
     """Decide which columns make a block, or refuse.
 
-    Without a choice the records are all columns of numbers that are neither ids nor classes; a space that knows its
-    columns by their names (degrees, landmarks) chooses among these.
+    Without a choice, the records are the columns that the space knows by their names (degrees, landmarks, entries of a
+    matrix), or else all columns but those of ids and classes, where they are as many as a record has numbers.
 
     Parameters
     ----------
@@ -40,10 +45,11 @@ def places_of(reading: Reading, columns: Sequence[Column], where: str) -> Places
             raise InvalidDataError(
                 f"column {names[place]!r} of {where} is not whole numbers or text. Convert it to one of them."
             )
-    numbers, coordinates = _chosen(reading, columns, where, set(apart.values()))
-    reading = replace(reading, coordinates=coordinates)
-    _try_out(reading, [columns[place] for place in numbers], columns, where)
-    return Places(reading, numbers, apart.get("units"), apart.get("labels"))
+    numbers, reading, kind = _chosen(reading, columns, where, set(apart.values()))
+    _try_out(reading, [columns[place] for place in numbers], kind, where)
+    for place in numbers:
+        _refuse(columns[place], where, place in apart.values())
+    return Places(reading, numbers, apart.get("units"), apart.get("labels"), kind)
 
 
 def shape_for(
@@ -63,71 +69,75 @@ def shape_for(
     coordinates : the system they are in
     where : what to call the table in messages
     """
-    usable = [column for column in columns if chosen is not None or column.kind in NUMBERS]
-    asked = _Asked(where, [column.name for column in usable])
-    shape = (sum(column.width for column in usable),)
-    if chosen is not None or all(column.width == 1 for column in usable):
+    asked = _Asked(where, [column.name for column in columns])
+    lists = [column for column in columns if column.width != 1]
+    shape = (sum(column.width for column in columns),)
+    if chosen is not None or not lists:
         shape = read_for(kind, asked, [chosen] if isinstance(chosen, str) else chosen, coordinates).shape[1:]
-        lists = [column for column in usable if column.width > 1 and column.name in (asked.chosen or asked.names)]
+        lists = [column for column in lists if column.name in (asked.chosen or asked.names)]
         shape = (lists[0].width,) if lists else shape
+    if any(column.width == 0 for column in lists):
+        raise InvalidArgumentError(
+            f"size is needed: column {lists[0].name!r} of {where} holds lists, and its type does not say how long."
+        )
     return shape
 
 
 def _chosen(
     reading: Reading, columns: Sequence[Column], where: str, apart: set[int]
-) -> tuple[tuple[int, ...], str | None]:
-    """Return the places of the columns that are numbers of a record, and the coordinates they are in."""
+) -> tuple[tuple[int, ...], Reading, str]:
+    """Return the places of the columns that are numbers of a record, how they are read, and the kind of the numbers."""
     free = [place for place in range(len(columns)) if place not in apart]
-    usable = [place for place in free if columns[place].kind in NUMBERS]
-    if reading.columns is None:
-        if not usable:
-            usable = [place for place in free if columns[place].kind == "complex"]
-        usable = _with_objects(reading, columns, usable, free)
-        if not usable:
-            raise InvalidDataError(
-                f"{where} has no columns of numbers for records; it has the columns "
-                f"{listed(column.name for column in columns)}. Choose columns of numbers; {_AS_NUMBERS}."
-            )
-        if any(columns[place].kind == "complex" or columns[place].width > 1 for place in usable):
-            return tuple(usable), reading.coordinates
-    considered = usable if reading.columns is None else list(range(len(columns)))
+    considered = free if reading.columns is None else list(range(len(columns)))
+    if not considered:
+        raise InvalidDataError(f"{where} has no columns for records beside those of ids and labels.")
     asked = _Asked(where, [columns[place].name for place in considered])
     given = [reading.columns] if isinstance(reading.columns, str) else reading.columns
+    if given is None:
+        meant = considered
+    else:
+        meant = [considered[asked.names.index(name)] for name in select_columns(asked.names, given, asked.path)]
+    if _are_complex(reading.space, [columns[place] for place in meant]):
+        return tuple(meant), reading, COMPLEX
+    if given is None and any(columns[place].width != 1 for place in meant):
+        return tuple(meant), reading, REAL
     _, coordinates = rows_for(type(reading.space), asked, given, reading.coordinates)
+    reading = replace(reading, coordinates=coordinates)
     if asked.chosen is None:
-        return tuple(considered), coordinates
+        return tuple(considered), reading, REAL
     places = tuple(considered[asked.names.index(name)] for name in asked.chosen)
-    for place in places:
-        _refuse(columns[place], where, place in apart)
-    return places, coordinates
+    if reading.order is not None and len(set(places)) < len(places):
+        reading = _ordered_by_name(reading, meant, places)
+    return places, reading, REAL
 
 
-def _with_objects(reading: Reading, columns: Sequence[Column], usable: list[int], free: list[int]) -> list[int]:
-    """Return columns of numbers, and of objects where it takes these for records: one text makes objects of a column.
+def _ordered_by_name(reading: Reading, meant: Sequence[int], places: Sequence[int]) -> Reading:
+    """Return how columns are read whose names say which entries they hold; an order that says otherwise is refused."""
+    said = records_from(reading.space, np.array([meant], dtype=np.float64), reading.order, look=False)
+    if said.ravel().tolist() != list(places):
+        raise InvalidArgumentError(
+            f"order {reading.order!r} contradicts the names of the columns, which say which entries they hold. Leave "
+            "order out, or rename the columns."
+        )
+    return replace(reading, order=None)
 
-    A record that is none must not keep all others from being read.
-    """
-    every = [place for place in free if columns[place].kind in (*NUMBERS, "object")]
-    if len(every) == len(usable) or _fits(reading, columns, usable) or not _fits(reading, columns, every):
-        return usable
-    return every
 
-
-def _fits(reading: Reading, columns: Sequence[Column], places: list[int]) -> bool:
-    try:
-        reading.try_out((sum(columns[place].width for place in places),))
-    except DPManifoldError:
-        return False
-    return True
+def _are_complex(space: Manifold, columns: Sequence[Column]) -> bool:
+    """Return whether columns are as many as a record has complex numbers, and may hold some."""
+    widths = {kind: {math.prod(one.shape) for one in space.layouts() if one.kind == kind} for kind in (REAL, COMPLEX)}
+    return len(columns) in widths[COMPLEX] - widths[REAL] and all(
+        column.kind in ("complex", "object") for column in columns
+    )
 
 
 def _refuse(column: Column, where: str, apart: bool) -> None:
-    """Refuse a column that was chosen for records and has none."""
+    """Refuse a column that was chosen for records and can have none."""
     if apart:
         raise InvalidArgumentError(f"columns: {column.name!r} has the ids or labels, and no numbers of records.")
-    if column.kind not in (*NUMBERS, "truth", "complex", "object"):
+    if column.kind == "something else":
         raise InvalidDataError(
-            f"column {column.name!r} of {where} is not numbers. Choose columns of numbers with columns=; {_AS_NUMBERS}."
+            f"column {column.name!r} of {where} is of a type that is not numbers. Choose the columns of the records "
+            "with columns=."
         )
 
 
@@ -142,16 +152,25 @@ def _place(names: Sequence[str], name: str, what: str, where: str) -> int:
     return names.index(name)
 
 
-def _try_out(reading: Reading, chosen: Sequence[Column], columns: Sequence[Column], where: str) -> None:
-    """Refuse columns that are no records of the space, before any are read, and say which were not numbers."""
-    kind = np.complex128 if all(column.kind == "complex" for column in chosen) else np.float64
+def _try_out(reading: Reading, chosen: Sequence[Column], kind: str, where: str) -> None:
+    """Refuse columns that are not records of the space, before any are read, and list them."""
+    lists = [column.name for column in chosen if column.width == 0]
+    if lists and len(chosen) > 1:
+        raise InvalidDataError(
+            f"column {lists[0]!r} of {where} holds lists, a record each. Choose it alone with columns=, or others."
+        )
+    if lists:
+        return  # each has a length of its own
     try:
-        reading.try_out((sum(column.width for column in chosen),), kind)
+        reading.try_out((sum(column.width for column in chosen),), np.complex128 if kind == COMPLEX else np.float64)
     except InvalidDataError as problem:
-        left = [column.name for column in columns if column.kind not in (*NUMBERS, "complex")]
-        which = f" Taken from {where} were the columns {listed(column.name for column in chosen)}"
-        aside = f"; no numbers are in {listed(left)}. If there should be: {_AS_NUMBERS}." if left else "."
-        raise InvalidDataError(f"{problem}{which}{aside}") from None
+        names = listed(column.name for column in chosen)
+        if reading.columns is None:
+            raise InvalidArgumentError(
+                f"columns is needed: {where} has the columns {names} beside those of ids and labels, and which of them "
+                f"are the records never follows from what they hold. ({problem})"
+            ) from None
+        raise InvalidDataError(f"{problem} Taken from {where} were the columns {names}.") from None
 
 
 class _Asked(Table):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dpmanifold._cells import numbers_of, refuse_text
 from dpmanifold._check import FloatArray, index_text, numeric_array, shown
 from dpmanifold.data._files import listed
 from dpmanifold.data.tables import Table, select_columns
@@ -69,8 +70,10 @@ def from_coordinates(array: object, coordinates: str, *, invalid: str = "nan", l
         raise InvalidArgumentError(f"coordinates must be one of {', '.join(systems)}, got {shown(coordinates)}.")
     if invalid not in ("nan", "raise"):
         raise InvalidArgumentError(f'invalid must be "nan" or "raise", got {shown(invalid)}.')
-    values = numeric_array(array, "array")
-    if values.ndim != 2 or values.shape[1] == 0 or values.dtype.kind == "c":
+    given = array if isinstance(array, np.ndarray) else numeric_array(array, "array")
+    refuse_text(given, "array")
+    values = numbers_of(given)
+    if values.ndim != 2 or values.shape[1] == 0:
         raise InvalidDataError(f"array must hold one row of real coordinates per record, got shape {values.shape}.")
     system = systems[coordinates]
     doubt = system.doubt(values) if look and system.doubt is not None else None

@@ -18,7 +18,7 @@ from typing import IO, cast
 import numpy as np
 import pyarrow as pa
 
-from dpmanifold._ids import MISSING_WORDS
+from dpmanifold._cells import real_cell
 from dpmanifold.data._files import bad_file
 from dpmanifold.data.csv_chunks import Doubt, fast_rows
 from dpmanifold.data.entries import text_entries
@@ -88,28 +88,14 @@ class CsvTable(StreamedTable):
         lines = itertools.islice(self._records(), skip, None)
         while block := list(itertools.islice(lines, _BLOCK)):
             values = array.array("d")
-            for line, cells in block:
+            for _, cells in block:
                 try:
                     row = [float(cells[place]) for place in numbers]
                 except ValueError:
-                    row = [self._number(cells[place], line, place) for place in numbers]
+                    row = [real_cell(cells[place]) for place in numbers]
                 values.extend(row)
             entries = [text_entries(pa.array([cells[place].strip() for _, cells in block])) for place in beside]
             yield TableRows(np.frombuffer(values, dtype=np.float64).reshape(len(block), len(numbers)), entries)
-
-    def _number(self, cell: str, line: int, place: int) -> float:
-        """Return the number in a cell, NaN if it is missing."""
-        if cell.strip().casefold() in MISSING_WORDS:
-            return np.nan
-        try:
-            return float(cell)
-        except ValueError:
-            # Without the cause: its message has the entry in it.
-            raise bad_file(
-                self.path,
-                f"line {line} has no number in column {self.names[place]!r}. Choose numeric columns with columns=, "
-                "write a decimal point, and leave missing entries empty.",
-            ) from None
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the lines below the names; only at the end may lines be blank, or records would change places."""

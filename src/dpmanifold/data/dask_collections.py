@@ -87,8 +87,7 @@ class DaskPiece(SteadyPiece):
         rows = PandasRows(part)
         if not alike(rows.columns, self._columns):
             raise InvalidDataError(
-                f"a partition of {self.name} has other columns, or of other types, than the collection says. Give "
-                "`meta` where it was made."
+                f"a partition of {self.name} has other columns than the collection says. Give `meta` where it was made."
             )
         return rows
 

@@ -14,11 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmanifold._cells import REAL, numbers_of, objects
 from dpmanifold._check import Array
 from dpmanifold._ids import MISSING_WORDS, as_number
 
 Entries = Any
 """(m,): an array of whole numbers, or a `pyarrow.DictionaryArray` of text; null where nothing stands."""
+
+TEXT_TYPES = ("string", "large_string", "string_view")
+"""Types of pyarrow that are text, by their names: old versions do not have all of them."""
 
 # Whole numbers that have one spelling: 007 and +7 are text, or two ids would become one. 18 digits fit in 64 bits.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -47,6 +51,59 @@ def text_entries(values: Any) -> Entries:
     return pa.DictionaryArray.from_arrays(again.indices.take(found.indices), again.dictionary)
 
 
+def numbers_in_text(values: Any, kind: str = REAL) -> Array:
+    """Return the numbers that text spells, NaN where it spells none; each word is read once.
+
+    Parameters
+    ----------
+    values : a pyarrow array of text, chunked or not, by a dictionary or not
+    kind : "f" for real numbers, "c" for complex ones
+
+    Examples
+    --------
+    >>> numbers_in_text(pa.array(["1.5", None, "abc", "1.5"]))
+    array([1.5, nan, nan, 1.5])
+    """
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    whole = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    words = numbers_of(objects([*whole.dictionary.to_pylist(), None]), kind)
+    codes = whole.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
+    return np.asarray(words[codes])
+
+
+def arrow_numbers(column: Any, width: int = 1, kind: str = REAL) -> Array:
+    """Return a column (m, width) of pyarrow, each cell read by itself, NaN where there is no number.
+
+    Examples
+    --------
+    >>> arrow_numbers(pa.array([1, None])).tolist(), arrow_numbers(pa.array(["7", "x"])).tolist()
+    ([[1.0], [nan]], [[7.0], [nan]])
+    """
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole  # of old versions
+    if width > 1:
+        return _fixed_lists(whole, width)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    if pa.types.is_integer(whole.type) or pa.types.is_floating(whole.type):
+        plain = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return numbers_of(plain, kind)[:, None]
+    if str(whole.type) in TEXT_TYPES:
+        return numbers_in_text(whole.cast(pa.string()), kind)[:, None]
+    return numbers_of(objects(whole.to_pylist()), kind)[:, None]
+
+
+def _fixed_lists(lists: Any, width: int) -> Array:
+    """Return lists of one length (m, width)."""
+    # Lists that are missing have a place among the values, whatever stands there.
+    numbers = lists.cast(pa.list_(pa.float64(), width), safe=False).values
+    values = np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+    values = values.reshape(-1, width)[lists.offset : lists.offset + len(lists)]
+    if lists.null_count:
+        values[lists.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    return values
+
+
 def _used(values: Any) -> Any:
     """Return text by a dictionary of the words that occur: a category that nobody has is nobody's id."""
     if values.null_count:
@@ -59,8 +116,8 @@ def _used(values: Any) -> Any:
     return pa.DictionaryArray.from_arrays(pa.array(rank[codes], pa.int32()), values.dictionary.filter(pa.array(occurs)))
 
 
-def first_missing(entries: Entries, labels: bool = False) -> int | None:
-    """Return where the first entry stands that is none; among labels, "none" may be the name of a class.
+def first_missing(entries: Entries) -> int | None:
+    """Return where the first id stands that is missing, or a word for that.
 
     Examples
     --------
@@ -74,9 +131,9 @@ def first_missing(entries: Entries, labels: bool = False) -> int | None:
         return int(pc.index(missing, True).as_py()) if entries.null_count else None
     words = entries.dictionary
     shortest = pc.min(pc.binary_length(words)).as_py() if len(words) else 0
-    if entries.null_count == 0 and shortest > (0 if labels else _LONGEST_WORD):
+    if entries.null_count == 0 and shortest > _LONGEST_WORD:
         return None
-    none = pc.equal(words, "") if labels else pc.is_in(pc.utf8_lower(words), value_set=pa.array(sorted(MISSING_WORDS)))
+    none = pc.is_in(pc.utf8_lower(words), value_set=pa.array(sorted(MISSING_WORDS)))
     if entries.null_count == 0 and not pc.any(none).as_py():
         return None
     found = pc.or_(missing, pc.fill_null(none.take(entries.indices), True)).index(True).as_py()
@@ -100,13 +157,15 @@ def first_respelt(entries: Entries) -> int | None:
 
 
 def joined(parts: Sequence[Entries], text: bool = False) -> Array:
-    """Return blocks of a column as one array (n,), none of them missing: int64 where all are whole numbers, else text.
+    """Return blocks of a column as one array (n,): int64 where all are whole numbers, else text; objects with gaps.
 
     Examples
     --------
     >>> joined([text_entries(pa.array(["7", "8"])), text_entries(pa.array(["7"]))]), joined([], text=True)
     (array([7, 8, 7]), array([], dtype='<U1'))
     """
+    if any(not isinstance(part, np.ndarray) and part.null_count for part in parts):
+        return objects([cell for part in parts for cell in (as_text(part) if text else part).tolist()])
     if parts and all(isinstance(part, np.ndarray) for part in parts):
         numbers = np.concatenate(parts)
         return numbers.astype(str) if text else numbers
@@ -120,14 +179,16 @@ def joined(parts: Sequence[Entries], text: bool = False) -> Array:
 
 
 def as_array(entries: Entries) -> Array:
-    """Return the entries of one block as numpy's array, text as text.
+    """Return the entries of one block as numpy's array, text as text, and objects where some are missing.
 
     Examples
     --------
     >>> as_array(text_entries(pa.array(["7", "b"])))
     array(['7', 'b'], dtype='<U1')
     """
-    return entries if isinstance(entries, np.ndarray) else joined([entries], text=True)
+    if isinstance(entries, np.ndarray):
+        return entries
+    return joined([entries], text=True)
 
 
 def as_text(entries: Entries) -> Entries:

@@ -22,7 +22,7 @@ from dpmanifold.data.entries import Entries, as_array, as_text, first_missing, f
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.stamps import Stamp
-from dpmanifold.data.tables import StreamedTable
+from dpmanifold.data.tables import Lists, StreamedTable
 from dpmanifold.errors import InvalidDataError
 from dpmanifold.sources import Block, Piece
 
@@ -103,10 +103,10 @@ class FilePiece(Piece):
         self.stamp.check()
 
     @abstractmethod
-    def _rows(self) -> Iterator[tuple[Array, list[Entries]]]:
+    def _rows(self) -> Iterator[tuple[Array | Lists, list[Entries]]]:
         """Yield rows of numbers, and the columns beside them."""
 
-    def _block(self, values: Array, beside: list[Entries], done: int) -> Block:
+    def _block(self, values: Array | Lists, beside: list[Entries], done: int) -> Block:
         part, given = slice(done, done + len(values)), dict(zip(self.binding.beside, beside, strict=True))
         try:
             records = self.binding.reading.records(values, self.look and done == 0)
@@ -135,7 +135,7 @@ class TablePiece(FilePiece):
 
     groups: tuple[int, ...] | None = None
 
-    def _rows(self) -> Iterator[tuple[Array, list[Entries]]]:
+    def _rows(self) -> Iterator[tuple[Array | Lists, list[Entries]]]:
         names, beside = self.binding.names, self.binding.beside
         table: StreamedTable
         if self.groups is None:
@@ -147,9 +147,10 @@ class TablePiece(FilePiece):
         done = self.first
         for values, entries in found:
             for name, column in zip(beside, entries, strict=True):
-                table.refuse_missing(column, name, name != self.binding.units, done)
-                if name == self.binding.units and self.binding.numbers:
-                    self._refuse_respelt(table, column, done)
+                if name == self.binding.units:
+                    table.refuse_missing(column, name, done)
+                    if self.binding.numbers:
+                        self._refuse_respelt(table, column, done)
             done += len(values)
             yield values, [as_text(column) for column in entries] if self.binding.text else entries
 
@@ -181,13 +182,13 @@ class ArrayPiece(FilePiece):
         done = self.first
         for values, *beside in array_blocks(self.path, keys, rows, _BLOCK_NUMBERS):
             entries = [_entries(column) for column in beside]
-            for name, column in zip(self.binding.beside, entries, strict=True):
-                self._refuse_missing(column, name, done)
+            if self.binding.units:
+                self._refuse_missing(entries[0], self.binding.units, done)
             done += len(values)
             yield values, entries
 
     def _refuse_missing(self, column: Entries, name: str, done: int) -> None:
-        missing = first_missing(column, name != self.binding.units)
+        missing = first_missing(column)
         if missing is not None:
             raise bad_file(
                 self.path,

@@ -190,7 +190,7 @@ def _places(reading: Reading, rows: Rows) -> Places:
                 'units="units", labels="labels"; or one id per record in an array.'
             )
         found.append(None if given is None else names.index(given))
-    return Places(reading, (), *found)
+    return Places(reading, (), found[0], found[1])
 
 
 __all__ = ["from_blocks"]

@@ -25,9 +25,9 @@ def load_array(
     - .npy, and .npz saved by `np.savez`: a read-only memory map (`np.memmap`) of the stored dtype and shape; what a
       release needs on top is said on the page of this module. .npz saved by `np.savez_compressed` is read. Pickled
       objects are always refused.
-    - Tables: float64 of shape (n, number of columns). Empty entries, NA, NaN and null become NaN. A CSV file has a
-      first line of names, commas, semicolons or tabs between entries (tabs in .tsv), a decimal point, and is UTF-8;
-      it may be gzipped (.csv.gz, .tsv.gz).
+    - Tables: float64 of shape (n, number of columns). What is not a number becomes NaN, cell by cell: empty entries,
+      NA, words, decimal commas. A CSV file has a first line of names, commas, semicolons or tabs between entries (tabs
+      in .tsv), a decimal point, and is UTF-8; it may be gzipped (.csv.gz, .tsv.gz).
     - .tps: landmarks (n, k, 2), see :func:`load_landmarks`; .nii and .nii.gz: tensors (n, 3, 3), see
       :func:`load_tensors`; .Bdouble: tensors (n, 3, 3) as Camino's dtfit writes them, 8 numbers per voxel.
     - What other distributions add (`data.LOADERS`).
@@ -74,7 +74,7 @@ def load_column(
     column : name of the column of a table; not needed if there is one
     key : name of the array in an .npz file; not needed if there is one
     text : True returns text even where all entries are whole numbers; then no single entry can change the type
-    labels : True for classes, of which one may be called "none" or "NA": only empty entries are missing
+    labels : True for classes, of which one may be called "none" or "NA": nothing counts as missing
 
     Examples
     --------

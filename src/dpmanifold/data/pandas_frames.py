@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from dpmanifold._cells import REAL, numbers_of
 from dpmanifold._check import Array
 from dpmanifold.data.arrow_tables import words_of
 from dpmanifold.data.entries import Entries
@@ -43,18 +43,9 @@ class PandasRows(Rows):
         """Return a view."""
         return PandasRows(self.frame.iloc[start:stop], self.columns)
 
-    def numbers(self, places: Sequence[int]) -> Array:
-        """Return the columns side by side; float64, or complex128 where one is complex."""
-        kind = np.complex128 if any(self.columns[place].kind == "complex" for place in places) else np.float64
-        values = np.empty((len(self), len(places)), dtype=kind)
-        for i, place in enumerate(places):
-            column = self.frame.iloc[:, place]
-            if self.columns[place].kind in ("object", "text"):
-                values[:, i] = [_number(entry) for entry in np.asarray(column).tolist()]
-            else:
-                plain = isinstance(column.dtype, np.dtype)
-                values[:, i] = column.to_numpy() if plain else column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return values
+    def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
+        """Return the columns side by side, each cell read by itself."""
+        return np.stack([_numbers(self.frame.iloc[:, place], kind) for place in places], axis=1)
 
     def entries(self, place: int) -> Entries:
         """Return text by the words that occur, and everything else as it is."""
@@ -75,12 +66,12 @@ class PandasRows(Rows):
         return int(np.argmax(gaps)) if gaps.any() else None
 
 
-def _number(entry: object) -> float:
-    """Return an entry of a column of objects as a number, NaN where it is none."""
-    try:
-        return float(entry) if isinstance(entry, (int, float, str, bytes, decimal.Decimal)) else np.nan
-    except (ValueError, OverflowError):
-        return np.nan
+def _numbers(column: Any, kind: str) -> Array:
+    """Return a column (m,) as numbers."""
+    dtype = column.dtype
+    if not isinstance(dtype, np.dtype) and dtype.kind in "iufb":
+        column = column.to_numpy(dtype=np.float64, na_value=np.nan)  # one of pandas' own types, with gaps
+    return numbers_of(np.asarray(column) if isinstance(dtype, np.dtype) else np.asarray(column, dtype=object), kind)
 
 
 def pandas_columns(frame: Any) -> list[Column]:
@@ -116,6 +107,11 @@ def _kind(dtype: Any) -> str:
 
 class PandasTable(TableInMemory):
     """A frame."""
+
+    @property
+    def index(self) -> Any:
+        """The labels of its rows."""
+        return self._table.frame.index if isinstance(self._table, PandasRows) else None
 
     def bound(self, space: Manifold, units: object = None, labels: object = None) -> Sequence[Piece]:
         """Return its pieces; names of several levels can be left alone, but not asked for."""

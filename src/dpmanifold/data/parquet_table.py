@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from dpmanifold._check import FloatArray
 from dpmanifold.data._files import bad_file
-from dpmanifold.data.entries import Entries, text_entries
-from dpmanifold.data.tables import MOST_COLUMNS, StreamedTable, TableRows
+from dpmanifold.data.entries import Entries, arrow_numbers, text_entries
+from dpmanifold.data.tables import MOST_COLUMNS, Lists, StreamedTable, TableRows
 
 _BATCH = 32_768
 # Numbers of a batch; rows may be long.
@@ -57,19 +57,20 @@ class ParquetTable(StreamedTable):
                 self.path, f"column {lists[0]!r} holds lists, a record each. Choose it alone with columns=, or others."
             )
         for name in names:
-            if self.kind(name) not in ("whole", "number", "lists"):
-                raise bad_file(self.path, f"column {name!r} is not numbers. Choose numeric columns with columns=.")
+            if self.kind(name) == "something else":
+                raise bad_file(
+                    self.path, f"column {name!r} is of a type that is not numbers. Choose others with columns=."
+                )
         for name in beside:
             if self.kind(name) not in ("whole", "text"):
                 raise bad_file(self.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
         chosen = range(len(self.group_rows)) if groups is None else groups
-        done = sum(self.group_rows[: chosen[0]]) if len(chosen) else 0
         for batch in self._batches(list(dict.fromkeys([*names, *beside])), list(chosen)):
+            values: FloatArray | Lists = np.empty((batch.num_rows, 0))
             if lists:
-                values = self._lists(lists[0], batch.column(lists[0]), done)
-            else:
-                values = _numbers([batch.column(name) for name in names], batch.num_rows)
-            done += batch.num_rows
+                values = _lists(batch.column(lists[0]), self.list_width(lists[0]))
+            elif names:
+                values = np.concatenate([arrow_numbers(batch.column(name)) for name in names], axis=1)
             yield TableRows(values, [_entries(batch.column(name), self.kind(name)) for name in beside])
 
     def place(self, row: int) -> str:
@@ -81,15 +82,17 @@ class ParquetTable(StreamedTable):
         return _kind(self._types[name])
 
     def list_width(self, name: str) -> int:
-        """Return how many numbers the lists of a column hold: by its type, or else by how many there are in all."""
+        """Return how many numbers the lists of a column hold by its type, 0 where that does not say it.
+
+        What the lists themselves hold is not looked at: one long list would decide how all others are read.
+        """
         found, width = self._types[name], 1
         while pa.types.is_fixed_size_list(found):
             width, found = width * found.list_size, found.value_type
-        # A gap counts as one number, so that with few gaps it is a little less than a whole number.
-        return math.ceil(self._per_row(name)) if _is_list(found) else width
+        return 0 if _is_list(found) else width
 
-    def _per_row(self, name: str) -> float:
-        """Return how many numbers of a column there are in a row, on average."""
+    def _numbers_of_a_row(self, name: str) -> int:
+        """Return about how many numbers of a column of lists there are in a row: for choosing what to read at once."""
         with self._open() as file:
             about = file.metadata
             leaf = [
@@ -97,7 +100,7 @@ class ParquetTable(StreamedTable):
             ]
             groups = range(about.num_row_groups)
             count = sum(about.row_group(group).column(place).num_values for group in groups for place in leaf)
-        return float(count / max(1, sum(self.group_rows)))
+        return math.ceil(float(count / max(1, sum(self.group_rows))))
 
     def _open(self) -> pq.ParquetFile:
         return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True)
@@ -118,7 +121,7 @@ class ParquetTable(StreamedTable):
             )
 
     def _batches(self, names: list[str], groups: list[int]) -> Iterator[Any]:
-        width = sum(self.list_width(name) if self.kind(name) == "lists" else 1 for name in names)
+        width = sum(self._numbers_of_a_row(name) if self.kind(name) == "lists" else 1 for name in names)
         size = max(1, min(_BATCH, _BATCH_NUMBERS // max(1, width)))
         try:
             with self._open() as file:
@@ -141,34 +144,31 @@ class ParquetTable(StreamedTable):
                 return f"row group {group} (the first is 0)"
         return "one of its row groups"
 
-    def _lists(self, name: str, column: Any, done: int) -> FloatArray:
-        """Return lists of numbers, all of one length, as rows; where there is no list, a row of NaN."""
-        there = pc.is_valid(column).to_numpy(zero_copy_only=False) if column.null_count else None
-        found = column if there is None else column.drop_null()
-        count, width = len(found), self.list_width(name)
-        while _is_list(found.type):
-            if not pa.types.is_fixed_size_list(found.type) and len(found):
-                lengths = pc.fill_null(pc.list_value_length(found), -1).to_numpy()
-                other = np.flatnonzero((lengths != lengths[0]) | (lengths < 0))
-                if len(other):
-                    row = int(other[0]) * count // len(found)
-                    raise self._other_length(name, done + (row if there is None else int(np.flatnonzero(there)[row])))
-            found = found.flatten()
-        if len(found) != count * width:
-            raise self._other_length(name, done)
-        values = found.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).reshape(count, width)
-        if there is None:
-            return np.asarray(values)
-        filled = np.full((len(there), width), np.nan)
-        filled[there] = values
-        return filled
 
-    def _other_length(self, name: str, row: int) -> Exception:
-        return bad_file(
-            self.path,
-            f"near {self.place(row)} the lists in column {name!r} are not as long as others. A record has as "
-            "many numbers as every other: repair it, or leave it empty.",
-        )
+def _lists(column: Any, width: int) -> FloatArray | Lists:
+    """Return lists of numbers: as rows where the type says how long they are, else each as long as it is."""
+    if width and pa.types.is_fixed_size_list(column.type) and not _is_list(column.type.value_type):
+        return arrow_numbers(column, width)
+    rows = len(column)
+    owner, whole = np.arange(rows), np.ones(rows, dtype=bool)
+    while _is_list(column.type):
+        missing = column.is_null().to_numpy(zero_copy_only=False)
+        whole[owner[missing]] = False
+        column, owner = column.drop_null(), owner[~missing]
+        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+        longest, shortest = np.zeros(rows, np.int64), np.full(rows, np.iinfo(np.int64).max)
+        np.maximum.at(longest, owner, lengths)
+        np.minimum.at(shortest, owner, lengths)
+        whole[owner] &= (longest == shortest)[owner]
+        column, owner = column.flatten(), np.repeat(owner, lengths)
+    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    found = Lists(np.asarray(values), np.bincount(owner, minlength=rows), whole)
+    if not width:
+        return found
+    filled = np.full((rows, width), np.nan)
+    places, numbers = found.of_width(width)
+    filled[places] = numbers
+    return filled
 
 
 def _kind(found: Any) -> str:
@@ -192,14 +192,6 @@ def _innermost(kind: Any) -> Any:
     while _is_list(kind):
         kind = kind.value_type
     return kind
-
-
-def _numbers(columns: Sequence[Any], rows: int) -> FloatArray:
-    """Return columns side by side, missing entries as NaN."""
-    values = np.empty((rows, len(columns)))
-    for place, column in enumerate(columns):
-        values[:, place] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return values
 
 
 def _entries(column: Any, kind: str) -> Entries:

@@ -127,7 +127,7 @@ def pieces_of(part: Part, binding: Binding, beside: Beside, done: int) -> Iterat
     if part.groups is None:
         yield TablePiece(part.stamp, binding, name, about=part.about)
         return
-    width = sum(column_of(part, column).width for column in binding.names)
+    width = sum(max(1, column_of(part, column).width) for column in binding.names)
     first = 0
     for groups in groups_in_pieces(part.groups, max(1, _PIECE_NUMBERS // max(1, width))):
         rows = sum(part.groups[group] for group in groups)

@@ -108,14 +108,15 @@ class RowsPiece(Piece):
         ids.refuse_other_length(done)
 
     def _refuse_missing(self, rows: Rows, done: int) -> None:
-        for place in (self.places.units, self.places.labels):
-            row = None if place is None else rows.missing(place)
-            if place is not None and row is not None:
-                where = "" if self.start is None else f"row {self.start + done + row} (the first is 0) of "
-                raise InvalidDataError(
-                    f"{where}{self.name} has nothing in column {rows.columns[place].name!r}, and a record belongs to "
-                    "somebody. Fill it in, or drop the record."
-                )
+        """Refuse a missing id. Whether a class may be missing, or a covariate, is for those who know them."""
+        place = self.places.units
+        row = None if place is None else rows.missing(place)
+        if place is not None and row is not None:
+            where = "" if self.start is None else f"row {self.start + done + row} (the first is 0) of "
+            raise InvalidDataError(
+                f"{where}{self.name} has nothing in column {rows.columns[place].name!r}, and a record belongs to "
+                "somebody. Fill it in, or drop the record."
+            )
 
 
 __all__ = ["Beside", "RowsPiece", "asked_for", "rows_of_block", "spans"]

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import FloatArray
+from dpmanifold._cells import REAL, numbers_of, objects
+from dpmanifold._check import Array
 from dpmanifold.data.arrow_tables import words_of
 from dpmanifold.data.choosing import places_of
-from dpmanifold.data.entries import Entries
+from dpmanifold.data.entries import Entries, numbers_in_text
 from dpmanifold.data.pieces import Beside, asked_for, rows_of_block
 from dpmanifold.data.rows import Column, Places, Rows
 from dpmanifold.data.steady import SteadyPiece
@@ -42,17 +43,20 @@ class PolarsRows(Rows):
         """Return a view."""
         return PolarsRows(self.frame.slice(start, stop - start), self.columns)
 
-    def numbers(self, places: Sequence[int]) -> FloatArray:
-        """Return the columns side by side."""
-        widths = [self.columns[place].width for place in places]
-        values, start = np.empty((len(self), sum(widths))), 0
-        number = sys.modules["polars"].Float64
-        for place, width in zip(places, widths, strict=True):
-            column = self.frame.to_series(place)
-            column = column.cast(number) if width == 1 else column
-            values[:, start : start + width] = column.to_numpy().reshape(-1, width)
-            start += width
-        return values
+    def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
+        """Return the columns side by side, each cell read by itself."""
+        return np.concatenate([self._numbers(place, kind) for place in places], axis=1)
+
+    def _numbers(self, place: int, kind: str) -> Array:
+        """Return a column (m, width)."""
+        column, polars = self.frame.to_series(place), sys.modules["polars"]
+        if self.columns[place].width > 1:
+            return np.asarray(column.to_numpy()).reshape(-1, self.columns[place].width)
+        if self.columns[place].kind == "text":
+            return numbers_in_text(column.cast(polars.String).to_arrow(), kind)[:, None]
+        if column.dtype.is_float() or column.dtype.is_integer() or column.dtype == polars.Boolean:
+            return numbers_of(column.cast(polars.Float64).to_numpy(), kind)[:, None]
+        return numbers_of(objects(column.to_list()), kind)[:, None]
 
     def entries(self, place: int) -> Entries:
         """Return whole numbers as they are, and text by the words that occur."""
@@ -78,7 +82,9 @@ def _column(name: str, kind: Any) -> Column:
         return Column(name, "number", kind.shape[0])
     if kind.is_numeric():
         return Column(name, "whole" if kind.is_integer() else "number")
-    kinds = {"Boolean": "truth", "String": "text", "Categorical": "text", "Enum": "text"}
+    kinds = {"Boolean": "truth", "Object": "object", "Null": "object"} | dict.fromkeys(
+        ("String", "Categorical", "Enum"), "text"
+    )
     return Column(name, kinds.get(word, "something else"))
 
 

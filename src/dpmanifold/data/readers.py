@@ -13,6 +13,7 @@ from dpmanifold._check import Array
 from dpmanifold.data.coordinates import coordinate_columns, from_coordinates
 from dpmanifold.data.formats import read_array, refuse_option
 from dpmanifold.data.landmarks import landmarks_of
+from dpmanifold.data.matrix_columns import read_matrices
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.tables import Table
 from dpmanifold.manifolds import Manifold
@@ -23,6 +24,7 @@ Reader = Callable[..., Array]
 READERS: Registry[Reader] = Registry("reader", "dpmanifold.readers")
 READERS.register("numbers", lambda table, columns, **options: table.array(columns=columns, **options))
 READERS.register("landmarks", lambda table, columns: landmarks_of(table, columns)[0])
+READERS.register("matrices", read_matrices)
 
 
 def read_for(

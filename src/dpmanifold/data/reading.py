@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
+from dpmanifold._cells import REAL
 from dpmanifold._check import Array
 from dpmanifold.data.coordinates import from_coordinates
 from dpmanifold.data.readers import rows_for
-from dpmanifold.data.tables import Table
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.data.tables import Lists, Table
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import records_from
 
@@ -47,11 +48,13 @@ class Reading:
     units: str | None = None
     labels: str | None = None
 
-    def records(self, rows: Table | Array, look: bool = False) -> Array:
+    def records(self, rows: Table | Lists | Array, look: bool = False) -> Array:
         """Return records (m, *shape of one) of a table or an array that holds a block of them.
 
         `look` asks whether most of them seem to be written in another way than was said, and refuses them.
         """
+        if isinstance(rows, Lists):
+            return self._of_lists(rows)
         values, coordinates = rows, self.coordinates
         if isinstance(rows, Table):
             columns = [self.columns] if isinstance(self.columns, str) else self.columns
@@ -59,6 +62,18 @@ class Reading:
         if coordinates is not None:
             values = from_coordinates(values, coordinates, look=look)
         return records_from(self.space, values, self.order, look)
+
+    def _of_lists(self, rows: Lists) -> Array:
+        """Return records of lists, each read in the form that its own length is; NaN where it is none."""
+        if self.coordinates is not None:
+            raise InvalidArgumentError("coordinates: lists must be of a type that says how long they are.")
+        forms = [one for one in self.space.layouts() if one.kind == REAL and len(one.shape) == 1]
+        widths = [one.shape[0] for one in forms if one.orders or self.order is None]
+        records = np.full((len(rows), *self.space.record_shapes[REAL]), np.nan)
+        for width in dict.fromkeys(widths):
+            places, values = rows.of_width(width)
+            records[places] = self.records(values)
+        return records
 
     def try_out(self, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> None:
         """Refuse rows of that shape and type that are no records of the space, before any are read."""

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dpmanifold._cells import REAL
 from dpmanifold._check import Array
 from dpmanifold.data.entries import Entries
 from dpmanifold.data.reading import Reading
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.sources import Block
-
-NUMBERS = ("whole", "number")
-"""Kinds of columns that are numbers of records without being asked for."""
 
 
 class Column(NamedTuple):
@@ -24,7 +22,7 @@ class Column(NamedTuple):
     ----------
     name : for messages and choices
     kind : "whole", "number", "complex", "truth", "text", "object" (anything, entry by entry) or "something else"
-    width : how many numbers each entry has, in columns of lists of one length
+    width : how many numbers each entry has, in columns of lists of one length; 0 where the type does not say it
     """
 
     name: str
@@ -33,10 +31,8 @@ class Column(NamedTuple):
 
 
 def alike(one: Sequence[Column], two: Sequence[Column]) -> bool:
-    """Return whether columns are the same but for what is found out only by reading: gaps make floats of integers."""
-    kinds = {"whole": "number", "text": "object"}
-    first, second = ([each._replace(kind=kinds.get(each.kind, each.kind)) for each in side] for side in (one, two))
-    return first == second
+    """Return whether columns are the same but for what they hold: one cell may make text of a column of numbers."""
+    return [(column.name, column.width) for column in one] == [(column.name, column.width) for column in two]
 
 
 class Rows(ABC):
@@ -54,8 +50,11 @@ class Rows(ABC):
         """Return some of the rows."""
 
     @abstractmethod
-    def numbers(self, places: Sequence[int]) -> Array:
-        """Return the columns at these places, (m, numbers in them), gaps as NaN; of an array all there is."""
+    def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
+        """Return the columns at these places, (m, numbers in them), read cell by cell; of an array all there is.
+
+        Whatever is not a number of that kind, "f" real or "c" complex, is NaN.
+        """
 
     @abstractmethod
     def entries(self, place: int) -> Entries:
@@ -79,7 +78,7 @@ class ArrayRows(Rows):
         """Return a view."""
         return ArrayRows(self.array[start:stop])
 
-    def numbers(self, places: Sequence[int]) -> Array:
+    def numbers(self, places: Sequence[int], kind: str = REAL) -> Array:
         """Return the array."""
         return self.array
 
@@ -101,12 +100,14 @@ class Places:
     reading : how their numbers become records
     numbers : of the columns that are numbers of a record, in their order; none where rows are an array's
     units, labels : of the columns of ids and classes, where they are columns
+    kind : of the numbers, "f" real or "c" complex
     """
 
     reading: Reading
     numbers: tuple[int, ...] = ()
     units: int | None = None
     labels: int | None = None
+    kind: str = REAL
 
     def narrowed(self) -> tuple[list[int], Places]:
         """Return the places of the columns that are needed, and where they are in a table of these alone.
@@ -122,15 +123,15 @@ class Places:
         needed = sorted({*self.numbers, *apart})
         where = {place: i for i, place in enumerate(needed)}
         units, labels = (None if place is None else where[place] for place in (self.units, self.labels))
-        return needed, Places(self.reading, tuple(where[place] for place in self.numbers), units, labels)
+        return needed, Places(self.reading, tuple(where[place] for place in self.numbers), units, labels, self.kind)
 
     def block(self, rows: Rows, look: bool = False, units: Array | None = None, labels: Array | None = None) -> Block:
         """Return rows as a block; `units` and `labels` are those that stand beside them."""
         return Block(
-            self.reading.records(rows.numbers(self.numbers), look),
+            self.reading.records(rows.numbers(self.numbers, self.kind), look),
             units if self.units is None else rows.entries(self.units),
             labels if self.labels is None else rows.entries(self.labels),
         )
 
 
-__all__ = ["NUMBERS", "ArrayRows", "Column", "Places", "Rows", "alike"]
+__all__ = ["ArrayRows", "Column", "Places", "Rows", "alike"]

@@ -27,16 +27,40 @@ _RANGE_END = re.compile(r"(?P<before>.*?)(?P<number>\d{1,9})(?P<after>\D*)")
 MOST_COLUMNS = 100_000
 
 
+class Lists(NamedTuple):
+    """A column of lists whose length its type does not say, which each row has for itself. Data: not private.
+
+    Attributes
+    ----------
+    values : the numbers of all rows one after the other, NaN where there is none
+    lengths : (m,), how many of them each row has
+    whole : (m,), which rows hold a list, whose own lists are of one length where it holds lists
+    """
+
+    values: FloatArray
+    lengths: Array
+    whole: Array
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def of_width(self, width: int) -> tuple[Array, FloatArray]:
+        """Return which rows hold so many numbers, and these, (rows, width)."""
+        places = np.flatnonzero(self.whole & (self.lengths == width))
+        starts = np.cumsum(self.lengths) - self.lengths
+        return places, self.values[starts[places][:, None] + np.arange(width)]
+
+
 class TableRows(NamedTuple):
     """Some rows of a table, in its order. Data: not private.
 
     Attributes
     ----------
-    numbers : (m, number of columns), missing ones as NaN
+    numbers : (m, number of columns), NaN where there is no number; or one column of lists
     entries : for each column of ids that was asked for, (m,): whole numbers, or text without blanks around it
     """
 
-    numbers: FloatArray
+    numbers: FloatArray | Lists
     entries: list[Entries]
 
 
@@ -52,9 +76,9 @@ class Table(DataFile):
 
     @abstractmethod
     def entries(self, name: str, text: bool = False, labels: bool = False) -> Array:
-        """Return one column (n,) as whole numbers or text, none missing.
+        """Return one column (n,) as whole numbers or text.
 
-        `text` keeps numbers as text; `labels` takes words such as NA for what they are and refuses empty entries alone.
+        `text` keeps numbers as text. Missing ids are refused; of `labels` they are left, for whoever knows the classes.
         """
 
     def array(self, *, columns: str | Sequence[str] | None = None, **options: Any) -> FloatArray:
@@ -62,7 +86,7 @@ class Table(DataFile):
         return self.numbers(None if columns is None else select_columns(self.names, columns, self.path))
 
     def column(self, name: str | None = None, text: bool = False, labels: bool = False) -> Array:
-        """Return one column of ids or labels, none missing."""
+        """Return one column of ids, none missing, or of labels."""
         return self.entries(chosen_name(self.names, name, self.path), text, labels)
 
     def _positions(self, names: Sequence[str] | None) -> list[int]:
@@ -106,7 +130,7 @@ class StreamedTable(Table):
         along = {name: list[Entries]() for name, got in self._kept.items() if got is None}
         values = _Growing(len(self.names if names is None else names))
         for numbers, beside in self.rows(names, list(along)):
-            values.append(numbers)
+            values.append(self._of_one_length(numbers) if isinstance(numbers, Lists) else numbers)
             for column, entries in zip(along.values(), beside, strict=True):
                 column.append(entries)
         self._kept.update(along)
@@ -118,20 +142,35 @@ class StreamedTable(Table):
         if parts is None:
             parts = [beside[0] for _, beside in self.rows([], [name])]
         done = 0
-        for part in parts:
-            self.refuse_missing(part, name, labels, done)
+        for part in parts if not labels else ():
+            self.refuse_missing(part, name, done)
             done += len(part)
         return joined(parts, text)
 
-    def refuse_missing(self, entries: Entries, name: str, labels: bool = False, first: int = 0) -> None:
+    def refuse_missing(self, entries: Entries, name: str, first: int = 0) -> None:
         """Refuse ids of which one is missing, and say where; `first` is the number of rows before them."""
-        missing = first_missing(entries, labels)
+        missing = first_missing(entries)
         if missing is not None:
             raise bad_file(
                 self.path,
                 f"{self.place(first + missing)} has nothing, or a word such as NA or None, in column {name!r}, and a "
                 "record belongs to somebody. Fill it in, or drop the record.",
             )
+
+    def _of_one_length(self, lists: Lists) -> FloatArray:
+        """Return lists as rows of numbers, or refuse them where one is not as long as the first; gaps as NaN."""
+        lengths = np.unique(lists.lengths[lists.whole])
+        if len(lengths) > 1 or (~lists.whole & (lists.lengths > 0)).any():
+            raise bad_file(
+                self.path,
+                "the lists in a column are not of one length. A record has as many numbers as every other: repair it, "
+                "or leave it empty. data.Dataset finds such records one by one.",
+            )
+        width = int(lengths[0]) if len(lengths) else 1
+        values = np.full((len(lists), width), np.nan)
+        places, found = lists.of_width(width)
+        values[places] = found
+        return values
 
     def refuse_width(self) -> None:
         """Refuse more columns than a table of records has."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import BudgetError, InvalidArgumentError, MissingPackageError
+from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, MissingPackageError
 from dpmanifold.linalg.cards import CardArray, fetched
 from dpmanifold.manifolds import Manifold
 from dpmanifold.noise.source import Rng
@@ -21,7 +22,7 @@ from dpmanifold.stats.registered import Registered
 
 try:
     from sklearn.base import BaseEstimator
-    from sklearn.utils import check_random_state
+    from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
     from sklearn.utils.validation import validate_data
 except ImportError as problem:
     raise MissingPackageError(
@@ -67,6 +68,17 @@ def marked_public(release: Release) -> Release:
     return replace(
         release, value=found, ball=ball, private=False, steps=tuple(marked_public(step) for step in release.steps)
     )
+
+
+def _labels(y: Any) -> Any:
+    """Return one class per record, each as it is: scikit-learn would give all one type, and print some of them."""
+    if y is None:
+        raise InvalidArgumentError("y should be a 1d array, one class per record, got None.")
+    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    if getattr(y, "ndim", 1) != 1:
+        raise InvalidArgumentError(f"y should be a 1d array, one class per record, got shape {y.shape}.")
+    return y
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
@@ -132,7 +144,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             return state  # type: ignore[return-value]
         return int(check_random_state(state).randint(_SEEDS))
 
-    def _records(self, X: Any, space: Manifold | None, *, y: object = "no_validation", fitting: bool) -> Any:
+    def _records(self, X: Any, space: Manifold | None, *, y: Any = "no_validation", fitting: bool) -> Any:
         """Return X (and y, if given) as arrays of the width seen before; whether they are points is the space's to say.
 
         NaN and infinite entries pass here: the space names the record, or `invalid="center"` replaces it. With the
@@ -150,11 +162,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if space is not None and fitting and (there or (self.invalid == "center" and not plain)):
             shaped = X if hasattr(X, "columns") else space.origin[None]
             validate_data(self, shaped, skip_check_array=True, reset=True)
-            return X if isinstance(y, str) else (X, validate_data(self, y=y, reset=False))
+            return X if isinstance(y, str) else (X, _labels(y))
         if space is not None and space.dtype.kind == "c" and np.iscomplexobj(X):
             # scikit-learn refuses complex numbers, and pre-shapes are complex: only the width is checked.
             X = validate_data(self, np.asarray(X), skip_check_array=True, reset=fitting)
-            return X if isinstance(y, str) else (X, validate_data(self, y=y, reset=False))
+            return X if isinstance(y, str) else (X, _labels(y))
+        if not isinstance(y, str):
+            labels = _labels(y)
+            records = self._records(X, space, fitting=fitting)
+            check_consistent_length(records, labels)
+            return records, labels
         return validate_data(
             self,
             X,
@@ -203,6 +220,18 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         # With random_state=None the noise differs from fit to fit, as it must.
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def refuse_fractions(labels: list[Any]) -> None:
+    """Refuse fractions, among names or labels, in the words that scikit-learn expects.
+
+    A look at each label by itself: what scikit-learn itself says depends on all of them, and would tell.
+    """
+    if not all(label.is_integer() for label in labels if isinstance(label, float) and math.isfinite(label)):
+        raise InvalidDataError(
+            "Unknown label type: fractions are no classes of a classifier. Give whole numbers or text, as labels and "
+            "in classes."
+        )
 
 
 def sorted_names(classes: Any) -> list[Any]:

@@ -11,13 +11,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold._labels import plain_labels
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidDataError
-from dpmanifold.estimators.base import PrivateEstimator, marked_public, sorted_names
+from dpmanifold.estimators.base import PrivateEstimator, marked_public, refuse_fractions, sorted_names
 from dpmanifold.inference import Discriminant
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
 from dpmanifold.stats.classes import private_classes
+from dpmanifold.stats.rows import refuse_other_rows
 
 
 class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
@@ -105,10 +106,11 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         y : one class per record
         units : one id per record; may be routed, `set_fit_request(units=True)`
         """
+        refuse_other_rows(X=X, y=y, units=units)
         terms = self._terms(units)
         names = sorted_names(self.classes)
         records, labels = self._records(X, self._space(), y=y, fitting=True)
-        _refuse_fractions(labels, names)
+        refuse_fractions(names if self.invalid == "center" else [*names, *plain_labels(labels)])
         found = private_classes(
             records,
             labels,
@@ -174,16 +176,3 @@ class PrivateLDA(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         """Return the probability of each class, (n, n_classes), if classes were normal."""
         found, points = self._scores(X)
         return found.predict_proba(points, priors=self.priors)
-
-
-def _refuse_fractions(labels: Array, names: list[Any]) -> None:
-    """Refuse names, and labels that are no name, if they are fractions: in the words that scikit-learn expects.
-
-    A look at each label by itself: what scikit-learn itself says depends on all of them, and would tell.
-    """
-    given = set(labels.tolist()) - set(names) if labels.dtype.kind == "f" else set()
-    if not all(label.is_integer() for label in {*given, *names} if isinstance(label, float)):
-        raise InvalidDataError(
-            "Unknown label type: fractions are no classes of a classifier. Give whole numbers or text, as labels and "
-            "in classes."
-        )

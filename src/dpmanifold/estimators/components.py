@@ -15,6 +15,7 @@ from dpmanifold.inference import Components
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
 from dpmanifold.stats.components import private_components
+from dpmanifold.stats.rows import refuse_other_rows
 
 
 class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
@@ -93,6 +94,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
         y : ignored
         units : one id per record; may be routed, `set_fit_request(units=True)`
         """
+        refuse_other_rows(X=X, units=units)
         terms = self._terms(units)
         records = self._records(X, self._space(), fitting=True)
         found = private_components(

@@ -8,18 +8,19 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold._labels import plain_labels
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.estimators.base import PrivateEstimator, marked_public, sorted_names
+from dpmanifold.estimators.base import PrivateEstimator, marked_public, refuse_fractions, sorted_names
 from dpmanifold.mechanisms import get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.privacy import Account, Budget, Promise
 from dpmanifold.release import Release
 from dpmanifold.stats.means import private_mean, private_means
+from dpmanifold.stats.rows import refuse_other_rows
 
 _OUTPUTS = ("distances", "tangent")
 
@@ -128,6 +129,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Mea
         y : ignored
         units : one id per record; may be routed, `set_fit_request(units=True)`
         """
+        refuse_other_rows(X=X, units=units)
         terms = self._terms(units)
         if self.output not in _OUTPUTS:
             raise InvalidArgumentError(f'output must be "distances" or "tangent", got {shown(self.output)}.')
@@ -242,10 +244,11 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         y : one class per record
         units : one id per record; may be routed, `set_fit_request(units=True)`
         """
+        refuse_other_rows(X=X, y=y, units=units)
         terms = self._terms(units)
         names = sorted_names(self.classes)
         records, labels = self._records(X, self._space(), y=y, fitting=True)
-        check_classification_targets(labels)
+        refuse_fractions([*names, *plain_labels(labels)])
         releases = private_means(
             records,
             labels,

@@ -45,6 +45,7 @@ class MadeOf:
     records, clipped, replaced : how many records there are, lie outside the ball or on its edge, and were no points
     ids : the units, sorted; None where every record is one
     counts : how many records each unit has in each class, (units, classes), in the order of the sorted ids
+    unlabelled : how many records have a label that is none of the classes
     """
 
     groups: list[UnitPoints]
@@ -53,6 +54,7 @@ class MadeOf:
     replaced: int
     ids: UnitIds | None
     counts: Array
+    unlabelled: int = 0
 
 
 def made_of(
@@ -91,7 +93,7 @@ def made_of(
         counts = counts[np.argsort(ids.group)]
     enough(counts)
     groups = _of_records(found, reading, part) if ids is None else _of_units(found, ids, reading, part)
-    return MadeOf(groups, found.n, found.clipped, found.replaced, ids, counts)
+    return MadeOf(groups, found.n, found.clipped, found.replaced, ids, counts, found.unlabelled)
 
 
 def _there_is_room(pieces: Sequence[Piece], ball: Ball, engine: Engine) -> bool:

@@ -30,7 +30,8 @@ Take = Callable[[Array, int], Records]
 """Takes the records of a block and the index of the first; returns them with the way to check them."""
 
 Numbers = Callable[[Array], Array]
-"""Takes the labels of a block; returns the number of each one's class, or refuses it."""
+"""Takes the labels of a block; returns the number of each one's class, -1 for none of them, which counts as the first;
+or refuses it."""
 
 
 class Taken(NamedTuple):
@@ -40,6 +41,7 @@ class Taken(NamedTuple):
     units: Array | None
     label: IntArray | None
     first: int
+    unlabelled: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,13 @@ class Reading:
         for block in piece.blocks():
             if len(block.records) == 0:
                 continue
-            label = None
+            label, unlabelled = None, 0
             if self.numbers is not None:
                 label = np.asarray(self.numbers(np.asarray(block.labels)), dtype=np.int64)
                 if label.shape != (len(block.records),):
                     raise InvalidDataError(f"it has {len(block.records)} records in a block, and {label.size} labels.")
-            yield Taken(self.take(block.records, first), block.units, label, first)
+                unlabelled, label = int(np.count_nonzero(label < 0)), np.maximum(label, 0)
+            yield Taken(self.take(block.records, first), block.units, label, first, unlabelled)
             first += len(block.records)
 
     def points(self, piece: Piece) -> Iterator[tuple[Array, Taken]]:
@@ -122,6 +125,7 @@ class Found:
     sums : exact sums, one for each group: unit by unit, and class by class within units; None where none are needed
     counts : (groups,), how many records each group has
     clipped, replaced : how many records lie outside the ball or on its edge, and were no points
+    unlabelled : how many have a label that is none of the classes
     ids : the ids, by the numbers of the units; None where every record is a unit
     sample : some of the points of a curved ball's frame, by their own bits
     """
@@ -130,6 +134,7 @@ class Found:
     counts: IntArray
     clipped: int = 0
     replaced: int = 0
+    unlabelled: int = 0
     ids: MergedIds | None = None
     sample: Sample | None = None
 
@@ -288,6 +293,7 @@ class FirstPass(Pass[Found, Found]):
             with np.errstate(all="ignore"):  # a warning would tell about a single record
                 clipped, replaced, stored = self._added(taken.records, found.sums, group)
             found.clipped, found.replaced = found.clipped + clipped, found.replaced + replaced
+            found.unlabelled += taken.unlabelled
             if stored is None:
                 continue
             if ids is None:
@@ -335,6 +341,7 @@ class FirstPass(Pass[Found, Found]):
                 a.sums = a.sums.grown(max(len(a.counts), 2 * a.sums.groups))
             a.sums.merge(b.trimmed() or b.sums, places)
         a.clipped, a.replaced = a.clipped + b.clipped, a.replaced + b.replaced
+        a.unlabelled += b.unlabelled
         a.sample, _ = Sampling(MOST_TRIED + 1).merge((a.sample, 0), (b.sample, 0))
         return a
 

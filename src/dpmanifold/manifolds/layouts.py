@@ -11,6 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from dpmanifold._cells import REAL, numbers_of, refuse_text
 from dpmanifold._check import Array, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
@@ -81,13 +84,22 @@ def records_from(space: Manifold, array: object, order: str | None = None, look:
     >>> records_from(SPD(2), [[2.0, 0.5, 1.0]]).shape
     (1, 2, 2)
     """
-    values = numeric_array(array, "array")
+    values = array if isinstance(array, np.ndarray) else numeric_array(array, "array")
+    refuse_text(values, "array")
     layouts = space.layouts()
-    # Numbers of a kind that the space never takes are passed on in its own shape, and refused there for what they are.
-    kind = values.dtype.kind if any(layout.kind == values.dtype.kind for layout in layouts) else space.dtype.kind
+    # The shape says which kind of numbers is meant; real ones are complex only where the space has no others.
+    real = values.dtype.kind in "iuf" and any(layout.kind == REAL for layout in layouts)
     found = next(
-        (one for one in layouts if one.kind == kind and values.shape[1:] == one.shape and values.ndim > 1), None
+        (
+            one
+            for one in layouts
+            if values.shape[1:] == one.shape and values.ndim > 1 and (one.kind == REAL or not real)
+        ),
+        None,
     )
+    kind = REAL if real or found is None else found.kind
+    if found is not None:
+        values = numbers_of(values, kind)
     if order is not None and (found is None or not found.orders):
         ordered = [one.words for one in layouts if one.orders]
         raise InvalidArgumentError(

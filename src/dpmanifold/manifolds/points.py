@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from dpmanifold._cells import numbers_of, refuse_text
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg.cards import CardArray, fetched, on_card
@@ -100,6 +101,34 @@ class PointSet(ForPeople):
         """Return a user's records as one batch, where they may come in several arrays; as they are, on most spaces."""
         return self.from_card(X)
 
+    def as_numbers(self, X: object, name: str = "X") -> object:
+        """Return an array of records as an array of numbers, NaN where a cell holds none; what else there is, as it is.
+
+        The shape of the records says which kind of numbers is meant, never the type that the array has: one cell of one
+        record may have given it that type.
+
+        Parameters
+        ----------
+        X : (n, ...), an array of any type, also a masked one
+        name : what to call it in messages
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> Euclidean(2).as_numbers(np.array([[1, None], [np.float32(0.5), 2 + 0j]], dtype=object))
+        array([[1. , nan],
+               [0.5, 2. ]])
+        """
+        if not hasattr(X, "__array__") or on_card(X):
+            return X
+        array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+        refuse_text(array, name)
+        kind = next((kind for kind, shape in self.record_shapes.items() if array.shape[1:] == shape), None)
+        if kind is not None and (array.dtype.kind not in "iuf" or np.ma.isMaskedArray(array)):
+            return numbers_of(array, kind)
+        # What has another shape is refused for it; objects may be records in a list.
+        return list(array) if array.dtype.kind == "O" and array.ndim == 1 else array
+
     @property
     def has_card_passes(self) -> bool:
         """Whether there are kernels for records on a CUDA card: on few spaces."""
@@ -163,7 +192,7 @@ class PointSet(ForPeople):
             return None
         axes = tuple(range(array.ndim - len(self.shape), array.ndim))
         bad = np.asarray(~finite.all(axis=axes))
-        return f"NaN or infinite entries{index_text(bad, first)}. Remove or repair these records."
+        return f"entries that are NaN, infinite or not numbers{index_text(bad, first)}. Remove or repair these records."
 
     def random_point(
         self, size: int | tuple[int, ...] | None = None, rng: int | np.random.Generator | None = None

@@ -97,8 +97,8 @@ class ProductPoints(Manifold):
     def batch(self, X: object) -> object:
         """Return records from a tuple with an array of n records for every factor; leave what is no tuple alone.
 
-        Nothing broadcasts, and no record decides how others are read: parts are arrays of numbers, (n, *shape_j) each,
-        and a tuple that may as well be n records is refused.
+        Nothing broadcasts, and no record decides how others are read: parts are arrays, (n, *shape_j) each, of which
+        every cell is read by itself; a tuple that may as well be n records is refused.
 
         Examples
         --------
@@ -108,19 +108,23 @@ class ProductPoints(Manifold):
         """
         if not isinstance(X, tuple):
             return super().batch(X)
-        X = tuple(fetched(part, "X") for part in X)
         if len(X) != len(self.factors):
             raise InvalidArgumentError(
                 f"X must be a tuple of {len(self.factors)} arrays, one for every factor, got {len(X)}. Records one by "
                 "one are an array (np.stack) or a list."
             )
+        named = [f"factor {j} of X" for j in range(len(X))]
+        X = tuple(
+            factor.as_numbers(fetched(part, name), name)
+            for factor, part, name in zip(self.factors, X, named, strict=True)
+        )
         sizes = [_records_in(part, factor, j) for j, (part, factor) in enumerate(zip(X, self.factors, strict=True))]
         for j, size in enumerate(sizes):
             if size != sizes[0]:
                 raise InvalidArgumentError(
                     f"X must have as many records for every factor: {sizes[0]} for factor 0, {size} for factor {j}."
                 )
-        if all(part.shape == self.shape for part in X):
+        if all(isinstance(part, np.ndarray) and part.shape == self.shape for part in X):
             raise InvalidArgumentError(
                 f"a tuple of {len(X)} arrays of shape {self.shape} may be as many records, or one array for every "
                 "factor. Give one array: np.stack(X) of records, np.stack(X, axis=1) of factors."
@@ -185,14 +189,13 @@ class ProductPoints(Manifold):
 
 
 def _records_in(part: object, factor: Manifold, number: int) -> int:
-    """Return how many records of a factor an array holds, by its type and shape alone; or refuse it."""
-    plain = isinstance(part, np.ndarray) and not np.ma.isMaskedArray(part)
-    kind = {"i": "f", "u": "f"}.get(part.dtype.kind, part.dtype.kind) if isinstance(part, np.ndarray) else ""
-    shape = factor.record_shapes.get(kind) if plain else None
-    if shape is None or not isinstance(part, np.ndarray) or part.shape[1:] != shape:
-        found = f"dtype {part.dtype}, shape {part.shape}" if isinstance(part, np.ndarray) else type(part).__name__
-        raise InvalidArgumentError(
-            f"factor {number} of X must be an array of numbers of shape (n, {', '.join(map(str, factor.shape))}) for "
-            f"{factor!r}, got {'a masked array' if np.ma.isMaskedArray(part) else found}."
-        )
-    return len(part)
+    """Return how many records of a factor an array of numbers holds, by its shape alone; or refuse it."""
+    if isinstance(part, np.ndarray):
+        kind = "c" if part.dtype.kind == "c" else "f"
+        if part.dtype.kind in "iufc" and part.shape[1:] == factor.record_shapes.get(kind):
+            return len(part)
+    found = f"dtype {part.dtype}, shape {part.shape}" if isinstance(part, np.ndarray) else type(part).__name__
+    raise InvalidArgumentError(
+        f"factor {number} of X must be an array of numbers of shape (n, {', '.join(map(str, factor.shape))}) for "
+        f"{factor!r}, got {found}."
+    )

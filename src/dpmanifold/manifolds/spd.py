@@ -90,6 +90,7 @@ class SPD(Manifold):
     # ---------------------------------------------------------------- for people
 
     factor_of = "eigenvalue"
+    table_reader = "matrices"
 
     @classmethod
     def spellings(cls) -> dict[str, dict[str, Any]]:

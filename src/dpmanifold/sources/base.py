@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpmanifold._check import Array
 from dpmanifold.manifolds import Manifold
@@ -61,7 +61,13 @@ class Source(ABC):
     """Records that are read piece by piece: a folder of files, a data frame, a collection of Dask, chunks of an array.
 
     What :func:`as_source` makes of what a user gives as X. Opening one reads no records.
+
+    Attributes
+    ----------
+    index : the labels of its rows, where it has some (a data frame of pandas); else None
     """
+
+    index: Any = None
 
     @property
     @abstractmethod

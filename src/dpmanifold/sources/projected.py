@@ -48,7 +48,7 @@ class Projected(Source):
     """
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self._source, self.index = source, source.index
 
     @property
     def rows(self) -> int | None:

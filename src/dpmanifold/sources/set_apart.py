@@ -30,7 +30,7 @@ class SetApart(Source):
     """
 
     def __init__(self, source: Source, name: str) -> None:
-        self._source, self._name = source, name
+        self._source, self._name, self.index = source, name, source.index
 
     @property
     def rows(self) -> int | None:

@@ -18,7 +18,11 @@ from dpmanifold.sources import Source, as_source
 from dpmanifold.stats.curator import Tally
 from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
 from dpmanifold.stats.records import records_of
+from dpmanifold.stats.rows import refuse_other_rows
 from dpmanifold.stats.sources import read_source, units_in
+
+# With invalid="center", a private label that is none of the classes counts as the first of them.
+_FIRST = 0
 
 
 class ByClass(NamedTuple):
@@ -40,6 +44,7 @@ def points_by_class(
     X: object, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
 ) -> ByClass:
     """Return the points of each class, or refuse."""
+    refuse_other_rows(X=X, labels=labels, units=units)
     source = as_source(X)
     if source is not None:
         return _read_by_class(source, labels, ball, units, invalid, names, told)
@@ -97,23 +102,26 @@ def labelled_points(
 
     A unit that has records in several classes has a point in each.
     """
+    refuse_other_rows(X=X, labels=labels, units=units)
     source = as_source(X)
     if source is not None:
         return _read_labelled(source, labels, ball, units, invalid, names, told)
     records = records_of(X, ball, invalid)
     ids = checked_units(units, len(records))
-    which = class_numbers(labels, names, len(records))
+    which = class_numbers(labels, names, len(records), invalid)
+    unlabelled = int(np.count_nonzero(which < 0))
+    which = np.where(which < 0, _FIRST, which)
     checked_number(len(records) if ids is None else len(ids))
     if ids is None:
         groups, clipped, replaced = frechet.made_by_class(records, ball, which, len(names))
-        Tally(len(records), clipped, replaced).tell(told.curator, told.confirm)
+        Tally(len(records), clipped, replaced, unlabelled=unlabelled).tell(told.curator, told.confirm)
         return _each_in_one(groups)
     pairs = unit_ids(ids.group.astype(np.int64) * len(names) + which, len(which))
     owner, label = np.divmod(np.asarray(pairs.found), len(names))
     several = np.bincount(owner)[owner]
     made = frechet.made_from(records, ball, pairs)
     made.points.rehearse()
-    Tally(len(records), made.clipped, made.replaced).tell(told.curator, told.confirm)
+    Tally(len(records), made.clipped, made.replaced, unlabelled=unlabelled).tell(told.curator, told.confirm)
     parts = [
         InClass(number, many, made.points.where((label == number) & (several == many)))
         for number in range(len(names))
@@ -135,9 +143,9 @@ def _read_labelled(
     def enough(counts: Array) -> None:
         checked_number(int(counts.sum()) if given is None else len(counts))
 
-    numbers = functools.partial(numbers_of_labels, names=names)
+    numbers = functools.partial(numbers_of_labels, names=names, invalid=invalid)
     made = read_source(source, ball, given, invalid, enough, labels, numbers, len(names))
-    Tally(made.records, made.clipped, made.replaced).tell(told.curator, told.confirm)
+    Tally(made.records, made.clipped, made.replaced, unlabelled=made.unlabelled).tell(told.curator, told.confirm)
     if given is None:
         return _each_in_one(made.groups)
     there = made.counts > 0
@@ -176,9 +184,9 @@ def _refuse_few(counts: Array, names: list[Any]) -> None:
             raise InvalidDataError(f"class {name!r}: {problem}") from problem
 
 
-def class_numbers(labels: object, names: list[Any], n: int) -> Array:
-    """Return the number of each record's class, or refuse."""
+def class_numbers(labels: object, names: list[Any], n: int, invalid: str = "raise") -> Array:
+    """Return the number of each record's class, -1 for a label outside the classes with `invalid="center"`."""
     given = plain_labels(labels)
     if len(given) != n:
         raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got ({len(given)},).")
-    return numbers_of_labels(given, names)
+    return numbers_of_labels(given, names, invalid)

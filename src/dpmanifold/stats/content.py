@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmanifold._cells import record_cells
 from dpmanifold._check import Array
 from dpmanifold._ids import as_sequence, unit_ids
 from dpmanifold._labels import numbers_of_labels
@@ -27,7 +28,7 @@ from dpmanifold.privacy.accounts import canonical_json
 from dpmanifold.sources import as_source
 from dpmanifold.stats.by_class import class_numbers
 from dpmanifold.stats.inputs import column_or_ids
-from dpmanifold.stats.records import as_batch, number_of_records, numbers_of_record
+from dpmanifold.stats.records import as_batch, number_of_records
 
 Content = Callable[[], Iterator[bytes]]
 """Gives what a fingerprint is made of, reading the records once more: first of the records alone, then of the rest."""
@@ -80,19 +81,18 @@ class _Records:
 
     def add(self, block: object) -> None:
         """Add records, all at once where they are an array of numbers; else one by one."""
-        if hasattr(block, "__array__") and not np.ma.isMaskedArray(block):
-            array = block if is_card_array(block) else np.asarray(block)  # a card's is fetched a part at a time
-            if array.dtype.kind in "iuf" or (array.dtype.kind == "c" and "c" in self._space.record_shapes):
-                rows = max(1, _NUMBERS // max(1, math.prod(array.shape[1:])))
-                for start in range(0, len(array), rows):
-                    self._add_numbers(array[start : start + rows])
-                return
-        for record in block:  # type: ignore[attr-defined]
-            found = numbers_of_record(record, self._space)
-            if found is None:
+        found = self._space.as_numbers(block)
+        if isinstance(found, np.ndarray) or is_card_array(found):  # a card's is fetched a part at a time
+            rows = max(1, _NUMBERS // max(1, math.prod(found.shape[1:])))
+            for start in range(0, len(found), rows):
+                self._add_numbers(found[start : start + rows])
+            return
+        for record in found:  # type: ignore[attr-defined]
+            cells = record_cells(record, self._space.record_shapes)
+            if cells is None:
                 self._count(_NO_NUMBERS, (), 1)
             else:
-                self._add_numbers(found[None])
+                self._add_numbers(cells[None])
 
     def _add_numbers(self, records: Array) -> None:
         kind = "<c16" if records.dtype.kind == "c" else "<f8"
@@ -118,11 +118,11 @@ def _blocks(
     X = as_batch(X, ball)
     source = as_source(X)
     if source is None:
-        yield X, named, None if classes is None else class_numbers(labels, classes, number_of_records(X))
+        yield X, named, None if classes is None else class_numbers(labels, classes, number_of_records(X), "center")
         return
     for piece in source.bound(ball.space, named, labels):
         for block in piece.blocks():
-            number = None if classes is None else numbers_of_labels(block.labels, classes)
+            number = None if classes is None else numbers_of_labels(block.labels, classes, "center")
             yield block.records, block.units, number
 
 

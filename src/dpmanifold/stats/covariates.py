@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from dpmanifold._cells import numbers_of, real_cells, refuse_text
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -24,12 +24,10 @@ def checked_numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray
         raise InvalidArgumentError(
             f"covariate must be one number per record, got the name {covariate!r}: X has no columns. Give an array."
         )
-    if hasattr(covariate, "__array__") and not np.ma.isMaskedArray(covariate):
-        values = _of_array(np.asarray(covariate), n)
-    elif isinstance(covariate, Sequence) or np.ma.isMaskedArray(covariate):
-        # Each by itself: as one array they would all be of the kind of the worst.
-        listed = covariate if isinstance(covariate, Sequence) else covariate.tolist()
-        values = np.array([_number(value) for value in listed], dtype=np.float64)
+    if hasattr(covariate, "__array__"):
+        values = numbers_of(_of_one_axis(covariate, n))
+    elif isinstance(covariate, Sequence):
+        values = real_cells(covariate)
     else:
         raise InvalidArgumentError(
             f"covariate must be one number per record, in a list or an array, got {shown(covariate)}."
@@ -45,8 +43,10 @@ def checked_numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray
     return values, int(missing.size)
 
 
-def _of_array(given: Array, n: int) -> FloatArray:
-    """Return the numbers of an array, what is none as NaN; or refuse several for each record."""
+def _of_one_axis(covariate: Any, n: int) -> Array:
+    """Return an array (n,) as it is, also of a column (n, 1)."""
+    given = covariate if isinstance(covariate, np.ma.MaskedArray) else np.asarray(covariate)
+    refuse_text(given, "covariate")
     if given.ndim == 2 and given.shape[1] == 1:
         given = given[:, 0]
     if given.ndim > 1:
@@ -55,17 +55,7 @@ def _of_array(given: Array, n: int) -> FloatArray:
             "covariate. With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and the noise as "
             "large: regress on one at a time, or on a public combination of them."
         )
-    if given.dtype.kind in "iuf":
-        return np.asarray(given, dtype=np.float64)
-    return np.array([_number(value) for value in np.atleast_1d(given).tolist()], dtype=np.float64)
-
-
-def _number(value: object) -> float:
-    """Return a number, or NaN for what is none."""
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+    return np.atleast_1d(given)
 
 
 # -------------------------------------------------------------------- columns

@@ -35,6 +35,7 @@ class Notice:
     elsewhere : other populations of the ledger with which the same records are registered, in text; else empty
     beyond : of how many the covariate lies outside its range and counts as the nearer end (regressions)
     unnumbered : of how many the covariate is no number and counts as the middle of the range (`invalid="center"`)
+    unlabelled : of how many the private label is none of the classes and counts as the first (`invalid="center"`)
 
     Examples
     --------
@@ -50,11 +51,12 @@ class Notice:
     elsewhere: str = ""
     beyond: int = 0
     unnumbered: int = 0
+    unlabelled: int = 0
 
     @property
     def most(self) -> bool:
-        """Whether more than half of the records, or of their covariates, do not count as they are."""
-        return self.most_records or self.most_covariates
+        """Whether more than half of the records, of their covariates or labels do not count as they are."""
+        return self.most_records or self.most_covariates or 2 * self.unlabelled > self.records
 
     @property
     def most_records(self) -> bool:
@@ -87,6 +89,9 @@ class Notice:
         if self.unnumbered:
             parts.append(f"{self.unnumbered:,} of {self.records:,} covariates are no numbers and count as the middle "
                          "of their range")  # fmt: skip
+        if self.unlabelled:
+            parts.append(f"{self.unlabelled:,} of {self.records:,} labels are none of the classes and count as the "
+                         "first of them")  # fmt: skip
         return (f"{self.group}: " if self.group else "") + "; ".join(parts) + "."
 
 
@@ -103,11 +108,18 @@ class Tally:
     replaced: int
     beyond: int = 0
     unnumbered: int = 0
+    unlabelled: int = 0
 
     def tell(self, curator: Curator | None, confirm: bool, group: str = "") -> None:
         """Tell the curator; refuse to go on where most records are concerned, unless that was confirmed."""
         notice = Notice(
-            self.records, self.clipped, self.replaced, group, beyond=self.beyond, unnumbered=self.unnumbered
+            self.records,
+            self.clipped,
+            self.replaced,
+            group,
+            beyond=self.beyond,
+            unnumbered=self.unnumbered,
+            unlabelled=self.unlabelled,
         )
         if curator is not None:
             curator(notice)
@@ -116,7 +128,10 @@ class Tally:
             whose = f"the {group}'s records" if group else "the records"
             what, about = f"More than half of {whose} lie outside the ball or are no points of the space.", "ball"
             check = "the order of the columns, the units of measurement, the centre and the radius"
-            if not notice.most_records:
+            if 2 * notice.unlabelled > notice.records:
+                what, about = "More than half of the labels are none of the classes.", "first class"
+                check = "which column holds the labels, and the names of the classes"
+            elif not notice.most_records:
                 what, about = "More than half of the covariates lie outside covariate_range or are no numbers.", "range"
                 check = "which column it is, its unit of measurement and the range"
             raise InvalidDataError(

@@ -8,16 +8,15 @@ of them are refused all the same, unless that was confirmed: stats/curator.py.)
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Set
-from typing import Any
+from collections.abc import Mapping, Set
 
 import numpy as np
 
+from dpmanifold._cells import record_cells
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet.records import Records, is_stream
-from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.sources import as_source
 
@@ -27,20 +26,23 @@ def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tupl
 
     `first` is the index of the first record, in messages.
     """
+    space, X = ball.space, ball.space.as_numbers(X)
     # A warning of numpy would tell about a single record, and where warnings are errors it would stop the release.
     with np.errstate(all="ignore"):
+        if not isinstance(X, np.ndarray):
+            return _checked_list(X, ball, invalid, first)
         if invalid == "raise":
-            return ball.space.as_points(X, "X", batch=True, first=first), 0
-        return _with_centers(X, ball)
+            return space.as_points(X, "X", batch=True, first=first), 0
+        return _with_centers([(np.arange(len(np.atleast_1d(X))), X)], number_of_records(X), ball)
 
 
 def records_of(X: object, ball: Ball, invalid: str, first: int = 0) -> Records:
-    """Return records to be checked a block at a time where X is an array; what else it may be is checked at once.
+    """Return records to be checked a block at a time where X is an array; lists are checked at once.
 
     `first` is the index of the first record, in messages.
     """
     checked_invalid(invalid)
-    X = ball.space.from_card(X)
+    X = ball.space.as_numbers(ball.space.from_card(X))
     if is_stream(X, ball.space):
         return Records(X, ball.space, lambda block, index: checked_records(block, ball, invalid, index), first=first)
     records, replaced = checked_records(X, ball, invalid, first)
@@ -82,12 +84,40 @@ def number_of_records(X: object, name: str = "X") -> int:
         ) from None
 
 
-def _with_centers(X: object, ball: Ball) -> tuple[Array, int]:
-    """Return a point for each record, the centre for those that are none, and how many those are."""
+def _checked_list(X: object, ball: Ball, invalid: str, first: int) -> tuple[Array, int]:
+    """Return the records of a list as points, each read by itself: as one array they would have the type of the worst.
+
+    Those that have the shape of no record are left out, or refused by their index.
+    """
+    space, n = ball.space, number_of_records(X)
+    found = [record_cells(record, space.record_shapes) for record in X]  # type: ignore[attr-defined]
+    kinds = ["" if record is None else record.dtype.kind for record in found]
+    batches = []
+    for kind in sorted({*kinds} - {""}):
+        places = [place for place, other in enumerate(kinds) if other == kind]
+        batches.append((np.array(places), np.stack([r for r in found if r is not None and r.dtype.kind == kind])))
+    if invalid == "center":
+        return _with_centers(batches, n, ball)
+    if not batches:
+        return space.as_points(X, "X", batch=True, first=first), 0  # says what the shapes are
+    odd = next((place for place, kind in enumerate(kinds) if kind != (kinds[0] or None)), None)
+    if odd is not None:
+        raise InvalidDataError(
+            f"X: the record at index {first + odd} is not of the shape of a record on {space!r}, or not of that of the "
+            'others. Repair it, or leave it out; with invalid="center" it counts as the center of the ball.'
+        )
+    return space.as_points(batches[0][1], "X", batch=True, first=first), 0
+
+
+def _with_centers(batches: list[tuple[Array, Array]], n: int, ball: Ball) -> tuple[Array, int]:
+    """Return a point for each of n records, the centre for those that are none, and how many those are.
+
+    `batches` are arrays of records of one kind and shape, with their places among the n.
+    """
     space = ball.space
-    records = np.broadcast_to(ball.center, (number_of_records(X), *space.shape)).copy()
-    replaced = np.ones(len(records), dtype=bool)
-    for places, batch in _batches(X, space):
+    records = np.broadcast_to(ball.center, (n, *space.shape)).copy()
+    replaced = np.ones(n, dtype=bool)
+    for places, batch in batches:
         good = space.valid(batch)
         if good.ndim != 1:
             got = np.shape(batch)
@@ -99,56 +129,3 @@ def _with_centers(X: object, ball: Ball) -> tuple[Array, int]:
     lost = ~space.valid(records)
     records[lost] = ball.center
     return records, int((replaced | lost).sum())
-
-
-def _batches(X: object, space: Manifold) -> Iterator[tuple[Array, Array]]:
-    """Yield arrays of records of one kind and shape, and where they stand in X; leave out what is no such record.
-
-    An array of numbers has one kind and shape for all, which no single record decides. A list is taken record by
-    record: as one array it would have the kind and shape of its worst.
-    """
-    if hasattr(X, "__array__") and not np.ma.isMaskedArray(X):
-        X = np.asarray(X)
-        if X.dtype.kind in "iuf" or X.dtype.kind == space.dtype.kind:
-            yield np.arange(len(X)), X
-            return
-    found: dict[str, tuple[list[int], list[Array]]] = {}
-    for index, record in enumerate(X):  # type: ignore[arg-type, var-annotated]
-        array = numbers_of_record(record, space)
-        if array is not None:
-            places, arrays = found.setdefault(array.dtype.kind, ([], []))
-            places.append(index)
-            arrays.append(array)
-    for places, arrays in found.values():
-        yield np.array(places), np.stack(arrays)
-
-
-def numbers_of_record(record: object, space: Manifold) -> Array | None:
-    """Return one record as an array of numbers of a shape that the space takes, or None."""
-    try:
-        if np.ma.isMaskedArray(record) and np.ma.getmaskarray(record).any():
-            return None
-        array = np.asarray(record)
-        if array.dtype.kind in "OUSb":
-            array = _from_entries(array)
-        if array.dtype.kind == "c" and "c" not in space.record_shapes and not array.imag.any():
-            array = array.real  # as it would be had no other record of its array been complex
-        if array.dtype.kind not in "iufc":
-            return None
-        array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-    except Exception:
-        # Numbers too large, ragged lists, and whatever foreign objects raise: none of it may show.
-        return None
-    return array if array.shape == space.record_shapes.get(array.dtype.kind) else None
-
-
-def _from_entries(array: Array) -> Array:
-    """Return an array of Python numbers, truth values or numbers written as text as floats; or raise.
-
-    One text among the records makes text of all of them when they become one array, and one number makes numbers of
-    truth values: a record must be read the same either way.
-    """
-    entries: list[Any] = array.ravel().tolist()
-    if not all(isinstance(entry, (int, float, str, bytes)) for entry in entries):
-        return array
-    return np.array([float(entry) for entry in entries]).reshape(array.shape)

@@ -1,0 +1,190 @@
+"""The one reader of cells: from an entry of a record, whatever it is, to a number. A leaf.
+
+Containers take a type from all of their entries: a single `None` makes objects of an array of numbers, a single complex
+number makes all of them complex, a single word makes a column text. So the type of a container says nothing about a
+record. A cell is read from what stands in it alone, and has the same bits in a container of its own type and in one
+that another unit's cell has changed. Whatever is not a number is NaN, which is no point of any space.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import Array, FloatArray
+from dpmanifold.errors import InvalidDataError
+
+REAL, COMPLEX = "f", "c"
+_DTYPES = {REAL: np.dtype(np.float64), COMPLEX: np.dtype(np.complex128)}
+
+
+def real_cell(cell: Any) -> float:
+    """Return the real number in a cell, NaN where there is none.
+
+    Numbers of Python and numpy count as what they are, truth values as 0 and 1, text and bytes as the number that they
+    spell in Python; a complex number counts where its imaginary part is 0.
+
+    Examples
+    --------
+    >>> [real_cell(cell) for cell in (1, np.float32(0.5), True, "007", b"-2", 3 + 0j)]
+    [1.0, 0.5, 1.0, 7.0, -2.0, 3.0]
+    >>> [real_cell(cell) for cell in (None, "abc", 3 + 1j, 10**400, [1.0], np.ma.masked, np.timedelta64(3))]
+    [nan, nan, nan, nan, nan, nan, nan]
+    """
+    if type(cell) is float:
+        return cell
+    number = complex_cell(cell)
+    return number.real if number.imag == 0 else np.nan
+
+
+def complex_cell(cell: Any) -> complex:
+    """Return the number in a cell, NaN where there is none; see :func:`real_cell`.
+
+    Examples
+    --------
+    >>> [complex_cell(cell) for cell in (1.5, np.complex64(1j), "2+1j", None)]
+    [(1.5+0j), 1j, (2+1j), (nan+0j)]
+    """
+    try:
+        if isinstance(cell, np.ndarray):
+            cell = cell[()] if cell.ndim == 0 and cell is not np.ma.masked else None
+        if isinstance(cell, bytes):
+            cell = cell.decode("ascii")
+        if isinstance(cell, str):
+            return _spelled(str.__str__(cell))
+        if isinstance(cell, np.timedelta64):  # counts itself among numpy's integers
+            return complex(np.nan)
+        if isinstance(cell, (numbers.Real, Decimal, np.bool_)):
+            return complex(float(cell))
+        return complex(cell) if isinstance(cell, numbers.Complex) else complex(np.nan)
+    except Exception:  # numbers too large, words, and whatever foreign objects raise: none of it may show
+        return complex(np.nan)
+
+
+def _spelled(text: str) -> complex:
+    try:
+        return complex(float(text))
+    except ValueError:
+        return complex(text.strip())
+
+
+_READERS: dict[str, Callable[[Any], complex]] = {REAL: real_cell, COMPLEX: complex_cell}
+
+
+def numbers_of(entries: object, kind: str = REAL) -> Array:
+    """Return the numbers in an array of any type, in its shape; NaN where there is none.
+
+    Parameters
+    ----------
+    entries : an array, also a masked one
+    kind : "f" for float64, "c" for complex128
+
+    Examples
+    --------
+    >>> numbers_of(np.array([1, 2])), numbers_of(np.array([np.float32(0.5), None, "x"], dtype=object))
+    (array([1., 2.]), array([0.5, nan, nan]))
+    >>> numbers_of(np.ma.array([1, 2], mask=[True, False])), numbers_of(np.array([1 + 0j, 1j]))
+    (array([nan,  2.]), array([ 1., nan]))
+    """
+    array = np.ma.getdata(entries) if np.ma.isMaskedArray(entries) else np.asarray(entries)
+    with np.errstate(all="ignore"):
+        if array.dtype.kind in "fiub" or array.dtype.kind == kind:
+            values = array.astype(_DTYPES[kind], copy=False)
+        elif array.dtype.kind == "c":
+            values = np.where(array.imag == 0, array.real, np.nan).astype(np.float64)
+        else:
+            # Durations and dates have no number; their own `tolist` would make whole numbers of them.
+            cells = array.ravel().tolist() if array.dtype.kind in "OUST" else [None] * array.size
+            read = _READERS[kind]
+            values = np.array([read(cell) for cell in cells], dtype=_DTYPES[kind]).reshape(array.shape)
+    if np.ma.isMaskedArray(entries) and np.ma.getmaskarray(entries).any():
+        values = np.where(np.ma.getmaskarray(entries), np.nan, values)
+    return values
+
+
+def refuse_text(array: Array, name: str) -> None:
+    """Refuse an array of text where records belong: what its entries were before cannot be known.
+
+    Examples
+    --------
+    >>> refuse_text(np.array([1.5, "x"]), "X")
+    Traceback (most recent call last):
+    ...
+    dpmanifold.errors.InvalidDataError: X must be an array of numbers, got one of text (dtype <U32): numpy makes text of
+    all entries where one is, and may drop digits. Give a list, or an array made with dtype=object; entries that are not
+    numbers are then found one by one.
+    """
+    if array.dtype.kind in "UST":
+        raise InvalidDataError(
+            f"{name} must be an array of numbers, got one of text (dtype {array.dtype}): numpy makes text of all "
+            "entries where one is, and may drop digits. Give a list, or an array made with dtype=object; entries that "
+            "are not numbers are then found one by one."
+        )
+
+
+def real_cells(cells: Sequence[Any]) -> FloatArray:
+    """Return the real numbers in cells, each by itself, as an array (n,).
+
+    Examples
+    --------
+    >>> real_cells([1, None, "2.5"])
+    array([1. , nan, 2.5])
+    """
+    return np.array([real_cell(cell) for cell in cells], dtype=np.float64)
+
+
+def objects(cells: Sequence[Any]) -> Array:
+    """Return cells as an array (n,) of objects, each as it is: numpy would look into those that are sequences.
+
+    Examples
+    --------
+    >>> objects([[1, 2], [3, 4]]).shape
+    (2,)
+    """
+    return np.fromiter(cells, dtype=object, count=len(cells))
+
+
+def record_cells(record: object, shapes: dict[str, tuple[int, ...]]) -> Array | None:
+    """Return one record as numbers, by its own shape and cells; None where it has none of the shapes.
+
+    Parameters
+    ----------
+    record : an array, or sequences within sequences
+    shapes : of one record, by the kind of its numbers: the shape says which kind is meant
+
+    Examples
+    --------
+    >>> record_cells([1, None], {"f": (2,)}), record_cells([[1, 2], [3]], {"f": (2, 2)})
+    (array([ 1., nan]), None)
+    """
+    try:
+        entries = record if isinstance(record, np.ndarray) else _nested(record, max(map(len, shapes.values())))
+        kind = next((kind for kind, shape in shapes.items() if shape == entries.shape), None)
+        return None if kind is None else numbers_of(entries, kind)
+    except Exception:  # whatever foreign containers raise: none of it may show
+        return None
+
+
+def _nested(record: Any, depth: int) -> Array:
+    """Return sequences within sequences as an array of objects; ragged ones have fewer axes, and fit no shape.
+
+    numpy would give them one type, by which one cell of the record changes how the others are spelled.
+    """
+    if not isinstance(record, Sequence) or isinstance(record, (str, bytes)):
+        return np.asarray(record)  # a foreign array; whatever else it is has no axes
+    parts = list(record)
+    if depth > 1 and parts and all(_is_sequence(part) for part in parts):
+        rows = [_nested(part, depth - 1) for part in parts]
+        if len({row.shape for row in rows}) == 1:
+            return np.stack([row.astype(object) for row in rows])
+    return objects(parts)
+
+
+def _is_sequence(part: object) -> bool:
+    if isinstance(part, Sequence):
+        return not isinstance(part, (str, bytes))
+    return hasattr(part, "__array__") and getattr(part, "ndim", 0) > 0
