@@ -124,7 +124,7 @@ def test_every_format_gives_the_same_bits(tmp_path, kind):
     assert [path.name for path in dataset.files] == [f"part-{i}.{kind.split('/')[0]}" for i in range(PARTS)]
     assert repr(dataset) == "Dataset(3 files)"
     if kind in ("parquet/list", "parquet/nested"):
-        with pytest.raises(InvalidArgumentError, match="size is needed: column 'x' .* holds lists"):
+        with pytest.raises(InvalidArgumentError, match=r"size is needed: column 'x' .* holds lists"):
             dataset.record_shape(SPD, units="who", labels="number")
     else:
         shape, sort = dataset.record_shape(SPD, units="who", labels="number")

@@ -151,7 +151,7 @@ def test_another_order_is_refused_where_ids_stand_beside_the_records():
         (lambda: iter([TENSORS, arrow_table()]), "must have the same columns"),
         (lambda: iter([NINE, NINE.rename_columns(list("abcdefghi"))]), "must have the same columns"),
         (lambda: iter([TENSORS, (TENSORS, PEOPLE)]), "must have the same columns"),
-        (lambda: iter([np.array([["1234.5678"] * 9])]), "array of numbers, got dtype"),
+        (lambda: iter([np.array([["1234.5678"] * 9])]), "array of numbers, got one of text"),
         (lambda: iter([np.zeros((3, 4))]), r"records of SPD\(3\).*got shape \(3, 4\)"),
     ],
 )
