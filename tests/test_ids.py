@@ -19,6 +19,8 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.privacy import GDP
 
+pytestmark = pytest.mark.security
+
 BALL = Ball(Euclidean(1), [0.0], 5.0)
 SECRET = "gregory-4711"
 

@@ -11,6 +11,8 @@ from dpmanifold._id_stores import NumberIds
 from dpmanifold._merged_ids import MergedIds
 from dpmanifold.errors import InvalidArgumentError
 
+pytestmark = pytest.mark.security
+
 
 @pytest.mark.parametrize("first", ["1000", "ann"])  # the other one has spellings made
 def test_threads_that_look_up_ids_together_find_the_right_people(monkeypatch, first):

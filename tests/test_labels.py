@@ -10,6 +10,8 @@ from dpmanifold._labels import numbers_of_labels
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.estimators import PrivateLDA
 
+pytestmark = pytest.mark.security
+
 BALL = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 1.0)
 # Names, what everybody is, and one label that another type of array would be needed for.
 MIXED = [

@@ -13,6 +13,8 @@ from dpmanifold._ids import unit_ids
 from dpmanifold._merged_ids import MergedIds
 from dpmanifold.errors import InvalidArgumentError, SourceChangedError
 
+pytestmark = pytest.mark.security
+
 KINDS = {
     "small numbers": st.integers(0, 30),
     "spread numbers": st.integers(-(2**62), 2**62),

@@ -10,6 +10,8 @@ from dpmanifold.cli.main import app
 from dpmanifold.cli.records import as_options
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
+pytestmark = pytest.mark.security
+
 BALL = dpm.Ball(dpm.SPD(3), np.eye(3), 1.0)
 
 

@@ -20,6 +20,8 @@ from dpmanifold import (
 )
 from laws.data import in_ball
 
+pytestmark = pytest.mark.security
+
 
 def shapes(scale, shift=0.0):
     return scale * (np.random.default_rng(0).standard_normal((3, 4, 2)) + shift)

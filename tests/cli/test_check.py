@@ -11,6 +11,8 @@ import pytest
 from cli.shared import tensors
 from cli.test_sources import COLUMNS, table_of, write_csv
 
+pytestmark = pytest.mark.security
+
 SPD = ["--space", "spd", *COLUMNS]
 
 

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 import dpmanifold as dpm
 from dpmanifold.cli import app
 
+pytestmark = pytest.mark.security
+
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):

@@ -8,7 +8,8 @@ import pytest
 
 import dpmanifold as dpm
 from cli.shared import MEAN, tensors
-from laws.tiers import across
+
+pytestmark = pytest.mark.security
 
 FREE = [word for word in MEAN[2:] if word not in ("--center", "0.7")]
 
@@ -52,9 +53,8 @@ FILES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("what", "way"), across(3, READS, ["same name", "other spelling", "symbolic link", "hard link"])
-)
+@pytest.mark.parametrize("way", ["same name", "other spelling", "symbolic link", "hard link"])
+@pytest.mark.parametrize("what", READS)
 def test_no_input_is_written_over(inputs, folder, invoke, what, way):
     read = FILES.get(what, "a.npy")
     target = {"same name": read, "other spelling": f"means/../{read}"}.get(way, "link.json")

@@ -21,6 +21,8 @@ from dpmanifold.cli.outputs import save_picture
 from dpmanifold.report import html_report
 from dpmanifold.stats.median_steps import about
 
+pytestmark = pytest.mark.security
+
 N = 60
 
 

@@ -16,6 +16,8 @@ from cli.test_leaks import stripped
 from cli.test_sources import COLUMNS, WHERE, table_of, write_csv
 from dpmanifold.cli import app
 
+pytestmark = pytest.mark.security
+
 N = 60
 OUTLIERS = {
     "outlier": np.diag([1e8, 1e-3, 1.0]),

@@ -13,6 +13,8 @@ from cli.shared import tensors
 from dpmanifold.cli.endings import Terminated
 from dpmanifold.ledger.settling import Settling
 
+pytestmark = pytest.mark.security
+
 BALL = ["--space", "spd", "--units", "each-record", "--center", "0.7", "--radius", "2.5"]
 LEDGER = ["--ledger", "study.db", "--principal", "ada"]
 

@@ -7,6 +7,8 @@ import pytest
 
 import dpmanifold as dpm
 
+pytestmark = pytest.mark.security
+
 HOW = ["--space", "euclidean", "--units", "who", "--center", "0,0", "--radius", "3", "--ledger", "study.db"]
 RANGE = ["--covariate-range", "7", "15"]
 

@@ -9,6 +9,8 @@ import pytest
 
 from cli.shared import MEAN, tensors
 
+pytestmark = pytest.mark.security
+
 WORDS = "FOR THE CURATOR ALONE"
 REST = MEAN[2:]
 COMMANDS = {

@@ -6,6 +6,8 @@ import pytest
 
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, PureDP, promise_from_dict
 
+pytestmark = pytest.mark.security
+
 PLAN = ["plan", "--space", "sphere", "--size", "2", "--radius", "0.5", "-n", "50"]
 
 

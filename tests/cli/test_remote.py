@@ -21,6 +21,8 @@ from dpmanifold.remote import pending, transport
 from dpmanifold.remote.asking import CALLS, options_of
 from remote.fake_service import SPACE, TOKEN, FakeService, serving
 
+pytestmark = pytest.mark.security
+
 MEAN = ["mean", "cohort/dti", "--mu", "0.7"]
 
 

@@ -18,6 +18,8 @@ from dipy.core.gradients import gradient_table  # noqa: E402
 from dipy.data import get_fnames  # noqa: E402
 from dipy.io.gradients import read_bvals_bvecs  # noqa: E402
 
+pytestmark = pytest.mark.security
+
 PEOPLE = {"sub-01": "patient", "sub-02": "control", "sub-03": "patient"}
 
 

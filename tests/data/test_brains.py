@@ -27,6 +27,8 @@ from dipy.io.gradients import read_bvals_bvecs  # noqa: E402
 from dipy.io.utils import nifti1_symmat  # noqa: E402
 from dipy.reconst.utils import convert_tensors  # noqa: E402
 
+pytestmark = pytest.mark.security
+
 PACKAGED = ["small_25", "small_64D", "small_101D"]
 OWN = pathlib.Path(nibabel.__file__).parent / "tests" / "data"
 

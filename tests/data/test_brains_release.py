@@ -11,6 +11,8 @@ from dpmanifold import SPD, data
 from dpmanifold.cli import app
 from dpmanifold.engines import ThreadEngine, using
 
+pytestmark = pytest.mark.security
+
 nibabel = pytest.importorskip("nibabel")
 
 PEOPLE = [f"sub-{i:02}" for i in range(30)]

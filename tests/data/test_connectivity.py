@@ -8,6 +8,8 @@ from sklearn.covariance import EmpiricalCovariance
 from dpmanifold import SPD, InvalidArgumentError, InvalidDataError
 from dpmanifold.data import correlation_ball, from_connectivity
 
+pytestmark = pytest.mark.security
+
 RNG = np.random.default_rng(2)
 REGIONS = 7
 SERIES = [RNG.standard_normal((90, REGIONS)) @ RNG.standard_normal((REGIONS, REGIONS)) for _ in range(9)]

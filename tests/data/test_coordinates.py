@@ -7,6 +7,8 @@ from dpmanifold import SPD, Hyperbolic, InvalidArgumentError, InvalidDataError, 
 from dpmanifold.data import from_coordinates, to_coordinates
 from dpmanifold.manifolds.coordinates import ON_HYPERBOLOIDS, ON_SPHERES
 
+pytestmark = pytest.mark.security
+
 RNG = np.random.default_rng(5)
 ANGLES = {
     "lonlat": ((-180, 180), (-90, 90)),

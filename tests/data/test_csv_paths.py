@@ -17,6 +17,8 @@ from dpmanifold.data.csv_chunks import Doubt, fast_rows
 from dpmanifold.data.entries import text_entries
 from dpmanifold.errors import DPManifoldError
 
+pytestmark = pytest.mark.security
+
 
 def careful_only(*arguments):
     raise Doubt

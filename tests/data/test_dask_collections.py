@@ -14,6 +14,8 @@ from dpmanifold.engines import ThreadEngine
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.sources import as_source
 
+pytestmark = pytest.mark.security
+
 RNG = np.random.default_rng(3)
 
 

@@ -22,6 +22,8 @@ from dpmanifold.data.folders import files_in
 from dpmanifold.errors import SourceChangedError
 from dpmanifold.sources import as_source
 
+pytestmark = pytest.mark.security
+
 N, PARTS = 120, 3
 SECRET = "31415.9265"
 X = SPD(3).random_point(N, rng=0)

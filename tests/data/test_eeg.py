@@ -11,6 +11,8 @@ import dpmanifold.data.eeg as implementation
 from dpmanifold import SPD, InvalidArgumentError, InvalidDataError
 from dpmanifold.data import drop_reference, eeg_ball, eeg_covariances, remove_average_reference
 
+pytestmark = pytest.mark.security
+
 RNG = np.random.default_rng(0)
 
 

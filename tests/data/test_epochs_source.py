@@ -17,6 +17,8 @@ import dpmanifold.data.mne_epochs as blocks_of
 from dpmanifold import InvalidArgumentError, InvalidDataError, data
 from dpmanifold.errors import SourceChangedError
 
+pytestmark = pytest.mark.security
+
 NAMES = ["Fz", "Cz", "Pz", "Oz"]
 INFO = mne.create_info(NAMES, 250.0, "eeg", verbose="error")
 SPACE = dpm.SPD(4)

@@ -15,6 +15,8 @@ from dpmanifold.data.csv_table import CsvTable
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, MissingPackageError
 from dpmanifold.manifolds.triangles import ORDERS
 
+pytestmark = pytest.mark.security
+
 RNG = np.random.default_rng(7)
 TENSORS = SPD(3).random_point(60, rng=1)
 PLACES = {

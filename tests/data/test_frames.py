@@ -31,6 +31,8 @@ from dpmanifold._labels import numbers_of_labels
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.sources import ADAPTERS, as_source
 
+pytestmark = pytest.mark.security
+
 SECRET = "1234.5678"
 
 

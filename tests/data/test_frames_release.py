@@ -15,6 +15,8 @@ from dpmanifold import data
 from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.errors import BudgetError, DPManifoldError, SourceChangedError
 
+pytestmark = pytest.mark.security
+
 METRICS = ["logeuclid", "riemann"]
 PRIVACY = dpm.GDP(1.0)
 KINDS = [kind for kind in TABLES if kind not in ("RecordBatch", "blocks, frames", "zarr, shards")]

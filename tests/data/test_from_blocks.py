@@ -18,6 +18,8 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChan
 from dpmanifold.sources import as_source
 from dpmanifold.stats.records import number_of_records
 
+pytestmark = pytest.mark.security
+
 NINE = arrow_table().select([f"x{i}" for i in range(1, 10)])
 CUTS = [slice(i, i + 130) for i in range(0, N, 130)]
 

@@ -6,6 +6,8 @@ import pytest
 from dpmanifold import InvalidArgumentError, InvalidDataError
 from dpmanifold.data import landmark_links
 
+pytestmark = pytest.mark.security
+
 PAIRS = [[1, 2], [2, 3], [3, 1]]
 
 

@@ -24,6 +24,8 @@ from dpmanifold import (
 )
 from dpmanifold.data.tables import select_columns
 
+pytestmark = pytest.mark.security
+
 RNG = np.random.default_rng(0)
 SECRET = "31415.9265"
 

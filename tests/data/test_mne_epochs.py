@@ -16,6 +16,8 @@ from dpmanifold import InvalidArgumentError, InvalidDataError, data
 from dpmanifold.errors import MissingPackageError
 from dpmanifold.sources import as_source
 
+pytestmark = pytest.mark.security
+
 RATE = 250.0
 MONTAGE = mne.channels.make_standard_montage("biosemi16")  # of MNE's own files
 EVENTS = {"left": 1, "right": 2}

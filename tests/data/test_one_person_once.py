@@ -8,6 +8,8 @@ from dpmanifold import Euclidean
 from dpmanifold.data import Dataset
 from dpmanifold.errors import InvalidDataError
 
+pytestmark = pytest.mark.security
+
 
 @pytest.mark.parametrize("word", ["007", "+7", "7e0", "7.0"])
 def test_a_number_in_another_form_beside_numbers_is_refused(tmp_path, word):

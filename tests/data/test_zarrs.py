@@ -15,6 +15,8 @@ from dpmanifold import SPD, Euclidean, data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
 from dpmanifold.sources import as_source
 
+pytestmark = pytest.mark.security
+
 FORMATS = [2, 3]
 
 

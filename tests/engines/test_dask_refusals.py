@@ -30,6 +30,8 @@ from engines.tasks import (
     wait_for,
 )
 
+pytestmark = pytest.mark.security
+
 
 def test_what_a_task_raises_is_raised_here(cluster):
     with pytest.raises(InvalidDataError, match=rf"{SECRET}-3.parquet: row {NUMBER} cannot be read"):

@@ -27,6 +27,8 @@ from engines.tasks import (
     logarithms,
 )
 
+pytestmark = pytest.mark.security
+
 VALUE = 1.2357111317192329  # of a record
 
 

@@ -1,25 +1,45 @@
-"""Cases for the default run and for the slow one: where many test one thing, a part of them is tried every time."""
+"""Products of parameters: in the default run every value meets every value of another axis, in the whole one all meet.
+
+A fault that shows in one value, or in two values that come together, is found by the default run; one that needs three
+values at once, by ``make test-all``. Nothing else thins out a list of cases.
+"""
 
 import itertools
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import pytest
 
 
-def every(step, values):
-    """Return values for `parametrize`: each `step`-th belongs to the default run, the others to the slow one."""
-    return [
-        value if number % step == 0 else pytest.param(value, marks=pytest.mark.slow)
-        for number, value in enumerate(values)
-    ]
+def cover(cases: Sequence[Sequence[Hashable]]) -> list[bool]:
+    """Say of each case whether it belongs to a part in which all pairs of values of all cases occur.
 
-
-def across(step, *axes):
-    """As :func:`every`, for several arguments at once: each `step`-th of all combinations of their values.
-
-    With a step that has no factor in common with the length of any axis but the first, every value of these is in the
-    default run.
+    Greedy: whichever case brings most pairs that were not there yet is taken next, the first one of several. What a
+    case would bring only falls while others are taken, so one pass for each number of pairs finds them.
     """
+    brought = [set(itertools.combinations(enumerate(case), 2)) for case in cases]
+    missing = set().union(*brought)
+    taken = [len(pairs) == 0 for pairs in brought]  # a case of one value is in no pair and in no product
+    for most in range(max(map(len, brought), default=0), 0, -1):
+        for number, pairs in enumerate(brought):
+            if len(pairs & missing) >= most:
+                taken[number] = True
+                missing -= pairs
+    return taken
+
+
+def pairs(*axes: Iterable[object], ids: Callable[[object], str] | None = None) -> list:
+    """Return the product of several axes for `parametrize`: cases outside its pairwise cover are marked `whole`.
+
+    `ids` makes a word of one value; a case is named by those of all its values.
+    """
+    lists = [list(axis) for axis in axes]
+    numbers = list(itertools.product(*(range(len(values)) for values in lists)))
+    chosen = zip(numbers, cover(numbers), strict=True)
     return [
-        pytest.param(*values, marks=[] if number % step == 0 else pytest.mark.slow)
-        for number, values in enumerate(itertools.product(*axes))
+        pytest.param(
+            *(values := [lists[axis][number] for axis, number in enumerate(case)]),
+            marks=() if taken else pytest.mark.whole,
+            id="-".join(map(ids, values)) if ids else None,
+        )
+        for case, taken in chosen
     ]

@@ -25,6 +25,8 @@ from dpmanifold.privacy.accounts import Order, Receipt
 from dpmanifold.privacy.amounts import amount_from_text, as_promise_up
 from ledger_book import LEDGER, Book
 
+pytestmark = pytest.mark.security
+
 
 @pytest.fixture
 def book() -> Book:

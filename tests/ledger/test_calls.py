@@ -23,6 +23,8 @@ from extension.toy_statistic import Shells
 from laws.accounts import MemoryAccount, RecordedPopulation
 from laws.pieces import ListSource
 
+pytestmark = pytest.mark.security
+
 BALL = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0)
 EACH = dpm.EACH_RECORD
 CAP = dpm.GDP(100.0)

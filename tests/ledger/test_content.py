@@ -12,6 +12,8 @@ from dpmanifold import data
 from dpmanifold.ledger.fingerprints import fingerprint
 from dpmanifold.stats.content import content_of
 
+pytestmark = pytest.mark.security
+
 EACH = dpm.EACH_RECORD
 BALL = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 5.0)
 RNG = np.random.default_rng(5)

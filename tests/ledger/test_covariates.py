@@ -14,6 +14,8 @@ from dpmanifold.stats.registering import survey
 from laws.accounts import MemoryAccount, RecordedPopulation
 from laws.pieces import ListSource
 
+pytestmark = pytest.mark.security
+
 BALL = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0, source="an atlas")
 CAP, EACH, RANGE = dpm.GDP(100.0), dpm.EACH_RECORD, (7.0, 15.0)
 RNG = np.random.default_rng(0)

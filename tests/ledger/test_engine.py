@@ -24,6 +24,8 @@ from dpmanifold.privacy.accounts import Order
 from ledger_orders import kinds, never, order
 from ledger_seen import chain_faults
 
+pytestmark = pytest.mark.security
+
 # ------------------------------------------------------------------------------------------- spends and keys
 
 

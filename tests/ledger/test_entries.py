@@ -9,6 +9,8 @@ import pytest
 
 from dpmanifold.ledger.entries import BEFORE_ALL, Entry, entry_faults, hash_of, read_canonical
 
+pytestmark = pytest.mark.security
+
 LEDGER = "a-ledger"
 FIRST = Entry.chained(
     LEDGER, None, "created", "", "created", {"note": "é \u2028 \x00", "many": [1, None, True, {"b": 1}]}

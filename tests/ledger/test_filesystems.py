@@ -9,6 +9,8 @@ import pytest
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger.filesystems import filesystem_of, refuse_network, same_volume
 
+pytestmark = pytest.mark.security
+
 TABLE = r"""
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 23 22 0:40 / /mnt rw,relatime - xfs /dev/sdb1 rw

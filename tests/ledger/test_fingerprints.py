@@ -11,6 +11,8 @@ import pytest
 from dpmanifold.errors import LedgerError
 from dpmanifold.ledger.fingerprints import KEY_BYTES, fingerprint, key_check, new_key, read_key
 
+pytestmark = pytest.mark.security
+
 
 def test_a_key_is_random_and_its_owners_alone(tmp_path: pathlib.Path) -> None:
     old = os.umask(0)

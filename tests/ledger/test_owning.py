@@ -11,6 +11,8 @@ from dpmanifold.errors import BudgetError, InvalidArgumentError
 from dpmanifold.ledger import Ledger
 from dpmanifold.stats import private_means
 
+pytestmark = pytest.mark.security
+
 BALL = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
 X = np.linspace(-0.5, 0.5, 60)[:, None]
 IDS = [f"p{i // 5}" for i in range(60)]

@@ -12,6 +12,8 @@ from dpmanifold.ledger import Ledger
 from ledger_clients import POPULATION
 from ledger_seen import faults, server_when_slow
 
+pytestmark = pytest.mark.security
+
 
 @pytest.fixture
 def race(clients, ledger_url, tmp_path):

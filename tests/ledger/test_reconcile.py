@@ -21,6 +21,8 @@ from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import verify_export
 from dpmanifold.privacy.accounts import Order, Receipt
 
+pytestmark = pytest.mark.security
+
 CAP = GDP("1")
 
 

@@ -11,6 +11,8 @@ from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerErro
 from dpmanifold.ledger import Ledger
 from laws.pieces import ListSource
 
+pytestmark = pytest.mark.security
+
 BALL = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0, source="an atlas")
 X = np.random.default_rng(0).normal(0.0, 0.5, (60, 2))
 IDS = [f"p{i // 2}" for i in range(60)]

@@ -14,6 +14,8 @@ from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.fingerprints import new_key, read_key
 from ledger_clients import POPULATION, order
 
+pytestmark = pytest.mark.security
+
 
 def spend_all(path, **places):
     with Ledger(path, principal="ada", **places) as ledger:

@@ -17,6 +17,8 @@ from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.witness import Witness
 from ledger_clients import POPULATION
 
+pytestmark = pytest.mark.security
+
 BALL = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0, source="an atlas")
 X = np.random.default_rng(0).normal(0.0, 0.5, (60, 2))
 

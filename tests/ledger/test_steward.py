@@ -10,6 +10,8 @@ import dpmanifold as dpm
 from cli.shared import tensors
 from dpmanifold.cli import app
 
+pytestmark = pytest.mark.security
+
 BALL = ["--space", "spd", "--units", "each-record", "--center", "0.7", "--radius", "2.5"]
 
 

@@ -15,6 +15,8 @@ from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.schema import metadata
 from ledger_orders import kinds, never, order
 
+pytestmark = pytest.mark.security
+
 # ------------------------------------------------------------------------- commits that were not answered
 
 

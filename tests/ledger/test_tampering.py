@@ -18,6 +18,8 @@ from dpmanifold.ledger.receipts import verify_receipt
 from ledger_clients import POPULATION, order
 from ledger_seen import server_when_slow
 
+pytestmark = pytest.mark.security
+
 SPEND = 3  # the number of the first spend: behind those of the ledger and of the population
 
 

@@ -9,6 +9,8 @@ from dpmanifold.ledger import Ledger, verify_receipt
 from dpmanifold.stats import test as room
 from laws.accounts import MemoryAccount
 
+pytestmark = pytest.mark.security
+
 BALL = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0)
 X = np.random.default_rng(0).normal(0.0, 0.5, (60, 2))
 LABELS = ["a"] * 20 + ["b"] * 40

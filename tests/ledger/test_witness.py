@@ -18,6 +18,8 @@ from dpmanifold.ledger import Ledger
 from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.witness import Witness
 
+pytestmark = pytest.mark.security
+
 LEDGER = "a-ledger"
 
 

@@ -20,7 +20,6 @@ from dpmanifold.linalg.cards.arrays import room_on_card
 from dpmanifold.linalg.native import library
 from dpmanifold.manifolds import Euclidean, Product
 from dpmanifold.stats.content import content_of
-from laws.tiers import across
 from linalg.families import NAMES, family, relative_error, turned, with_truth
 from linalg.stand_in_card import stand_in
 
@@ -427,7 +426,8 @@ def assert_as_accurate_as_lapack(name, k, n, function="logm"):
 
 
 @needs_card
-@pytest.mark.parametrize(("k", "name"), across(1, [2, 3, 4, 5, 8, 9, 11], NAMES))
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 8, 9, 11])
 def test_the_card_is_as_accurate_as_lapack(name, k):
     assert_as_accurate_as_lapack(name, k, 24 if name in ("diagonal", "graded") else 4)
 

@@ -21,7 +21,6 @@ from dpmanifold.errors import SamplerError
 from dpmanifold.noise import GradientLaw, gradient
 from laws.data import in_ball
 from laws.fit import assert_counts, assert_fits, rejects
-from laws.tiers import across
 
 SIZES = [20_000, pytest.param(200_000, marks=pytest.mark.slow)]
 
@@ -165,7 +164,8 @@ BENT = [
 ]
 
 
-@pytest.mark.parametrize(("ball", "share"), across(2, BENT, [0.0, 0.5, 1.0]), ids=repr)
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("ball", BENT, ids=repr)
 def test_gradient_never_falls_below_its_floor(ball, share):
     """The inequality the sampler rests on, at random points and for data in the middle, anywhere and on the edge."""
     space = ball.space

@@ -33,6 +33,8 @@ from dpmanifold.privacy import (
 )
 from dpmanifold.privacy.convert import rho_of
 
+pytestmark = pytest.mark.security
+
 CAPS = [PureDP(1.0), ApproxDP(1.0, 1e-5), ZCDP(1.0), GDP(1.0)]
 sizes = st.floats(min_value=1e-6, max_value=50)
 caps = st.one_of(

@@ -23,6 +23,8 @@ from dpmanifold.remote.journal import Journal
 from dpmanifold.stats.answers import answer_to_record
 from remote.fake_service import BALL, BY_CLASS, PLAIN, SPACE, TOKEN, serving
 
+pytestmark = pytest.mark.security
+
 PROMISE = dpm.GDP("0.7")
 EVERY = [*PLAIN, *BY_CLASS, "test", "regression"]
 

@@ -14,6 +14,8 @@ import pytest
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.remote.journal import Journal, state_folder
 
+pytestmark = pytest.mark.security
+
 REQUEST = {"dataset": "cohort/dti", "question": {"statistic": "mean", "options": {"level": 0.9}}}
 OTHER = {"dataset": "cohort/dti", "question": {"statistic": "mean", "options": {"level": 0.8}}}
 

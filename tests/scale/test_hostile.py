@@ -21,6 +21,8 @@ from dpmanifold.noise import RandomSource
 from dpmanifold.noise.source import SystemSource
 from scale.made import ball, cuts, dataset, hidden, tensors, write
 
+pytestmark = pytest.mark.security
+
 N, PARTS, PEOPLE = 240, 4, 12
 
 

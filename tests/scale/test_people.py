@@ -9,6 +9,8 @@ from dpmanifold.engines import ThreadEngine, using
 from dpmanifold.stats.inputs import Told, prepare
 from scale.made import METRICS, ball, cuts, dataset, hidden, tensors, write
 
+pytestmark = pytest.mark.security
+
 PEOPLE, FILES = 20, 5
 METRIC = pytest.mark.parametrize("metric", METRICS)
 

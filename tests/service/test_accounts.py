@@ -15,6 +15,8 @@ from dpmanifold.service.errors import Conflict, NotFound, NotSignedIn, ServiceEr
 from dpmanifold.service.passwords import Passwords
 from service.conftest import PASSWORD, one_engine
 
+pytestmark = pytest.mark.security
+
 HERE = "192.0.2.7"
 
 

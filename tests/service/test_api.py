@@ -19,6 +19,8 @@ from dpmanifold.service.web.schemas import fault
 from service_rooms import desk_of, service_in
 from service_web import REF, SMALL, Rooms, app_of, ask, ask_json, cookie, rejected
 
+pytestmark = pytest.mark.security
+
 ASKED = {"dataset": REF, "question": SMALL}
 NOWHERE = {"dataset": "cohort/none", "question": SMALL}
 _numbers = itertools.count()

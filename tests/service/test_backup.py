@@ -17,6 +17,8 @@ from dpmanifold.service.questions import Question
 from dpmanifold.service.service import Service
 from service_rooms import desk_of, furnish, service_in
 
+pytestmark = pytest.mark.security
+
 
 @pytest.fixture
 def service(tmp_path):

@@ -14,6 +14,8 @@ from dpmanifold.service.kept import Columns
 from dpmanifold.stats import EACH_RECORD
 from dpmanifold.stats.inputs import is_each_record
 
+pytestmark = pytest.mark.security
+
 RECORDS = np.stack([np.eye(2) * (1 + number) for number in range(6)])
 
 

@@ -19,6 +19,8 @@ from dpmanifold.service import events, tables
 from dpmanifold.service.database import Database
 from dpmanifold.service.errors import Unavailable
 
+pytestmark = pytest.mark.security
+
 
 def insert(connection, name="cohort"):
     row = {"population": name, "name": "dti", "approval": False, "note": ""}

@@ -23,6 +23,8 @@ from dpmanifold.service.questions import Question
 from dpmanifold.service.schedule import duration
 from service_rooms import BALL, desk_of, furnish, service_in, tensors
 
+pytestmark = pytest.mark.security
+
 MEAN = Question("mean", dpm.GDP("0.1"))
 REF = "cohort/dti"
 

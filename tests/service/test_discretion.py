@@ -11,6 +11,8 @@ from dpmanifold.service import registering
 from dpmanifold.service.discretion import WITHHELD, Discretion
 from service_rooms import desk_of, service_in, tensors
 
+pytestmark = pytest.mark.security
+
 REQUEST = {"space": "spd", "size": "2", "units": "each-record", "radius": "2.5", "source": "an atlas"}
 HEAD = "subject,diagnosis,age,weight,d11,d12,d21,d22"
 SECRETS = ("HIV", "Smith", "O'Neil", "73", "61.25", "nowhere", "sub-")  # of the files below, in whatever form

@@ -13,6 +13,8 @@ from dpmanifold.service.database import Database
 from dpmanifold.service.errors import Unavailable
 from service.conftest import one_engine
 
+pytestmark = pytest.mark.security
+
 
 def record(database, kind="granted", who="sven", **facts):
     with database.writing() as connection:

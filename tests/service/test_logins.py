@@ -15,6 +15,8 @@ from dpmanifold.service.logins import Logins
 from dpmanifold.service.tokens import Tokens
 from service.conftest import PASSWORD, one_engine
 
+pytestmark = pytest.mark.security
+
 ADA, SVEN = Actor("ada", "analyst"), Actor("sven", "steward")
 
 

@@ -16,6 +16,8 @@ from dpmanifold.service import tables
 from dpmanifold.service.accounts import Accounts
 from dpmanifold.service.database import Database
 
+pytestmark = pytest.mark.security
+
 PASSWORD = "correct horse battery staple"
 
 

@@ -16,6 +16,8 @@ from service_reading import Page, Visitor, faults
 from service_rooms import BALL, PASSWORD, desk_of, furnish, service_in, tensors
 from service_web import ORIGIN, ask, cookie
 
+pytestmark = pytest.mark.security
+
 REF = "cohort/dti"
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 

@@ -8,6 +8,8 @@ from dpmanifold.service.web.pages import ROUTES
 from service_rooms import service_in
 from service_web import ORIGIN, Rooms, ask, cookie, rejected
 
+pytestmark = pytest.mark.security
+
 FORM = ("content-type", "application/x-www-form-urlencoded")
 WHO = (None, "ada", "bob", "sam", "ann")  # nobody, an analyst with a grant, one without, steward, auditor
 EVERYBODY, SEEN = (303, 200, 200, 200, 200), (303, 200, 404, 200, 200)

@@ -23,6 +23,8 @@ from dpmanifold.stats.answers import answer_to_bytes
 from service_reading import Page, Visitor, faults
 from service_rooms import BALL, desk_of, furnish, service_in, tensors
 
+pytestmark = pytest.mark.security
+
 REF = "cohort/dti"
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 STATIC = importlib.resources.files("dpmanifold.service.web") / "static"

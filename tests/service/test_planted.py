@@ -15,6 +15,8 @@ from dpmanifold.service import tables
 from service_rooms import desk_of, service_in, tensors
 from service_running import Running, free_port, until
 
+pytestmark = pytest.mark.security
+
 CANARY = 0.7358241109
 STATISTICS = ["mean", "region", "variance", "groups", "classes", "regression"]
 

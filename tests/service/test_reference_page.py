@@ -10,6 +10,8 @@ from dpmanifold.service.web.api import Api
 from dpmanifold.service.web.endpoints import SCHEMAS
 from dpmanifold.service.web.openapi import document
 
+pytestmark = pytest.mark.security
+
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "service.md").read_text(encoding="utf-8")
 OPERATING = (DOCS / "how-to" / "operate-service.md").read_text(encoding="utf-8")

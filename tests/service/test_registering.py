@@ -19,6 +19,8 @@ from dpmanifold.service import canonical, events, registering, staging, tables
 from dpmanifold.service.staging import Staging, refuse_growing
 from service_rooms import desk_of, service_in, tensors
 
+pytestmark = pytest.mark.security
+
 REQUEST = {"space": "spd", "units": "each-record", "radius": "2.0", "source": "an atlas"}
 
 

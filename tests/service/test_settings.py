@@ -5,6 +5,8 @@ import pytest
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.service.settings import PREFIX, Settings, is_loopback
 
+pytestmark = pytest.mark.security
+
 
 @pytest.fixture
 def read(tmp_path):

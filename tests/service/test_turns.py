@@ -18,6 +18,8 @@ from dpmanifold.service.web.turns import CURVE, PLAN, Turns
 from service_rooms import desk_of, service_in
 from service_web import REF, SMALL, Rooms, app_of, asking, cookie, rejected
 
+pytestmark = pytest.mark.security
+
 
 @pytest.fixture(scope="module")
 def rooms(tmp_path_factory):

@@ -23,6 +23,8 @@ from dpmanifold.service.web.sessions import COOKIE, START_COOKIE, local_path
 from service_rooms import service_in
 from service_web import HOST, ORIGIN, app_of, ask, ask_json, cookie, rejected, without
 
+pytestmark = pytest.mark.security
+
 FORM = ("content-type", "application/x-www-form-urlencoded")
 CANARY = "canary-31415926"
 

@@ -45,7 +45,7 @@ from dpmanifold.manifolds.base import shorten
 from dpmanifold.privacy import compose
 from dpmanifold_papers.coverage import interval_about_a_mean
 from laws.data import hostile, in_ball
-from laws.tiers import across
+from laws.tiers import pairs
 
 BALLS = [
     Ball(Euclidean(1), [3.0], 2.0),
@@ -63,7 +63,8 @@ BALLS = [
 PROMISES = [ApproxDP(0.5, 1e-6), ZCDP(0.5), GDP(1.0)]
 
 
-@pytest.mark.parametrize(("ball", "privacy"), across(2, BALLS, PROMISES), ids=repr)
+@pytest.mark.parametrize("privacy", PROMISES, ids=repr)
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_every_result_verifies_keeps_the_promise_and_survives_json(ball, privacy, tmp_path):
     rng = np.random.default_rng(0)
     X, Y = in_ball(ball, 300, rng), in_ball(ball, 200, rng)
@@ -118,7 +119,7 @@ def test_the_boundary_and_the_axes_end_where_the_region_does(ball):
 
 @pytest.mark.parametrize(
     ("ball", "n", "kind"),
-    across(5, BALLS, [2, 3, 40], ["two edges", "one outlier", "all at one point", "edge"]),
+    pairs(BALLS, [2, 3, 40], ["two edges", "one outlier", "all at one point", "edge"]),
     ids=repr,
 )
 def test_singular_moments_and_few_units_never_raise_and_never_shrink(ball, n, kind):

@@ -6,6 +6,8 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, Ball, Euclidean, InvalidDataError
 
+pytestmark = pytest.mark.security
+
 BALL = Ball(Euclidean(2), [0.0, 0.0], 2.0)
 
 

@@ -5,13 +5,12 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Hyperbolic, InvalidArgumentError, PromiseError, PureDP, Sphere
 from dpmanifold.mechanisms import choose, get
-from laws.tiers import every
 
 CAP = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.6)
 WHOLE = Ball.whole(Sphere(2))
 
 
-@pytest.mark.parametrize("estimand", every(3, ["frechet", "tangent", "extrinsic"]))
+@pytest.mark.parametrize("estimand", ["frechet", "tangent", "extrinsic"])
 @pytest.mark.parametrize("kind", [pytest.param(PureDP, marks=pytest.mark.slow), GDP])
 def test_needs_are_those_of_the_mean_that_was_asked_for(estimand, kind):
     n = dpm.needed_units(0.02, CAP, kind(0.5), estimand=estimand)

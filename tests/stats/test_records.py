@@ -11,7 +11,8 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Euclidean, Hyperbolic, InvalidDataError, KendallShapes, Sphere
 from dpmanifold.stats.records import checked_records
-from laws.tiers import across
+
+pytestmark = pytest.mark.security
 
 
 class Hostile:
@@ -48,7 +49,8 @@ BALLS = [
 ]
 
 
-@pytest.mark.parametrize(("number", "ball"), across(5, range(len(BAD)), BALLS), ids=repr)
+@pytest.mark.parametrize("number", range(len(BAD)))
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_a_bad_record_in_a_list_counts_as_the_centre_and_touches_no_other(ball, number):
     good = ball.clip(ball.space.random_point(6, rng=0))
     alone, none_replaced = checked_records(list(good), ball, "center")
