@@ -152,3 +152,11 @@ def test_matrices_that_overflow_on_their_way_are_clipped_like_others(size, metri
         moved = ball.to_frame(X)
         assert np.array_equal(moved, [ball.to_frame(one) for one in X])
         assert np.allclose(ball.frame.dist(ball.frame.origin, moved)[:2], 2.0)
+
+
+@pytest.mark.parametrize("name", linalg.backends())
+@pytest.mark.parametrize("metric", ["logeuclid", "riemann"])
+@pytest.mark.parametrize("center", [[[1e308, 0.0], [0.0, 1e308]], [[1e308, 9e307], [9e307, 1e308]]], ids=str)
+def test_centers_that_overflow_are_refused_without_a_warning(center, metric, name):
+    with linalg.backend(name), pytest.raises(InvalidArgumentError, match="smaller ball"):
+        Ball(SPD(2, metric=metric), center, 1.0)

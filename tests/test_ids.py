@@ -463,13 +463,10 @@ def test_ids_stored_by_numpy_are_refused_by_their_index(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_million_ids_take_seconds():
-    import time
-
+def test_a_million_ids_are_counted():
+    """Which ends: a comparison of each with each would take hours."""
     numbers = np.random.default_rng(0).integers(0, 300_000, 1_000_000)
     text = [f"person-{number}" for number in numbers]
     accents = [f"rené  {number}" for number in numbers]
     for units in (numbers, numbers.tolist(), text, np.array(text), accents):
-        began = time.process_time()
         assert len(unit_ids(units, len(numbers)).names) == len(np.unique(numbers))
-        assert time.process_time() - began < 10  # about one; ten times that on a busy machine is still no trap

@@ -1,5 +1,6 @@
 """Which tests run when: nothing about security is left out, and of a product of parameters every pair is tried."""
 
+import ast
 import itertools
 import pathlib
 import subprocess
@@ -8,13 +9,14 @@ import sys
 import pytest
 
 from laws.tiers import cover, pairs
+from programs import missing
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 MARKS = ["security", "slow", "whole", "reference"]
 
 
-def missing(cases, kept):
+def not_met(cases, kept):
     """Return the pairs of values of two axes that occur in cases and in none that is kept."""
     found, all_ = (
         {pair for case in some for pair in itertools.combinations(enumerate(case), 2)} for some in (kept, cases)
@@ -29,23 +31,23 @@ SIZES = [(3, 3, 3), (2, 2, 2, 2, 2), (7, 3, 5), (1, 4, 6, 2), (12, 10, 40, 4), (
 def test_a_cover_has_every_pair_and_few_cases(sizes):
     cases = list(itertools.product(*map(range, sizes)))
     kept = list(itertools.compress(cases, cover(cases)))
-    assert not missing(cases, kept)
+    assert not not_met(cases, kept)
     largest, second = sorted(sizes)[:-3:-1]
     assert len(kept) <= 2 * largest * second
     # The comparison sees one case that is missing: each was taken because it has a pair that no earlier one has, and
     # at least one of them a pair that no other one has.
-    assert any(missing(cases, [one for one in kept if one is not left_out]) for left_out in kept)
+    assert any(not_met(cases, [one for one in kept if one is not left_out]) for left_out in kept)
 
 
 def test_what_is_kept_by_position_is_no_cover():
     cases = list(itertools.product(range(4), range(3), range(5)))
-    assert missing(cases, cases[::3])
+    assert not_met(cases, cases[::3])
 
 
 def test_parts_of_a_product_are_covered_as_well():
     cases = [case for case in itertools.product(range(6), range(5), range(4)) if sum(case) % 3]
     kept = list(itertools.compress(cases, cover(cases)))
-    assert not missing(cases, kept)
+    assert not not_met(cases, kept)
     assert len(kept) < len(cases) / 2
 
 
@@ -99,3 +101,31 @@ def test_there_is_no_other_way_to_leave_tests_out(device):
     this = pathlib.Path(__file__).resolve()
     found = {path for path in TESTS.rglob("*.py") if path != this and device in path.read_text(encoding="utf-8")}
     assert found == DEVICES[device]
+
+
+CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "process_time_ns", "time"}
+
+
+def asserted_clocks(source):
+    """Return the lines of assertions that ask for the time: on a busy machine they fail for nothing."""
+    calls = (
+        (found.lineno, call.func.attr)
+        for found in ast.walk(ast.parse(source))
+        if isinstance(found, ast.Assert)
+        for call in ast.walk(found)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    )
+    return sorted({line for line, name in calls if name in CLOCKS})
+
+
+def test_no_assertion_looks_at_a_clock():
+    found = {path.name: asserted_clocks(path.read_text(encoding="utf-8")) for path in TESTS.rglob("*.py")}
+    assert not {name: lines for name, lines in found.items() if lines}
+    assert asserted_clocks("begun = time.monotonic()\nassert time.monotonic() - begun < 2") == [2]
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_in_ci_nothing_is_skipped_for_want_of_a_program(monkeypatch, ci, outcome):
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(outcome, match="no server"):
+        missing("no server")

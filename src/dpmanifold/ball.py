@@ -69,7 +69,8 @@ class Ball:
         object.__setattr__(self, "center", center)
         object.__setattr__(self, "radius", radius)
         object.__setattr__(self, "source", str(self.source))
-        self._refuse_unusable(radius)
+        with np.errstate(all="ignore"):  # what overflows is not finite, and refused below
+            self._refuse_unusable(radius)
 
     def _refuse_unusable(self, radius: float) -> None:
         """Refuse radii beyond the limit, and balls that double precision cannot hold or tell apart."""
@@ -103,7 +104,10 @@ class Ball:
                 "represent. Choose a smaller ball."
             ) from problem
         if not np.isfinite(edge).all():
-            raise InvalidArgumentError(f"radius {radius:.4g} about this center overflows on {self.space!r}.")
+            raise InvalidArgumentError(
+                f"radius {radius:.4g} about this center overflows on {self.space!r}. Choose a smaller ball, or other "
+                "units for the records."
+            )
 
     def __repr__(self) -> str:
         said = f", source={self.source!r}" if self.source else ""

@@ -15,6 +15,7 @@ import pytest
 from dpmanifold import GDP
 from dpmanifold.ledger import Ledger
 from ledger_clients import Clients
+from programs import missing
 
 ENGINES = ("sqlite", "postgresql")
 _numbers = itertools.count(1)
@@ -142,12 +143,12 @@ class Cluster:
 
 @contextlib.contextmanager
 def running_cluster():
-    """Have a PostgreSQL with the roles `owner` and `writer`; skip where it is not installed."""
+    """Have a PostgreSQL with the roles `owner` and `writer`."""
     programs, prefix = _programs(), _as_server()
     if programs is None:
-        pytest.skip("PostgreSQL is not installed: initdb was not found (Debian: apt-get install postgresql)")
+        missing("PostgreSQL is not installed: initdb was not found (Debian: apt-get install postgresql)")
     if prefix is None:
-        pytest.skip("PostgreSQL refuses to run as root, and there is no user postgres")
+        missing("PostgreSQL refuses to run as root, and there is no user postgres")
     running = Cluster(programs, prefix)
     try:
         running.sql("CREATE ROLE owner LOGIN")
@@ -160,7 +161,7 @@ def running_cluster():
 
 @pytest.fixture(scope="session")
 def cluster():
-    """A running PostgreSQL; what needs it is skipped where it is not installed."""
+    """A running PostgreSQL."""
     with running_cluster() as running:
         yield running
 

@@ -71,11 +71,11 @@ def test_a_draw_whose_commit_did_not_take_place_is_not_returned(ledger, cohort, 
 
 
 def test_a_reader_does_not_wait_for_a_writer(ledger, cohort):
+    """The writer is this thread, which ends after the reader: who waited would be refused at last."""
     with ledger.store._writing() as connection:
-        begun = time.monotonic()
         assert cohort.remaining == GDP(1.0)
         assert len(ledger.history()) == 2
-        assert time.monotonic() - begun < 2
+        assert connection.in_transaction()
         connection.rollback()
 
 

@@ -160,9 +160,8 @@ def test_a_reader_sees_one_state_and_waits_for_nobody(database):
     with database.reading() as reader:
         with database.writing() as writer:
             insert(writer)
-            begun = time.monotonic()
-            assert names(database) == []
-            assert time.monotonic() - begun < 2
+            assert names(database) == []  # who waited would be refused at last: the writer ends later, in this thread
+            assert writer.in_transaction()
         assert reader.execute(sa.select(tables.terms)).all() == []
     assert names(database) == ["cohort"]
 

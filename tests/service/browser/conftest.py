@@ -1,4 +1,4 @@
-"""A service that runs, and a browser that looks at it: Chromium, as the system has it. Skipped where there is none."""
+"""A service that runs, and a browser that looks at it: Chromium, as the system has it."""
 
 import os
 import pathlib
@@ -8,6 +8,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold.service.web.sessions import COOKIE
+from programs import missing
 from service_rooms import PASSWORD, desk_of, service_in, write_tensors
 from service_running import Nursery, Running, free_port, until
 
@@ -100,11 +101,12 @@ class Place:
 @pytest.fixture(scope="package")
 def chromium():
     """Chromium. It ends with this folder: while it runs, no other test of this process could use an event loop."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    from playwright.sync_api import sync_playwright  # takes a moment, which no other test needs
+
     path = shutil.which(os.environ.get("DPM_CHROMIUM", "chromium"))
     if path is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium, or name one in DPM_CHROMIUM")
-    with playwright.sync_playwright() as driver:
+        missing("Chromium is not installed: apt-get install chromium, or name one in DPM_CHROMIUM")
+    with sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield opened
         opened.close()
@@ -155,5 +157,5 @@ def registered(place):
 def axe():
     """What looks for barriers in a page."""
     if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm ci --prefix tests/service/browser")
+        missing("axe-core is not installed: npm ci --prefix tests/service/browser")
     return AXE.read_text(encoding="utf-8")
