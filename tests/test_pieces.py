@@ -14,8 +14,6 @@ from laws.pieces import ListSource
 from laws.spaces import BALLS, SMALL_BALLS
 from test_same_bits import data, squares
 
-pytestmark = pytest.mark.security
-
 ROOMS = (0, 2**30)  # points are read again in every pass, or held
 
 
@@ -47,9 +45,8 @@ def names_of(ids, how):
             "sparse numbers": (ids + 1) * 10**14}[how]  # fmt: skip
 
 
-slow = pytest.mark.slow
 # A flat one, one that the kernels add vectors of, and both metrics of matrices.
-SOME_BALLS = [BALLS[i] if i in (4, 5) else pytest.param(BALLS[i], marks=slow) for i in (0, 1, 4, 5)]
+SOME_BALLS = [BALLS[i] for i in (0, 1, 4, 5)]
 
 
 @pytest.mark.parametrize("how", ["records", "numbers", "text", "sparse numbers"])
@@ -66,7 +63,7 @@ def test_partitions_orders_threads_and_held_points_do_not_show(ball, how):
             assert bits(prepared(source, column, ball)) == expected
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["records", "numbers", "text"])
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_twenty_partitions_do_not_show(ball, how):
@@ -121,7 +118,8 @@ def test_the_comparison_sees_sums_of_doubles(ball, monkeypatch):
     assert len(found) > 1
 
 
-@pytest.mark.parametrize("invalid", ["raise", pytest.param("center", marks=slow)])
+@pytest.mark.security
+@pytest.mark.parametrize("invalid", ["raise", "center"])
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_bad_records_in_pieces(ball, invalid):
     X, ids = data(ball, 300)
@@ -139,6 +137,7 @@ def test_bad_records_in_pieces(ball, invalid):
                 assert bits(prepared(ListSource.at_random(X, ids, rng=rng), column, ball, invalid)) == expected
 
 
+@pytest.mark.security
 def test_curators_are_told_the_same_numbers():
     ball = BALLS[-1]
     X, ids = data(ball, 400)
@@ -213,6 +212,7 @@ def test_a_test_of_two_groups_is_that_of_arrays(ball, refine):
                 assert tested(*sources, columns) == expected
 
 
+@pytest.mark.security
 def test_a_person_in_both_groups_is_refused():
     ball = BALLS[0]
     X, ids = data(ball, 300)
@@ -224,6 +224,7 @@ def test_a_person_in_both_groups_is_refused():
 # -------------------------------------------------------------------- refusals, before and after the spend
 
 
+@pytest.mark.security
 def test_ids_that_look_alike_in_two_pieces_are_refused():
     ball, X = Ball(Euclidean(1), [0.0], 1.0), np.zeros((4, 1))
     for names in (["ann b", "bob", "ann  b", "eve"], ["7", "8", "7.0", "9"], ["ann", "bob", "ann\u200b", "eve"],
@@ -235,6 +236,7 @@ def test_ids_that_look_alike_in_two_pieces_are_refused():
             assert not any(name.strip() in str(caught.value) for name in ("ann", "bob", "eve"))
 
 
+@pytest.mark.security
 def test_missing_ids_and_other_kinds_are_refused_with_the_piece():
     ball, X = Ball(Euclidean(1), [0.0], 1.0), np.zeros((6, 1))
     for names, said in (
@@ -248,6 +250,7 @@ def test_missing_ids_and_other_kinds_are_refused_with_the_piece():
             prepared(ListSource(X, np.array(names, dtype=object), cuts=[2], block=1), "person", ball)
 
 
+@pytest.mark.security
 def test_few_units_and_no_records_are_refused():
     ball, X = Ball(Euclidean(1), [0.0], 1.0), np.zeros((6, 1))
     with pytest.raises(InvalidDataError, match="at least 2 units, got 1"):
@@ -304,6 +307,7 @@ def spoil(piece):
     piece.records = np.full_like(piece.records, np.nan)
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("change", [vanish, lose_a_record, spoil])
 @pytest.mark.parametrize("units", [EACH_RECORD, "person"])
 @pytest.mark.parametrize("ball", SOME_BALLS, ids=repr)

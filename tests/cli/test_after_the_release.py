@@ -16,8 +16,6 @@ from dpmanifold.cli import app
 from dpmanifold.inference import Region
 from dpmanifold.stats.answers import answer_to_bytes
 
-pytestmark = pytest.mark.security
-
 BARE = ["region", *MEAN[1:], "--out", "r.json", "--npy", "r.npy"]
 REGION = [*BARE, "--picture", "r.png", "--html", "r.html"]
 
@@ -63,16 +61,9 @@ def both(tmp_path, monkeypatch, *words):
     return found
 
 
-# Each failure with one kind of output by default, and with the other one in the slow tier.
-@pytest.mark.parametrize(
-    ("failure", "as_json"),
-    [
-        pytest.param(explode, False, id="explode-text"),
-        pytest.param(full, True, id="full-json"),
-        pytest.param(explode, True, id="explode-json", marks=pytest.mark.slow),
-        pytest.param(full, False, id="full-text", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.security
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+@pytest.mark.parametrize("failure", [explode, full])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_failing_step_keeps_the_release_and_says_the_same_for_neighbours(
     tmp_path, monkeypatch, step, failure, as_json

@@ -140,16 +140,6 @@ def test_formats_that_are_read_whole_are_checked_too(folder, invoke):
     assert "--space is missing" in invoke("check", "skulls.tps", code=2).stderr
 
 
-@pytest.mark.slow
-def test_workers_see_the_same(study, launch):
-    spoil("parquet/1.parquet")
-    words = ["check", "parquet", *SPD, "--units", "person", "--json"]
-    alone, helped = launch(*words), launch(*words, "--workers", "2")
-    assert (alone.returncode, helped.returncode) == (3, 3)
-    assert alone.stdout == helped.stdout
-    assert helped.stderr == b""
-
-
 def test_names_that_are_no_files_are_refused_as_everywhere(study, invoke):
     assert "nowhere" in invoke("check", "nowhere", code=2).stderr
     assert "'person'" in invoke("check", "parquet", *SPD, "--units", "persons", code=2).stderr

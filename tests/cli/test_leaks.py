@@ -145,17 +145,7 @@ def run_once(folder, X, space, command, bits, monkeypatch, caplog):
     return result, logged, said, names
 
 
-# Every command on one pair of either space, and means on all of them; the rest in the slow tier.
-CASES = [
-    pytest.param(
-        *pair, command, id=f"{pair[0]}, {pair[1]}-{command}",
-        marks=[]
-        if command == "mean" or pair[:2] == ("sphere", "outlier")
-        else [pytest.mark.slow],
-    )
-    for pair in PAIRS
-    for command in COMMANDS
-]  # fmt: skip
+CASES = [pytest.param(*pair, command, id=f"{pair[0]}, {pair[1]}-{command}") for pair in PAIRS for command in COMMANDS]
 
 
 @pytest.mark.parametrize(("space", "kind", "X", "record", "command"), CASES)

@@ -64,12 +64,11 @@ def run(folder, X, command, kind, bits, monkeypatch, caplog):
 
 
 CASES = [
-    pytest.param(kind, what, command, id=f"{kind}-{what}-{command}",
-                 marks=[] if (kind, what) == ("parquet", "NaN") else [pytest.mark.slow])
+    pytest.param(kind, what, command, id=f"{kind}-{what}-{command}")
     for kind in ("parquet", "csv")
     for what in OUTLIERS
     for command in COMMANDS
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "what", "command"), CASES)

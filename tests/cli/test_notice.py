@@ -22,8 +22,6 @@ COMMANDS = {
     "ball": ["ball", "few.npy"],
     "means": ["means", "few.npy", "--labels", "labels.npy", "--classes", "0,1"],
 }
-# The one that draws a picture and writes a report takes longest: it is left to the slow tier.
-SOME = [pytest.param(name, marks=pytest.mark.slow) if name == "region" else name for name in COMMANDS]
 
 
 @pytest.fixture
@@ -37,8 +35,8 @@ def records(folder):
     np.save("labels.npy", np.arange(200) % 2)
 
 
-@pytest.mark.parametrize("as_json", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["text", "json"])
-@pytest.mark.parametrize("command", SOME)
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_notice_comes_when_asked_for_and_on_stderr_alone(records, invoke, command, as_json):
     words = [*COMMANDS[command], *REST, *(["--json"] if as_json else [])]
     told = invoke(*words, "--out", "told", "--notice")
@@ -75,7 +73,7 @@ def test_a_terminal_gets_the_notice_and_quiet_keeps_it_away(records, launch):
     assert heard("--out", "b.json", "--quiet") == ""
 
 
-@pytest.mark.parametrize("command", SOME)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_more_than_half_is_refused_before_anything_is_written_unless_confirmed(records, folder, invoke, command):
     words = [*(word.replace("few", "most") for word in COMMANDS[command]), *REST]
     before = sorted(folder.rglob("*"))

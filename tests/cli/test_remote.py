@@ -213,7 +213,6 @@ def test_a_service_that_lies(remote, service):
     assert not pathlib.Path("m.json").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or sys.platform == "win32", reason="needs signals")
 def test_an_interrupted_command_is_given_again(remote, service, url, tmp_path):
     service.polls = 10**6

@@ -279,6 +279,19 @@ def test_workers_give_the_same_release(stored, launch, words):
     assert helped.stdout.replace(b"helped", b"alone") == alone.stdout
 
 
+@pytest.mark.slow
+def test_workers_find_the_faults_that_one_process_finds(stored, launch):
+    path = pathlib.Path("parquet/1.parquet")
+    content = bytearray(path.read_bytes())
+    content[2000:2600] = bytes(600)
+    path.write_bytes(content)
+    words = ["check", "parquet", *COLUMNS, "--space", "spd", "--units", "person", "--json"]
+    alone, helped = launch(*words), launch(*words, "--workers", "2")
+    assert (alone.returncode, helped.returncode) == (3, 3)
+    assert alone.stdout == helped.stdout
+    assert helped.stderr == b""
+
+
 def test_a_cluster_that_runs_is_used_by_its_address(stored, invoke):
     distributed = pytest.importorskip("distributed")
     words = ["mean", "parquet", *COLUMNS, *WHERE, "--units", "person", "--seed", "7", "--out"]

@@ -17,8 +17,6 @@ from dpmanifold.data.csv_chunks import Doubt, fast_rows
 from dpmanifold.data.entries import text_entries
 from dpmanifold.errors import DPManifoldError
 
-pytestmark = pytest.mark.security
-
 
 def careful_only(*arguments):
     raise Doubt
@@ -110,19 +108,21 @@ def agree(folder, monkeypatch, raw, chunk, packed):
     assert fast == careful
 
 
+@pytest.mark.security
 @settings(max_examples=100, **RELAXED)
 @SMALL
 def test_both_ways_agree_on_any_small_table(tmp_path, monkeypatch, raw, chunk, packed):
     agree(tmp_path, monkeypatch, raw, chunk, packed)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # as above, with fifteen times as many tables
 @settings(max_examples=1500, **RELAXED)
 @SMALL
 def test_both_ways_agree_on_many_small_tables(tmp_path, monkeypatch, raw, chunk, packed):
     agree(tmp_path, monkeypatch, raw, chunk, packed)
 
 
+@pytest.mark.security
 @settings(max_examples=50, **RELAXED)
 @given(st.lists(st.one_of(NUMBERS, st.just("")), max_size=6), st.sampled_from(["\n", "\r\n"]))
 def test_both_ways_agree_on_a_single_column(tmp_path, monkeypatch, entries, end):
@@ -132,6 +132,7 @@ def test_both_ways_agree_on_a_single_column(tmp_path, monkeypatch, entries, end)
     assert fast == careful
 
 
+@pytest.mark.security
 def test_the_comparison_would_notice_a_reader_that_takes_more(tmp_path, monkeypatch):
     """Without the look at quotes, pyarrow takes what Python's reader refuses."""
     path = tmp_path / "a.csv"
@@ -143,6 +144,7 @@ def test_the_comparison_would_notice_a_reader_that_takes_more(tmp_path, monkeypa
     assert fast != careful
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(
     "raw",
     [
@@ -164,6 +166,7 @@ def test_usual_files_leave_no_doubt(tmp_path, monkeypatch, raw):
     assert len(data.load_array(path, columns=["x", "y"])) == len(data.load_column(path, "id")) > 0
 
 
+@pytest.mark.security
 def test_the_careful_reader_goes_on_where_the_fast_one_stops(tmp_path, monkeypatch):
     """Rows before a doubt come by pyarrow, those after it line by line: none twice, none left out."""
     monkeypatch.setattr(csv_chunks, "_CHUNK", 64)
@@ -180,6 +183,7 @@ def test_the_careful_reader_goes_on_where_the_fast_one_stops(tmp_path, monkeypat
     assert data.load_column(path, "id").tolist() == [f"p{i}" for i in range(100)]
 
 
+@pytest.mark.security
 def test_long_entries_are_refused_as_before(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_text(f"id,x,note\na,1,{'n' * 200_000}\n")

@@ -280,7 +280,6 @@ def test_memory_is_that_of_a_few_blocks():
     assert peak < 4 * block.nbytes < 800_000 * 72 / 9
 
 
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_blocks():
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 20  # MB

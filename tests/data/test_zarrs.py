@@ -127,7 +127,6 @@ print(peak() - before)
 """
 
 
-@pytest.mark.slow
 def test_memory_is_that_of_a_row_of_chunks(tmp_path):
     group = zarr.open_group(tmp_path, mode="w")
     tensors = group.create_array("tensors", shape=(4_000_000, 3, 3), chunks=(100_000, 3, 3), dtype="f8")

@@ -109,7 +109,6 @@ def workers_like(workers=1, **environment):
                 process.communicate(timeout=30)
 
 
-@pytest.mark.slow
 def test_a_worker_without_dpmanifold_is_refused(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['dpmanifold'] = None\n")
     with workers_like(PYTHONPATH=str(tmp_path)) as client:
@@ -119,7 +118,6 @@ def test_a_worker_without_dpmanifold_is_refused(tmp_path):
             DaskEngine(client).keep(len, ["item"])
 
 
-@pytest.mark.slow
 def test_a_scheduler_without_dpmanifold_is_refused(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['dpmanifold'] = None\n")
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
@@ -145,7 +143,6 @@ def address_in(file):
         return json.loads(file.read_text())["address"]
 
 
-@pytest.mark.slow
 def test_a_worker_that_rounds_otherwise_is_refused(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import math\nexp = math.exp\nmath.exp = lambda x: exp(x) * (1 + 2e-16)\n"
@@ -167,7 +164,6 @@ def test_tls_needs_certificates():
         DaskEngine.connect("tls://127.0.0.1:9", timeout=0.3)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
 def test_connections_by_tls(tmp_path, here):
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")

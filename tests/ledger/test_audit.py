@@ -266,7 +266,6 @@ def test_what_comes_after_the_head_stays_out(book: Book, tmp_path: pathlib.Path)
     assert verify_export(tmp_path / "early").entries == 5
 
 
-@pytest.mark.slow
 def test_exports_need_neither_sqlalchemy_nor_a_database(export: pathlib.Path) -> None:
     script = (
         "import sys; sys.modules['sqlalchemy'] = sys.modules['alembic'] = sys.modules['psycopg'] = None\n"

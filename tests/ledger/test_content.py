@@ -82,7 +82,6 @@ def test_dask_collections(wanted):
     assert made(data.from_frame(collection, columns=["x0", "x1", "x2"]), "who") == wanted["ids"]
 
 
-@pytest.mark.slow
 def test_collections_that_are_on_a_cluster(wanted):
     arrays, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
     with (

@@ -543,7 +543,6 @@ def test_importing_the_library_does_not_load_the_ledgers_packages():
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0
 
 
-@pytest.mark.slow
 def test_processes_started_afresh_share_the_ledger(ledger, cohort):
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:

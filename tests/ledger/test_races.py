@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from fractions import Fraction
 
@@ -10,9 +11,10 @@ import pytest
 from dpmanifold import PureDP
 from dpmanifold.ledger import Ledger
 from ledger_clients import POPULATION
-from ledger_seen import faults, server_when_slow
+from ledger_seen import faults
 
-pytestmark = pytest.mark.security
+few = functools.partial(pytest.param, marks=pytest.mark.security)
+many = functools.partial(pytest.param, marks=pytest.mark.slow)  # the same race, with more in it
 
 
 @pytest.fixture
@@ -35,16 +37,14 @@ def each_its_own(clients, requests):
     return [[f"{client}-{number}" for number in range(requests)] for client in range(clients)]
 
 
-@server_when_slow
-@pytest.mark.parametrize(("requests", "fit"), [(5, 10), pytest.param(50, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("requests", "fit"), [few(5, 10), many(50, 100)])
 def test_eight_clients_are_paid_exactly_what_fits(race, requests, fit):
     found, happened, _ = race(each_its_own(8, requests), "1", f"{1 / fit}")
     assert found == []
     assert happened == {"drawn": fit, "returned": fit, "refused": 8 * requests - fit}
 
 
-@server_when_slow
-@pytest.mark.parametrize(("processes", "threads"), [(2, 25), pytest.param(50, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("processes", "threads"), [few(2, 25), many(50, 1)])
 def test_one_key_fifty_times_at_once_is_drawn_once(race, processes, threads):
     found, happened, seen = race([["k"]] * processes, "1", "0.5", threads=threads, pause=0.05)
     assert found == []
@@ -52,15 +52,8 @@ def test_one_key_fifty_times_at_once_is_drawn_once(race, processes, threads):
     assert len({line["sha256"] for line in seen}) == 1
 
 
-@server_when_slow
-@pytest.mark.parametrize(
-    "broken",
-    [
-        "looks_before_it_locks",
-        pytest.param("takes_the_living_for_dead", marks=pytest.mark.slow),
-        pytest.param("begins_what_was_begun", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.security
+@pytest.mark.parametrize("broken", ["looks_before_it_locks", "takes_the_living_for_dead", "begins_what_was_begun"])
 def test_ledgers_that_a_race_breaks_are_found_out(race, broken):
     if broken == "looks_before_it_locks":
         found, happened, _ = race(each_its_own(4, 2), "1", "0.5", broken=broken)

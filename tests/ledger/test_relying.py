@@ -74,7 +74,6 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("ledger_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 @pytest.mark.parametrize("what", EDITS)
 def test_an_edited_row_decides_about_no_spend(ledger, edit, what):
     cohort = ledger.population(POPULATION)

@@ -101,7 +101,7 @@ class Database:
             self._cluster.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["files", "database", pytest.param("dump", marks=pytest.mark.slow)])
+@pytest.fixture(params=["files", "database", "dump"])
 def study(request, tmp_path):
     """A place whose state can be kept and put back."""
     if request.param == "files":

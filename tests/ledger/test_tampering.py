@@ -16,7 +16,6 @@ from dpmanifold.ledger.entries import Entry
 from dpmanifold.ledger.export import verify_export
 from dpmanifold.ledger.receipts import verify_receipt
 from ledger_clients import POPULATION, order
-from ledger_seen import server_when_slow
 
 pytestmark = pytest.mark.security
 
@@ -101,7 +100,6 @@ def test_a_chain_that_was_written_anew_is_named_by_the_witness(ledger_url, recei
         Ledger.open(ledger_url, principal="ada")
 
 
-@server_when_slow
 def test_a_witness_that_was_written_anew_as_well_is_contradicted_by_receipts(ledger_url, receipts, edit, tmp_path):
     """Whoever writes both anew is told by nothing in them, only by what others hold: receipts, and exports."""
     with Ledger.open(ledger_url, principal="ada") as ledger:

@@ -262,7 +262,6 @@ for count in range(1, 2000):
 """
 
 
-@pytest.mark.slow
 def test_a_process_that_is_killed_leaves_a_witness_that_goes_on(path: pathlib.Path) -> None:
     witness, table = Witness(path, LEDGER), Table(1)
     witness.create()

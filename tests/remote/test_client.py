@@ -41,14 +41,7 @@ def test_every_call_returns_what_the_service_has_stored(client, service, name):
     assert len(service.payments) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in ("mean", "test") else pytest.mark.slow)
-        for name in EVERY
-        if "refine" in options_of(name)
-    ],
-)
+@pytest.mark.parametrize("name", [name for name in EVERY if "refine" in options_of(name)])
 def test_with_and_without_a_smaller_ball(client, service, name):
     default = options_of(name)["refine"].default
     found = getattr(client, name)("cohort/dti", PROMISE, refine=not default)

@@ -63,7 +63,6 @@ def test_one_person_in_many_files_moves_a_mean_by_the_sensitivity_at_most(tmp_pa
     assert wrong > 2 * allowed  # grouped file by file, one person would count for five
 
 
-@pytest.mark.slow
 @METRIC
 def test_so_it_is_on_a_cluster(client, tmp_path, metric):
     assert moved(tmp_path, "parquet", metric) <= sensitivity.of_mean(ball(metric), PEOPLE).value

@@ -149,7 +149,6 @@ def typed(folder, words, *lines):
     return process.wait(30), seen.decode()
 
 
-@pytest.mark.slow
 def test_a_password_is_asked_for_twice_and_not_shown(folder):
     words = ["service", "account", "add", "ada", "--role", "steward"]
     code, seen = typed(folder, words, PASSWORD, "a slip of the finger", PASSWORD, PASSWORD)

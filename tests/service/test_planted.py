@@ -119,7 +119,6 @@ def both(tmp_path_factory, nursery):
             for name, planted in (("clean", False), ("planted", True))]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_planted_records_change_nothing_but_what_is_drawn(both):
     (clean, plain_log), (planted, planted_log) = both
     assert planted.slots == clean.slots
@@ -128,7 +127,6 @@ def test_planted_records_change_nothing_but_what_is_drawn(both):
     assert planted_log == plain_log
 
 
-@pytest.mark.slow
 def test_a_planted_number_is_nowhere(both):
     canary = [CANARY, np.float32(CANARY)]
     forms = {str(CANARY).encode(), repr(CANARY)[2:9].encode(), CANARY.hex().encode()[4:14]}
@@ -137,7 +135,6 @@ def test_a_planted_number_is_nowhere(both):
         assert not [form for form in forms if form in content]
 
 
-@pytest.mark.slow
 def test_the_comparison_notices_what_it_looks_for(both):
     """Wrong would be a comparison that sees no difference where there is one."""
     clean = both[0][0]

@@ -125,7 +125,6 @@ def test_signing_in_and_looking_things_up_do_not_wait_for_curves(rooms, monkeypa
     _assert_the_rest_goes_on(rooms, monkeypatch, 60)
 
 
-@pytest.mark.slow
 def test_an_application_whose_curves_take_all_threads_is_noticed(rooms, monkeypatch):
     async def at_once(self, who, kind, make):
         return await run_in_threadpool(make)

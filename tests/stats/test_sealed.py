@@ -11,8 +11,6 @@ from dpmanifold import EACH_RECORD, GDP, Ball, Euclidean, Hyperbolic, KendallSha
 from dpmanifold.mechanisms import MECHANISMS, attempt, get
 from dpmanifold.stats import sealed as room
 
-pytestmark = pytest.mark.security
-
 SPACES = [
     (Euclidean(1), 1.0),
     (Euclidean(3), 2.0),
@@ -108,22 +106,15 @@ def shape_where_nothing_fails(question):
     return shape_of(QUESTIONS[question](NEAR_ZERO, FLAT, GDP(1.0), units=EACH_RECORD, budget=dpm.Budget(GDP(1.0))))
 
 
-# Of the longest ones some steps by default, the rest in the slow tier.
-SOME, LONGEST = (
-    ("moments", "moving points to another ball", "moving the draw back"),
-    ("classes", "components", "regression"),
-)
 FORCED = [
-    pytest.param(
-        question, step, failure, id=f"{question}-{step}-{failure}",
-        marks=[pytest.mark.slow] if question in LONGEST and step not in SOME else [],
-    )
+    pytest.param(question, step, failure, id=f"{question}-{step}-{failure}")
     for question in QUESTIONS
     for step in STEPS
     for failure in ("raises", "gives nothing")
-]  # fmt: skip
+]
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(("question", "step", "failure"), FORCED)
 def test_a_failure_at_any_step_leaves_the_same_kind_of_result(monkeypatch, question, step, failure):
     """With one of two neighbours a step fails, with the other it does not: what comes back has the same outline."""
@@ -172,6 +163,7 @@ def _without_details(outline):
     return {key: value for key, value in outline.items() if key not in ("details", "answers")}
 
 
+@pytest.mark.security
 def test_the_wrong_variant_is_seen(monkeypatch):
     """Were the door left open, a failing solver would show."""
     monkeypatch.setattr("dpmanifold.stats.draws.sealed", lambda compute, otherwise: compute())
@@ -234,6 +226,7 @@ def ask_everything(space, radius, runs, seed):
     return asked
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("case", SPACES[1::2], ids=str)
 def test_nothing_fails_at_the_edge(watched, case):
     """78 configurations on each space and all mechanisms: no exception, and not even one that was swallowed."""
@@ -242,7 +235,7 @@ def test_nothing_fails_at_the_edge(watched, case):
     assert watched == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # seconds on each space: the test above in ten times as many configurations
 @pytest.mark.parametrize(("space", "radius"), SPACES, ids=str)
 def test_nothing_fails_at_the_edge_in_many_configurations(watched, space, radius):
     """10,000 configurations over all spaces and mechanisms."""
@@ -250,6 +243,7 @@ def test_nothing_fails_at_the_edge_in_many_configurations(watched, space, radius
     assert watched == []
 
 
+@pytest.mark.security
 def test_a_footpoint_within_rounding_of_the_edge_is_moved_in():
     """Where all records clip to one point of the edge the solved mean may lie an ulp outside the ball."""
     failures = 0

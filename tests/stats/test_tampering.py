@@ -670,15 +670,7 @@ def entries_of(part, path=()):
         yield from ((path, other) for other in (2 * part, part * (1 - 1e-9), -part, part + 1))
 
 
-# By default those that are built in the simplest way; whatever rests on them in the slow tier.
-@pytest.mark.parametrize(
-    "kind",
-    [
-        kind if kind in ("mean", "ball", "region", "shrunken")
-        else pytest.param(kind, marks=pytest.mark.slow)
-        for kind in KINDS
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_other_entry_can_be_changed_unseen(kind):
     record = record_of(kind)
     unseen = set()
