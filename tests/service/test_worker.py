@@ -134,7 +134,7 @@ def test_a_release_comes_out_when_it_is_due_with_picture_and_report(service, cre
     assert (shown.state, shown.pictured, shown.reported) == ("released", True, True)
 
 
-@pytest.mark.slow
+@pytest.mark.security
 def test_what_records_are_does_not_show_in_when_and_how(service, crew, ada, ask):
     crew.start()
     views = {name: ask(name) for name in sets()}
@@ -211,6 +211,7 @@ def test_an_attempt_that_ends_its_process_is_lost_and_no_sooner(service, crew, a
     assert after_due(service, view, "lost") >= 0
 
 
+@pytest.mark.security
 def test_why_a_release_is_lost_is_in_the_vault_alone(service, crew, ask):
     folder = registering.folder_of(service, "cohort", "far@1")
     path = folder / "records.npy"

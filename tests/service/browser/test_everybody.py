@@ -149,6 +149,7 @@ def test_everything_but_the_slider_works_without_script(registered):
     page.get_by_role("heading", name="The answer").wait_for()  # the browser loads the page again by itself
 
 
+@pytest.mark.security
 def test_what_others_have_typed_is_text(registered):
     registered.desk("sam").set_terms(REF, approval=False, note=f"Fitted {HOSTILE}<script>alert(2)</script>")
     page = registered.visitor("ada").page

@@ -206,6 +206,7 @@ def test_the_back_button_a_reload_and_two_clicks_pay_once(registered):
     assert sum(one.key == key for one in registered.desk("ada").releases()) == 1
 
 
+@pytest.mark.security
 def test_an_auditor_verifies_and_cannot_write(registered):
     visitor = registered.visitor("ann")
     page = visitor.page
