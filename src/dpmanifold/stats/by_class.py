@@ -14,7 +14,7 @@ from dpmanifold._labels import numbers_of_labels, plain_labels
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import InClass, LabelledPoints, Records, UnitPoints
-from dpmanifold.sources import Source, as_source
+from dpmanifold.sources import SetApart, Source, as_source
 from dpmanifold.stats.curator import Tally
 from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
 from dpmanifold.stats.records import records_of
@@ -155,7 +155,9 @@ def _read_labelled(
         for number in range(len(names))
         for many in np.unique(several).tolist()
     ]
-    return LabelledPoints(read_source(source, ball, given, invalid, enough).groups[0], parts)
+    # The column of the classes is no part of the records this time either.
+    alone = SetApart(source, labels) if isinstance(labels, str) else source
+    return LabelledPoints(read_source(alone, ball, given, invalid, enough).groups[0], parts)
 
 
 def _each_in_one(groups: list[UnitPoints]) -> LabelledPoints:

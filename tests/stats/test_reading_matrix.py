@@ -1,0 +1,170 @@
+"""One unit's cell is replaced by whatever there is: what all other units give to a query keeps its bits.
+
+With `invalid="center"` no cell of a record, a private label or a covariate causes a refusal; what may be refused is a
+fault of a container as a whole, and is listed in `LISTED`. With `invalid="raise"` the refusal names the place.
+"""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+from dpmanifold.errors import DPManifoldError
+from laws.tiers import pairs
+from stats.reading import (
+    AGES,
+    BESIDE,
+    CONTAINERS,
+    IDS,
+    LABELS,
+    ODD,
+    QUERIES,
+    ROWS,
+    TABLES,
+    VICTIM,
+    CannotBeMadeError,
+    asked,
+    contributions,
+    replaced,
+    with_odd,
+)
+
+pytestmark = pytest.mark.security
+
+GROUPS = 8
+PLACE = re.compile(rf"\b(index|record|row) {VICTIM}\b|\bline {VICTIM + 2}\b|\bindex \({VICTIM},")
+LISTED = {
+    "numpy made text of every entry": "got one of text",
+    "ids say who is who, and are refused where that is in doubt": r"\bids?\b|units",
+    "public labels are no one's secret": "outside the public classes",
+    "polars made structs of a column, and dropped the numbers": "is of a type that is not numbers",
+}
+IN_DOUBT, PUBLIC = "ids say who is who, and are refused where that is in doubt", "public labels are no one's secret"
+OF_TEXT, OF_STRUCTS = "numpy made text of every entry", "polars made structs of a column, and dropped the numbers"
+
+
+def odd_group(number):
+    return [(place, odd) for place, odd in enumerate(ODD) if place % GROUPS == number]
+
+
+@pytest.fixture
+def base(monkeypatch, tmp_path):
+    """What units give when no cell is odd."""
+    made = {}
+
+    def found(container, query, units):
+        key = container, query, units
+        if key not in made:
+            question, X, given, ball = asked(container, query, ROWS, tmp_path, units=units)
+            made[key] = contributions(question, X, given, ball, monkeypatch)
+        return made[key]
+
+    return found
+
+
+def others_are_the_same(before, after, own):
+    """Whether nothing is gone but what the victim gave, and as little came."""
+    assert (before - after).total() <= own
+    assert (after - before).total() <= own + 1
+
+
+def tried(container, query, rows, folder, monkeypatch, invalid, listed, **beside):
+    """What units give with one odd cell; None where the container cannot hold it or is refused as a whole."""
+    try:
+        question, X, given, ball = asked(container, query, rows, folder, **beside)
+    except CannotBeMadeError:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return contributions(question, X, given, ball, monkeypatch, invalid)
+        except DPManifoldError as refused:
+            said = str(refused)
+            assert "of data" not in said
+            named = invalid == "raise" and PLACE.search(said)
+            assert named or any(re.search(LISTED[name], said) for name in listed), said
+            return None
+
+
+@pytest.mark.parametrize(("container", "query", "group"), pairs(CONTAINERS, QUERIES, range(GROUPS), ids=str))
+def test_a_cell_of_a_record_leaves_all_others(container, query, group, base, tmp_path, monkeypatch):
+    listed = [OF_TEXT, OF_STRUCTS] if container == "polars" else [OF_TEXT]
+    for place, odd in odd_group(group):
+        # People, of whom the victim has two records, and records by turns.
+        units = "ids" if place // GROUPS % 2 else None
+        before = base(container, query, units)
+        for invalid in ("center", "raise"):
+            after = tried(container, query, with_odd(odd), tmp_path, monkeypatch, invalid, listed, units=units)
+            if after is not None:
+                others_are_the_same(before, after, 1)
+
+
+BESIDE_CONTAINERS = [*BESIDE, *TABLES]
+
+
+def beside(name, container, entries, odd):
+    """Rows in a list with odd entries beside them, or a table that holds both."""
+    cells = replaced(entries, odd)
+    if container in TABLES:
+        return container, {name: cells}
+    try:
+        return "list", {name: BESIDE[container](cells)}
+    except CannotBeMadeError:
+        return None, {}
+
+
+def walk(name, entries, listed, container, query, group, base, folder, monkeypatch):
+    before = base("list" if container in BESIDE else container, query, "ids")
+    for _, odd in odd_group(group):
+        for invalid in ("center", "raise"):
+            holder, given = beside(name, container, entries, odd)
+            if holder is None:
+                continue
+            after = tried(holder, query, ROWS, folder, monkeypatch, invalid, listed, **given)
+            if after is not None:
+                others_are_the_same(before, after, 2)
+
+
+@pytest.mark.parametrize(("container", "query", "group"), pairs(BESIDE_CONTAINERS, QUERIES, range(GROUPS), ids=str))
+def test_an_id_leaves_all_others_or_is_refused(container, query, group, base, tmp_path, monkeypatch):
+    walk("ids", IDS, [IN_DOUBT], container, query, group, base, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("container", "query", "group"),
+    pairs(BESIDE_CONTAINERS, [q for q in QUERIES if "labels" in QUERIES[q].needs], range(GROUPS), ids=str),
+)
+def test_a_label_leaves_all_others(container, query, group, base, tmp_path, monkeypatch):
+    public = [] if query.startswith("classes") else [PUBLIC]
+    walk("labels", LABELS, public, container, query, group, base, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("container", "query", "group"), pairs(BESIDE_CONTAINERS, ["regression"], range(GROUPS), ids=str)
+)
+def test_a_covariate_leaves_all_others(container, query, group, base, tmp_path, monkeypatch):
+    walk("covariate", AGES, [OF_TEXT], container, query, group, base, tmp_path, monkeypatch)
+
+
+def test_the_matrix_sees_a_reader_that_goes_by_the_type_of_all(base, tmp_path, monkeypatch):
+    """What it must reject: an array that one cell has changed is read as a whole."""
+    before = base("array of objects", "mean", None)
+
+    def by_type(entries, kind="f"):
+        array = np.asarray(entries)
+        plain = array.dtype.kind in "iuf"
+        return array.astype(float) if plain else np.full(array.shape, np.nan)
+
+    monkeypatch.setattr("dpmanifold.manifolds.points.numbers_of", by_type)
+    after = tried("array of objects", "mean", with_odd(None), tmp_path, monkeypatch, "center", [], units=None)
+    with pytest.raises(AssertionError):
+        others_are_the_same(before, after, 1)
+
+
+def test_how_many_cells_there_are():
+    labelled = [query for query in QUERIES if "labels" in QUERIES[query].needs]
+    records = len(CONTAINERS) * len(QUERIES)
+    stood_beside = len(BESIDE_CONTAINERS) * (len(QUERIES) + len(labelled) + 1)
+    assert len(ODD) >= 36
+    assert 2 * len(ODD) * (records + stood_beside) > 80_000
