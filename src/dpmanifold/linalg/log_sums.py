@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -181,11 +182,12 @@ def whitened_triangles(
     places: Array | None = None,
     sums: ExactSum | None = None,
 ) -> tuple[FloatArray, LogSums]:
-    """Check records and whiten them, 2^-power a x a' with lower triangular `a`; one pass, no copy.
+    """Check records and whiten them, 2^-power a x a' with lower triangular `a`; no copy.
 
     Returns packed lower triangles, one row per record, and the sum of the logarithms of those that lie within `radius`
     of the identity. Records that do not (status `clipped`) and faulty ones add nothing, and their rows mean
-    nothing: the caller decides what they count as.
+    nothing: the caller decides what they count as. Which ones are faulty, as in :func:`clipped_log_sums`, is a fact of
+    the record, whatever it is whitened by.
 
     Parameters
     ----------
@@ -212,6 +214,7 @@ def whitened_triangles(
     condition = condition_within(radius + spread)
     status = _Statuses(len(x))
     factor = passes.plain(inverse)
+    scales = bool((factor == factor[0, 0] * np.eye(k)).all())  # such a factor changes no condition number
     for rows in _readable(x):
         part = passes.plain(x[rows])
         to = None if where is None else np.ascontiguousarray(where[rows])
@@ -221,22 +224,31 @@ def whitened_triangles(
             status.put(rows, of_part)
             stored[rows if to is None else to] = moved
             continue
-        found = passes.run(
-            part,
-            passes.LOG,
+        whiten = partial(
+            passes.run,
+            function=passes.LOG,
             factor=factor,
             power=power,
             radius=radius,
             condition=condition,
             tolerance=tolerance,
-            sums=sums,
-            moved=stored[rows] if to is None else stored,
-            places=to,
         )
-        for few in _pieces(found.marked):
+        found = whiten(part, sums=sums, moved=stored[rows] if to is None else stored, places=to)
+        # The pass looked at whitened records, and a factor may make a good matrix of a singular one, or the reverse.
+        doubtful = _NOWHERE if scales else passes.run(part, passes.CHECK, radius=tolerance).marked
+        for few in _pieces(np.setdiff1d(doubtful, found.marked)):
+            taken = ExactSum(size, sums.bound)
+            whiten(passes.plain(part[few]), sums=taken, moved=np.empty((len(few), size)))
+            sums.words[0] -= taken.words[0]
+        odd = np.union1d(found.marked, doubtful)
+        if odd.size == 0:
+            status.put(rows, found.held, found.clips)
+            continue
+        of_part = np.array(found.status)
+        for few in _pieces(odd):
             at = rows.start + few if to is None else to[few]
-            stored[at], found.status[few] = _whitened_by_lapack(part[few], factor, power, radius, tolerance, sums)
-        status.put(rows, found.held, found.clips)
+            stored[at], of_part[few] = _whitened_by_lapack(part[few], factor, power, radius, tolerance, sums)
+        status.put(rows, of_part)
     return stored, status.of(sums)
 
 
