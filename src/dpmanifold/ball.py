@@ -17,6 +17,7 @@ from dpmanifold._check import Array, FloatArray, fraction, positive_float, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm
 from dpmanifold.manifolds.euclidean import Euclidean
+from dpmanifold.manifolds.laws import refuse_contradictions
 
 # A ball whose distances double precision cannot tell to this share of the radius is refused.
 _WORST_ROUNDING = 0.01
@@ -63,6 +64,7 @@ class Ball:
                 f"space must be homogeneous, and {self.space!r} says that it is not: sensitivities and laws of noise "
                 "rest on isometries that move any point to any other."
             )
+        refuse_contradictions(self.space)
         center = self.space.as_points(self.center, "center", batch=False).copy()
         center.flags.writeable = False
         radius = positive_float(self.radius, "radius")
@@ -343,7 +345,7 @@ class Ball:
         """
         if self.space.is_flat:
             return self.space.exp_coords(self.center, points)
-        return self.space.project(self.space.from_origin(self.center, points))
+        return self.space.out_of_frame(self.center, points)
 
     def _records(self, X: object) -> Array:
         """Return X as valid points, records without any meaning replaced by the centre."""

@@ -213,6 +213,18 @@ class Manifold(PointSet):
     def from_origin(self, p: Array, q: Array) -> Array:
         """Move `q` by the isometry that takes the origin to `p`; undoes :meth:`to_origin`."""
 
+    def canonical(self, p: Array) -> Array:
+        """Return points (..., *shape) as the one array that stands for each; as they are, where no other one does.
+
+        Where several arrays are one point, which of them was computed tells how it was reached: a draw about a private
+        mean would tell of that mean. Whatever leaves a ball's frame goes through here.
+        """
+        return p
+
+    def out_of_frame(self, center: Array, q: Array) -> Array:
+        """Move points of a ball's frame, about the origin, to the ball's place: each as its :meth:`canonical` array."""
+        return self.canonical(self.project(self.from_origin(center, q)))
+
     @abstractmethod
     def log_coords(self, p: Array, q: Array) -> FloatArray:
         """Normal coordinates of `q` at `p`, shape (..., dim): coordinates of the logarithm.

@@ -5,6 +5,7 @@ A space that has nothing to say returns None, and whatever needs the fact is ref
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -28,6 +29,11 @@ class RankOne:
     radius: float
     single: int
     double: int
+
+    @property
+    def end(self) -> float:
+        """The length at which geodesics meet again."""
+        return self.radius * (math.pi / 2 if self.double else math.pi)
 
 
 class ExtrinsicBounds(ABC):

@@ -163,7 +163,8 @@ class PointSet(ForPeople):
 
     def _coordinates(self, c: object, name: str = "c") -> FloatArray:
         """Return tangent coordinates as float64, looking at nothing but their shape."""
-        array = np.asarray(c, dtype=np.float64)
+        # In C order: sums over the last axis are rounded otherwise in another one.
+        array = np.asarray(c, dtype=np.float64, order="C")
         if array.ndim == 0 or array.shape[-1] != self.dim:
             raise InvalidArgumentError(f"{name} must have shape (..., {self.dim}) on {self!r}, got {array.shape}.")
         return array

@@ -179,6 +179,11 @@ class ProductPoints(Manifold):
         pieces = zip(self._runs, self._configurations(p), strict=True)
         return self._joined([run.space.project(part) for run, part in pieces])
 
+    def canonical(self, p: Array) -> Array:
+        """Return the canonical arrays of the factors."""
+        pieces = zip(self._runs, self._pieces(self._array(p)), strict=True)
+        return self._joined([run.space.canonical(part) for run, part in pieces])
+
     def _configurations(self, p: object) -> list[Array]:
         """Return records as stacked records of the runs, landmarks as they are."""
         raw = np.asarray(self.gathered(p))

@@ -18,6 +18,7 @@ from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.euclidean import Euclidean
 from dpmanifold.manifolds.hyperbolic import Hyperbolic
 from dpmanifold.manifolds.kendall import KendallShapes
+from dpmanifold.manifolds.laws import refuse_contradictions
 from dpmanifold.manifolds.product import Product
 from dpmanifold.manifolds.spd import SPD
 from dpmanifold.manifolds.sphere import Sphere
@@ -29,7 +30,28 @@ _LARGEST_SPACE = 2_000
 _MOST_PARTS = 10_000
 _LONGEST_TEXT, _LONGEST_SHOWN = 400_000, 200
 
-SPACES: Registry[type[Manifold]] = Registry("space", "dpmanifold.spaces")
+
+class _Spaces(Registry[type[Manifold]]):
+    """Looks at a space of a script when it is registered; those of entry points are looked at when they are used."""
+
+    def register(self, name: str, item: type[Manifold]) -> type[Manifold]:
+        """Add a class, or refuse one whose example contradicts itself."""
+        known = name in self._items
+        super().register(name, item)
+        try:
+            example = item(*item.example)
+        except Exception:
+            return item  # without one, its spaces are looked at when a ball is made
+        try:
+            refuse_contradictions(example)
+        except InvalidArgumentError:
+            if not known:
+                del self._items[name]
+            raise
+        return item
+
+
+SPACES = _Spaces("space", "dpmanifold.spaces")
 """All classes of spaces by name, those of other distributions last."""
 
 SPACES.register("Euclidean", Euclidean)

@@ -286,7 +286,8 @@ def loss_profile(space: Manifold, law: Law, scale: float, distance: float) -> Pr
         )
     # Shapes of triangles are a sphere of curvature 4; a sphere of any curvature is a unit sphere in other units.
     shapes = facts.double == 1 and space.dim > 2
-    unit, end = (1.0, math.pi / 2) if shapes else (space.injectivity_radius / math.pi, math.pi)
+    end = math.pi / 2 if shapes else math.pi
+    unit = facts.end / end
     s, d = scale / unit, distance / unit
     largest = d / s if law == "laplace" else d / s * ((2 * end - d) / s) / 2
     pair = _Pair(law, space.dim, space.dim // 2 if shapes else 0, s, d, end, 2 * end - d)
@@ -395,7 +396,13 @@ def _certified_mu(profile: Profile, target: float | None) -> float:
 def _rank_one(space: Manifold) -> RankOne:
     """Return the radial facts that the profiles are made of, or say why there are none."""
     if isinstance(space, Manifold) and space.rank_one is not None:
-        return space.rank_one
+        facts = space.rank_one
+        if not math.isclose(facts.end, space.injectivity_radius, rel_tol=1e-12):
+            raise InvalidArgumentError(
+                f"space must be a Sphere or KendallShapes, got {space!r}: its rank_one closes at {facts.end:.6g}, and "
+                f"its geodesics at {space.injectivity_radius:.6g}. Leave rank_one out."
+            )
+        return facts
     reason, remedy = "its law of direction is not known in closed form", "Use the wrapped laws"
     if isinstance(space, Manifold) and space.is_flat:
         reason, remedy = "the profile is that of a normal law", "Use dpmanifold.privacy.gaussian_scale"

@@ -1,0 +1,86 @@
+"""The laws of :mod:`dpmanifold.manifolds.laws`, by name; and the guarantee of Gaussian noise, measured."""
+
+from __future__ import annotations
+
+import math
+from functools import partial, update_wrapper
+
+import numpy as np
+from scipy import stats
+
+from dpmanifold._check import FloatArray, shown
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.laws import LAWS, Law, Reference, rounding_bounds_hold, what_is_wrong, words_of
+from dpmanifold.manifolds.laws.samples import directions, require
+from dpmanifold.privacy import GDP, calibrate_gaussian
+
+# Points that stand for a space, the most dimensions for which they are enough, and the standard errors that are allowed.
+_POINTS, _MOST_DIMENSIONS, _ERRORS = 200_000, 6, 4.0
+
+
+def check_space(space: Manifold, reference: Reference | None = None) -> dict[str, str | None]:
+    """Return what is wrong with a space, law by law, or None where nothing was found.
+
+    Every ball on a space of another distribution is refused where one of these laws is broken, the last one aside,
+    which takes longer. Points, directions and batches are samples, the same each time: a fact that is wrong somewhere
+    else, or a bound on rounding that is too small by a little, may pass. Prove bounds, and give a reference.
+
+    Parameters
+    ----------
+    space : the space
+    reference : a function of two points as they are stored, which returns their distance and the normal coordinates of
+        the second at the first in numbers of many digits (mpmath). With it, `dist_error` and `log_error` are compared
+        with the errors of 25 pairs; without it, with what relations between computed numbers show
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Sphere
+    >>> found = check_space(Sphere(2))
+    >>> found["curvature is one story"], any(found.values())
+    (None, False)
+
+    >>> class Wrong(Sphere):
+    ...     injectivity_radius = 1.0
+    ...     def __init__(self):
+    ...         super().__init__(2)
+    ...         self.curvature = (0.5, 0.5)
+    >>> check_space(Wrong())["curvature is one story"]
+    'curvature_operator has curvatures from 1 to 1, outside (0.5, 0.5)'
+    """
+    if not isinstance(space, Manifold):
+        raise InvalidArgumentError(f"space must be a space such as Sphere(2), got {shown(space)}.")
+    laws: list[Law] = [*LAWS, the_gaussian_guarantee_is_kept]
+    if reference is not None:
+        held = update_wrapper(partial(rounding_bounds_hold, reference=reference), rounding_bounds_hold)
+        laws[laws.index(rounding_bounds_hold)] = held
+    return {words_of(law): what_is_wrong(law, space) for law in laws}
+
+
+def the_gaussian_guarantee_is_kept(space: Manifold, rng: np.random.Generator) -> None:
+    """Measure how well the best test tells two Gaussian laws apart, by distances from uniform points alone.
+
+    Total variation, less four standard errors: a right space is refused less than once in 30,000 times.
+    """
+    if not space.has_gaussian or math.isinf(space.diameter) or space.dim > _MOST_DIMENSIONS:
+        return
+    everywhere, e = space.random_point(_POINTS, rng=rng), directions(space, rng, 1)[0]
+    near = np.asarray(space.dist(space.origin, everywhere))
+    for share, mu in ((0.6, 0.5), (0.3, 0.2)):
+        distance = share * space.injectivity_radius
+        far = np.asarray(space.dist(space.exp_coords(space.origin, e * distance), everywhere))
+        scales = {"distance/mu": distance / mu}
+        if space.rank_one is not None:
+            scales["the exact profile"] = calibrate_gaussian(space, distance, GDP(mu))
+        for name, scale in scales.items():
+            reached = _reached(near, far, scale)
+            require(reached <= mu, f"with the scale of {name}, mu = {mu} is promised and a test reaches {reached:.3f}")
+
+
+def _reached(near: FloatArray, far: FloatArray, scale: float) -> float:
+    """Return the mu that a test surely reaches, from distances of uniform points from both footpoints."""
+    p, q = (np.exp(-((distance / scale) ** 2) / 2) for distance in (near, far))
+    gained, mass = np.maximum(p - q, 0.0), (p + q) / 2
+    variation = gained.mean() / mass.mean()
+    error = (gained - variation * mass).std() / mass.mean() / math.sqrt(len(near))
+    return float(2 * stats.norm.ppf((1 + variation - _ERRORS * error) / 2))

@@ -1,0 +1,147 @@
+"""Spaces that state something wrong, each in one fact, and the law that says so."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+import dpmanifold as dpm
+from dpmanifold.manifolds.areas import flat_area
+from dpmanifold.manifolds.facts import RankOne
+from dpmanifold.manifolds.vectors import constant_curvature_operator
+from extension.rotations import Rotations, inverse
+
+
+class WrongRadial(Rotations):
+    """Takes itself for the sphere of which it is half: exact profiles would promise mu = 0.5 and have 0.63."""
+
+    rank_one = RankOne(2.0, 2, 0)
+
+
+class NoOperator(Rotations):
+    def curvature_operator(self, second_moment):
+        return np.zeros((3, 3))
+
+
+class NoRounding(Rotations):
+    def dist_error(self, center, radius):
+        return 0.0
+
+    def log_error(self, radius):
+        return 0.0
+
+
+class WrongArea(Rotations):
+    def sphere_area(self):
+        return replace(flat_area(3), end=math.pi)
+
+
+class KeptSign(Rotations):
+    """A draw about a mean has the sign that the mean's array has."""
+
+    def canonical(self, p):
+        return p
+
+
+class WrongCurvature(Rotations):
+    curvature = (0.2, 0.2)
+
+
+class ByBatch(Rotations):
+    """Centres the coordinates of a batch and undoes it: rounding then depends on the batch."""
+
+    def log_coords(self, p, q):
+        c = super().log_coords(p, q)
+        middle = c.mean(axis=0) if c.ndim > 1 else c
+        return (c - middle) + middle
+
+
+class KeptTurn(dpm.KendallShapes):
+    """Moves shapes with the turn that they have: that of the private mean they were drawn about."""
+
+    def from_origin(self, p, q):
+        moved, q = super().from_origin(p, q), self._array(q)
+        overlap = (np.conj(self.origin) * q).sum(axis=-1, keepdims=True)
+        return moved * overlap / np.abs(overlap)
+
+
+class FarEnd(Rotations):
+    injectivity_radius = diameter = 3.3
+
+
+class NearEnd(Rotations):
+    """Noise about a point would never reach the points that are farthest from it."""
+
+    injectivity_radius = diameter = 3.0
+
+    def sphere_area(self):
+        return replace(super().sphere_area(), end=3.0)
+
+
+class HalfArea(Rotations):
+    def sphere_area(self):
+        return replace(super().sphere_area(), end=1.57)
+
+
+class Backwards(Rotations):
+    def from_origin(self, p, q):
+        return inverse(super().from_origin(p, q))
+
+
+class NotUniform(Rotations):
+    def _random(self, batch, rng):
+        return self.exp_coords(self.origin, rng.standard_normal((*batch, 3)))
+
+
+class WrongGaussian(dpm.Hyperbolic):
+    has_gaussian = True
+
+
+class AsRoundAsIsAllowed(dpm.KendallShapes):
+    """Its operator has curvatures in the stated range, and another shape."""
+
+    def curvature_operator(self, second_moment):
+        return constant_curvature_operator(2.5, second_moment)
+
+
+class FlatInName(dpm.Euclidean):
+    """Distances of a cube's edges, and coordinates of none."""
+
+    def dist(self, p, q):
+        return np.abs(self._array(p) - self._array(q, "q")).sum(axis=-1)
+
+
+class Bent(dpm.Euclidean):
+    """Every geodesic goes on for ever, and distances do not."""
+
+    def dist(self, p, q):
+        return np.sin(np.minimum(super().dist(p, q), math.pi / 2))
+
+
+class HalfOfItsText(dpm.Sphere):
+    """Its curvature is not in its text: a release that is read back is about another space."""
+
+    def _arguments(self):
+        return str(self.dim)
+
+
+# The space and the law that finds it: the seven that a contributor is most likely to write come first.
+WRONG = [
+    (WrongRadial(), "radial facts are true"),
+    (NoOperator(), "curvature is one story"),
+    (NoRounding(), "rounding bounds hold"),
+    (WrongArea(), "spheres have the stated area"),
+    (KeptSign(), "a point leaves as one array"),
+    (WrongCurvature(), "curvature is one story"),
+    (ByBatch(), "bits do not depend on the batch"),
+    (KeptTurn(4), "a point leaves as one array"),
+    (FarEnd(), "geodesics stop where stated"),
+    (NearEnd(), "geodesics stop where stated"),
+    (HalfArea(), "spheres have the stated area"),
+    (Backwards(), "moving to the origin is undone"),
+    (NotUniform(), "random points are uniform"),
+    (WrongGaussian(2), "translations bend squares at most once"),
+    (AsRoundAsIsAllowed(4), "curvature is one story"),
+    (FlatInName(2), "flat spaces are their coordinates"),
+    (Bent(2), "geodesics stop where stated"),
+]
