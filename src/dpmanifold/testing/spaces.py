@@ -15,7 +15,7 @@ from dpmanifold.manifolds.laws import LAWS, Law, Reference, rounding_bounds_hold
 from dpmanifold.manifolds.laws.samples import directions, require
 from dpmanifold.privacy import GDP, calibrate_gaussian
 
-# Points that stand for a space, the most dimensions for which they are enough, and the standard errors that are allowed.
+# Points that stand for a space, the most dimensions in which they are enough, and the standard errors that are allowed.
 _POINTS, _MOST_DIMENSIONS, _ERRORS = 200_000, 6, 4.0
 
 
@@ -41,12 +41,10 @@ def check_space(space: Manifold, reference: Reference | None = None) -> dict[str
     (None, False)
 
     >>> class Wrong(Sphere):
-    ...     injectivity_radius = 1.0
-    ...     def __init__(self):
-    ...         super().__init__(2)
-    ...         self.curvature = (0.5, 0.5)
-    >>> check_space(Wrong())["curvature is one story"]
-    'curvature_operator has curvatures from 1 to 1, outside (0.5, 0.5)'
+    ...     def curvature_operator(self, second_moment):
+    ...         return np.zeros((self.dim, self.dim))
+    >>> check_space(Wrong(2))["curvature is one story"]
+    'curvature_operator has curvatures from 0 to 0, outside (1.0, 1.0)'
     """
     if not isinstance(space, Manifold):
         raise InvalidArgumentError(f"space must be a space such as Sphere(2), got {shown(space)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -48,10 +49,13 @@ def _readers(space: Manifold, rng: np.random.Generator) -> Iterator[tuple[str, t
             continue
         numbers = rng.standard_normal((_RECORDS, *layout.shape))
         numbers /= np.sqrt((numbers**2).reshape(_RECORDS, -1).sum(axis=1)).reshape(-1, *(1,) * len(layout.shape))
-        if layout.kind == "c":
-            numbers = numbers + 0j
+        records = numbers.astype(np.complex128 if layout.kind == "c" else np.float64)
         for order in layout.orders or (None,):
-            yield f"the layout {layout.words!r}", (lambda x, read=read, order=order: read(x, order), numbers)
+            yield f"the layout {layout.words!r} in the order {order!r}", (partial(_read, read, order), records)
+
+
+def _read(read: Callable[[Array, str | None], Array], order: str | None, values: Array) -> Array:
+    return read(values, order)
 
 
 def _same_alone(name: str, call: Callable[[Array], Array], records: Array) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.laws.samples import directions, fewer, points, reach, require
+from dpmanifold.manifolds.vectors import complete_basis
 
 # What formulas may differ by from each other, and from differences of distances.
 _FORMULAS, _DIFFERENCES = 1e-8, 5e-6
@@ -57,9 +60,8 @@ def _operator(space: Manifold, u: FloatArray) -> FloatArray:
     require(np.abs(operator - operator.T).max() <= 1e-10 * size, "curvature_operator is not symmetric")
     require(np.abs(operator @ u).max() <= 1e-10 * size, "curvature_operator: R(v, v)v is not 0")
     if d > 1:
-        # An eigenvalue for v itself, which belongs to no plane, is put among the others.
-        inside = float(np.clip(0.0, *space.curvature))
-        across = np.linalg.eigvalsh(operator + inside * np.outer(u, u))
+        planes = complete_basis(u)[:, 1:]
+        across = np.linalg.eigvalsh(planes.T @ operator @ planes)
         low, high = space.curvature
         require(
             across[0] >= low - 1e-9 * size and across[-1] <= high + 1e-9 * size,
@@ -95,7 +97,7 @@ def _hessians_keep_their_bounds(space: Manifold, rng: np.random.Generator) -> No
             f"hessian_bounds are {low:.6g} and {high:.6g} at {t:.3g}, and eigenvalues {least:.6g} and {most:.6g}",
         )
         matrices = [np.eye(space.dim), *((vectors * values) @ vectors.T for values, vectors in found)]
-        apart = max(np.linalg.norm(a - b) for a, b in zip(matrices, matrices[1:], strict=False))
+        apart = max(np.linalg.norm(a - b) for a, b in itertools.pairwise(matrices))
         require(
             apart <= space.hessian_diameter(t) + 1e-9,
             f"hessian_diameter is {space.hessian_diameter(t):.6g} at {t:.3g}, and two Hessians are {apart:.6g} apart",
