@@ -18,18 +18,8 @@ LONG = [KendallShapes(4), KendallShapes(9), *(space for space in SPACES if isins
 
 
 def maps_of(ball):
-    """What happens to a batch of records on its way to a statistic."""
-    space, center = ball.space, ball.center
-    return {
-        "valid": space.valid,
-        "project": space.project,
-        "into_frame": ball.into_frame,
-        "clip": ball.clip,
-        "dist": lambda X: space.dist(center, X),
-        "log_coords": lambda X: space.log_coords(center, X),
-        "to_origin": lambda X: space.to_origin(center, X),
-        "from_origin": lambda X: space.from_origin(center, X),
-    }
+    """What happens to a batch of records on its way to a statistic; the space's own maps are in its laws."""
+    return {"valid": ball.space.valid, "into_frame": ball.into_frame, "clip": ball.clip}
 
 
 def depends_on_its_batch(map_of, X):

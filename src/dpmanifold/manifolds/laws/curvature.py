@@ -38,6 +38,11 @@ def curvature_is_one_story(space: Manifold, rng: np.random.Generator) -> None:
 
 def _facts_agree(space: Manifold) -> None:
     low, high = space.curvature
+    require(
+        np.shape(space.origin) == space.shape, f"origin has the shape {np.shape(space.origin)} and not {space.shape}"
+    )
+    wrong = space.check(space.origin)
+    require(wrong is None, f"origin is no point of the space: {wrong}")
     require(low <= high, f"curvature is ({low:g}, {high:g}), smallest and largest")
     require(not space.is_flat or low == high == 0, f"is_flat, and curvature is ({low:g}, {high:g})")
     endless = bool(np.isinf(space.injectivity_radius))
@@ -72,6 +77,8 @@ def _operator(space: Manifold, u: FloatArray) -> FloatArray:
 
 def _hessian_is(space: Manifold, c: FloatArray, wanted: FloatArray) -> None:
     values, vectors = space.hessian_spectrum(c)
+    square = np.abs(vectors.T @ vectors - np.eye(space.dim)).max()
+    require(square <= 1e-10, "hessian_spectrum: directions are not orthonormal")
     off = np.abs((vectors * values) @ vectors.T - wanted).max()
     require(
         off <= _FORMULAS * (1 + np.abs(wanted).max()),
