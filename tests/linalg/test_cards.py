@@ -149,6 +149,7 @@ FUNCTIONS = {
     "clipped_log_sums": lambda x: summed(linalg.clipped_log_sums(x, radius=2.0, tolerance=1e-6)),
     "groups": lambda x: summed(linalg.clipped_log_sums(x, tolerance=1e-6, group=np.arange(len(x)) % 3)),
     "whitened_triangles": lambda x: triangles_of(x),
+    "by a graded factor": lambda x: summed(by_graded_factor(x)),
 }
 
 
@@ -159,6 +160,12 @@ def summed(found):
 def triangles_of(x, **options):
     stored, found = linalg.whitened_triangles(x, np.eye(x.shape[-1]) / 2, 0, 100.0, tolerance=1e-6, **options)
     return stored[np.asarray(found.status) == 0], summed(found)
+
+
+def by_graded_factor(x):
+    """Whiten so that the factor and not the record decides how singular it looks: all of them are looked at twice."""
+    inverse = np.diag(np.logspace(0, 7, x.shape[-1]))
+    return linalg.whitened_triangles(x, inverse, 0, 100.0, tolerance=1e-6)[1]
 
 
 def whole_numbers(words):
@@ -628,3 +635,15 @@ def test_descriptors_on_the_card(shape, dtype):
     with backend("cuda"):
         assert_same(covariance_descriptors(images), one)
     assert_same(covariance_descriptors(there(images)), one)
+
+
+@pytest.mark.parametrize("k", [2, 3, 9])
+def test_singular_matrices_on_a_stand_in_card_add_nothing_whatever_whitens_them(card, k):
+    x = spd(40, k) * 1e-16
+    x[::4] = np.diag([1.0, *np.full(k - 1, 0.1 * 2.0**-52)])  # harmless once its first entry is made small
+    inverse = np.diag([1.0, *np.full(k - 1, 2.0**26)])
+    found, here = (linalg.whitened_triangles(y, inverse, 0, 300.0, tolerance=1e-6)[1] for y in (card(x.copy()), x))
+    assert found.faulty_places.tolist() == list(range(0, 40, 4))
+    np.testing.assert_array_equal(found.sums.words, here.sums.words)
+    alone = linalg.whitened_triangles(np.delete(x, np.s_[::4], axis=0), inverse, 0, 300.0, tolerance=1e-6)[1]
+    np.testing.assert_array_equal(found.sums.total(), alone.sums.total())

@@ -206,6 +206,29 @@ def test_whitening_keeps_points_and_leaves_far_ones_to_the_caller(level, k):
     np.testing.assert_allclose(found.totals()[0], total, rtol=0, atol=1e-10)
 
 
+def beside_singular(k):
+    """Return matrices of which every third is singular until it is whitened; the factor and the power that do so."""
+    x = records(60, k, spread=0.3 / k)
+    factor = np.diag(np.logspace(0, -4, k))
+    x = factor @ x @ factor
+    x[::3] = np.diag([1.0, *np.logspace(-2, -14, k - 1) / 100])
+    x[::3, -1, -1] = 0.5 * k * 2.0**-52
+    return (x + np.swapaxes(x, -1, -2)) / 2, *linalg.affine_factor(factor @ factor)
+
+
+@pytest.mark.parametrize("level", backends())
+@pytest.mark.parametrize("k", [2, 3, 9])
+def test_what_is_faulty_does_not_depend_on_the_factor_and_adds_nothing(level, k):
+    x, inverse, power = beside_singular(k)
+    with backend(level):
+        found = whitened_triangles(x, inverse, power, 40.0, tolerance=1e-6)[1]
+        good = np.delete(x, np.s_[::3], axis=0)
+        alone = whitened_triangles(good, inverse, power, 40.0, tolerance=1e-6)[1]
+    np.testing.assert_array_equal(found.faulty, ~SPD(k).valid(x))
+    assert found.faulty[::3].all()
+    np.testing.assert_array_equal(found.sums.total(), alone.sums.total())
+
+
 @pytest.mark.skipif(not NATIVE, reason="the compiled kernels are not installed")
 def test_numbers_that_lie_outside_are_refused_before_memory_is_read():
     x, stored = records(6, 3), linalg.pack_triangles(records(6, 3))

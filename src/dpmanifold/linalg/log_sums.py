@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.linalg.cards.arrays import CardArray, is_card_array, on_card, places_of
+from dpmanifold.linalg.cards.arrays import CardArray, is_card_array, on_card, picked, places_of
 from dpmanifold.linalg.exact_sums import ExactSum, IntArray
 from dpmanifold.linalg.fused import (
     LARGEST_LOGARITHM,
@@ -238,7 +238,7 @@ def whitened_triangles(
         doubtful = _NOWHERE if scales else passes.run(part, passes.CHECK, radius=tolerance).marked
         for few in _pieces(np.setdiff1d(doubtful, found.marked)):
             taken = ExactSum(size, sums.bound)
-            whiten(passes.plain(part[few]), sums=taken, moved=np.empty((len(few), size)))
+            whiten(passes.plain(picked(part, few)), sums=taken, moved=np.empty((len(few), size)))
             sums.words[0] -= taken.words[0]
         odd = np.union1d(found.marked, doubtful)
         if odd.size == 0:
