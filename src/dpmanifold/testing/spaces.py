@@ -6,7 +6,7 @@ import math
 from functools import partial, update_wrapper
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.errors import InvalidArgumentError
@@ -81,4 +81,4 @@ def _reached(near: FloatArray, far: FloatArray, scale: float) -> float:
     gained, mass = np.maximum(p - q, 0.0), (p + q) / 2
     variation = gained.mean() / mass.mean()
     error = (gained - variation * mass).std() / mass.mean() / math.sqrt(len(near))
-    return float(2 * stats.norm.ppf((1 + variation - _ERRORS * error) / 2))
+    return float(2 * special.ndtri((1 + variation - _ERRORS * error) / 2))
