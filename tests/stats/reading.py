@@ -47,9 +47,6 @@ class Hostile:
     def __len__(self):
         raise OSError("of data")
 
-    def __repr__(self):
-        raise MemoryError("of data")
-
 
 ODD = [
     None, float("nan"), float("inf"), -float("inf"), -0.0, 1e-320, "text", "", " ", "007", "1.5", " 1 ", "NaN", "NA",
@@ -86,7 +83,7 @@ class CannotBeMadeError(Exception):
 def _made(make, *arguments):
     try:
         return make(*arguments)
-    except Exception as problem:
+    except BaseException as problem:  # polars panics
         raise CannotBeMadeError from problem
 
 
@@ -192,18 +189,13 @@ BESIDE = {
     "array": lambda cells: _made(np.array, cells),
     "array of objects": lambda cells: _entries(cells).to_numpy(),
     "masked array": lambda cells: np.ma.array(
-        [base if cell is np.ma.masked else cell for cell, base in zip(cells, _base_of(cells), strict=True)],
+        _entries([None if cell is np.ma.masked else cell for cell in cells]).to_numpy(),
         mask=[cell is np.ma.masked for cell in cells],
-        dtype=object,
     ),
     "Series": lambda cells: pandas.Series(_entries(cells)),
     "polars Series": lambda cells: _made(lambda: polars.Series(cells, strict=False)),
     "Arrow array": lambda cells: _made(pyarrow.array, cells),
 }
-
-
-def _base_of(cells):
-    return [cell for cell in cells[:1] for _ in cells]
 
 
 class Query(NamedTuple):

@@ -128,6 +128,8 @@ def _kind(kind: Any) -> str:
         return "number"
     if types.is_boolean(kind):
         return "truth"
+    if types.is_null(kind) or str(kind) in ("binary", "large_binary", "binary_view"):
+        return "object"
     return "text" if str(kind) in TEXT_TYPES else "something else"
 
 

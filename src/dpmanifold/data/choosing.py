@@ -40,8 +40,9 @@ def places_of(reading: Reading, columns: Sequence[Column], where: str) -> Places
     names = [column.name for column in columns]
     given = {"units": reading.units, "labels": reading.labels}
     apart = {what: _place(names, name, what, where) for what, name in given.items() if name is not None}
-    for place in apart.values():
-        if columns[place].kind not in ("whole", "number", "text", "object"):
+    for what, place in apart.items():
+        others = ("something else",) if what == "labels" else ("something else", "complex", "truth")
+        if columns[place].kind in others:
             raise InvalidDataError(
                 f"column {names[place]!r} of {where} is not whole numbers or text. Convert it to one of them."
             )

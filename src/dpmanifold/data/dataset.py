@@ -226,10 +226,7 @@ class Dataset(Source):
                 others = places_of(reading, part.columns, part.path.name)
                 if {part.columns[place].name for place in others.numbers} != set(names):
                     raise bad_file(part.path, f"its columns for records are not those of {first.path.name!r}.")
-        text = False
-        for name in (reading.units, reading.labels):
-            if name is not None:
-                text = text or self._is_text(name)
+        text = reading.units is not None and self._is_text(reading.units)
         numbers = reading.units is not None and any(
             part.groups is not None and column_of(part, reading.units).kind == "whole" for part in self._parts
         )

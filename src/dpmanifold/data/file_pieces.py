@@ -152,7 +152,13 @@ class TablePiece(FilePiece):
                     if self.binding.numbers:
                         self._refuse_respelt(table, column, done)
             done += len(values)
-            yield values, [as_text(column) for column in entries] if self.binding.text else entries
+            yield (
+                values,
+                [
+                    as_text(column) if self.binding.text and name == self.binding.units else column
+                    for name, column in zip(beside, entries, strict=True)
+                ],
+            )
 
     def _refuse_respelt(self, table: StreamedTable, column: Entries, done: int) -> None:
         """Refuse text such as 007 where another file has numbers, of which 7 may be the same person."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dpmanifold._cells import objects
 from dpmanifold._check import FloatArray
 from dpmanifold.data._files import bad_file
 from dpmanifold.data.entries import Entries, arrow_numbers, text_entries
@@ -61,9 +62,6 @@ class ParquetTable(StreamedTable):
                 raise bad_file(
                     self.path, f"column {name!r} is of a type that is not numbers. Choose others with columns=."
                 )
-        for name in beside:
-            if self.kind(name) not in ("whole", "text"):
-                raise bad_file(self.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
         chosen = range(len(self.group_rows)) if groups is None else groups
         for batch in self._batches(list(dict.fromkeys([*names, *beside])), list(chosen)):
             values: FloatArray | Lists = np.empty((batch.num_rows, 0))
@@ -78,7 +76,7 @@ class ParquetTable(StreamedTable):
         return f"row {row} (the first is 0)"
 
     def kind(self, name: str) -> str:
-        """Return in a word what a column holds: "whole", "number", "text", "lists" or "something else"."""
+        """Return in a word what a column holds: "whole", "number", "text", "object", "lists" or "something else"."""
         return _kind(self._types[name])
 
     def list_width(self, name: str) -> int:
@@ -181,6 +179,8 @@ def _kind(found: Any) -> str:
         return "number"
     if _is_list(found):
         return "lists" if pa.types.is_floating(_innermost(found)) else "something else"
+    if pa.types.is_null(found) or pa.types.is_binary(found) or pa.types.is_large_binary(found):
+        return "object"
     return "text" if pa.types.is_string(found) or pa.types.is_large_string(found) else "something else"
 
 
@@ -195,9 +195,11 @@ def _innermost(kind: Any) -> Any:
 
 
 def _entries(column: Any, kind: str) -> Entries:
-    """Return ids as an array of whole numbers, or text by a dictionary."""
+    """Return ids as an array of whole numbers, or text by a dictionary; what else there is, as it is."""
     if kind == "text":
         return text_entries(column)
+    if kind != "whole":
+        return objects(column.to_pylist())
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     numbers = column.cast(pa.int64())

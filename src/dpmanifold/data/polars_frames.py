@@ -82,7 +82,7 @@ def _column(name: str, kind: Any) -> Column:
         return Column(name, "number", kind.shape[0])
     if kind.is_numeric():
         return Column(name, "whole" if kind.is_integer() else "number")
-    kinds = {"Boolean": "truth", "Object": "object", "Null": "object"} | dict.fromkeys(
+    kinds = {"Boolean": "truth", "Object": "object", "Null": "object", "Binary": "object"} | dict.fromkeys(
         ("String", "Categorical", "Enum"), "text"
     )
     return Column(name, kinds.get(word, "something else"))

@@ -143,6 +143,8 @@ class StreamedTable(Table):
             parts = [beside[0] for _, beside in self.rows([], [name])]
         done = 0
         for part in parts if not labels else ():
+            if isinstance(part, np.ndarray) and part.dtype.kind == "O":
+                raise bad_file(self.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
             self.refuse_missing(part, name, done)
             done += len(part)
         return joined(parts, text)

@@ -13,7 +13,7 @@ from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Euclidean, Manifold
-from dpmanifold.sources import Block, SetApart, Source, as_source
+from dpmanifold.sources import Block, SetApart, Source, as_source, is_a
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.inputs import column_or_ids
 
@@ -45,6 +45,9 @@ def checked_numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray
 
 def _of_one_axis(covariate: Any, n: int) -> Array:
     """Return an array (n,) as it is, also of a column (n, 1)."""
+    if is_a(covariate, "polars", "Series") and covariate.dtype.is_nested():
+        # polars makes structs of all entries where one is a dictionary, and drops the numbers.
+        raise InvalidArgumentError(f"covariate is of a type that is not numbers: a Series of {covariate.dtype}.")
     given = covariate if isinstance(covariate, np.ma.MaskedArray) else np.asarray(covariate)
     refuse_text(given, "covariate")
     if given.ndim == 2 and given.shape[1] == 1:
