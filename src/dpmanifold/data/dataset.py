@@ -33,10 +33,10 @@ class Dataset(Source):
 
     Opening it reads names of columns, shapes and sizes, and no record. Records are read when a statistic asks for them,
     a block at a time, as often as it needs them; a file that is changed meanwhile is refused
-    (:class:`~dpmanifold.errors.SourceChangedError`). A file that is damaged, holds other columns than the first, or
-    text where numbers belong is refused with its name and the line or row group, before anything is spent.
+    (:class:`~dpmanifold.errors.SourceChangedError`). A file that is damaged or holds other columns than the first
+    is refused with its name and the line or row group, before anything is spent.
 
-    - Parquet (.parquet): columns of numbers, or one column of lists that are a record each. Ids are whole numbers or
+    - Parquet (.parquet): columns, or one column of lists that are a record each. Ids are whole numbers or
       text.
     - CSV (.csv, .tsv, .csv.gz, .tsv.gz), as :func:`load_array` takes it. Ids and classes are text, whatever they look
       like: `classes=["0", "1"]`.
@@ -50,8 +50,8 @@ class Dataset(Source):
     paths : a file, a folder, a pattern such as `"study/*.parquet"`, or a list of these. Of folders and patterns, names
         that begin with a dot or an underscore and formats that are not known are passed over; folders within a folder
         are reached by a pattern with `**`
-    columns : names or patterns of the columns that are numbers of a record, as in :func:`load_array`. If left out, all
-        columns of numbers but those of ids and classes
+    columns : names or patterns of the columns that are numbers of a record, as in :func:`load_array`. If left out, those
+        that the space knows by their names, or all columns but those of ids and classes
     key : name of the array in .npz files; not needed if there is one
     order : of the columns of a triangle, as in :func:`as_records`
     coordinates : the system the numbers are in, as in :func:`from_coordinates`; columns named like one are known

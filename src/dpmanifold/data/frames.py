@@ -23,10 +23,10 @@ def from_frame(
 ) -> Source:
     """Return the rows of a data frame as records, for every call that takes X.
 
-    A frame may also be given as it is: then the records are all columns of numbers that are neither the ids nor the
-    labels, or those that the space knows by their names (longitude and latitude, x1, y1, x2, y2, ... of landmarks).
-    Columns of truth values, text, dates and objects are left out unless they are asked for. Gaps become NaN, and
-    `invalid=` of the statistic says what to do about them. Nothing is copied but a block at a time.
+    A frame may also be given as it is: then the records are the columns that the space knows by their names (longitude
+    and latitude, x1, y1, x2, y2, ... of landmarks, xx, xy, ... of matrices), or else all columns but the ids and the
+    labels. What a column holds never decides: each cell is read by itself, one that is not a number becomes NaN, and
+    `invalid=` of the statistic says what to do about its record. Nothing is copied but a block at a time.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def from_frame(
 
     Raises
     ------
-    InvalidArgumentError : no such column; the message lists those there are
-    InvalidDataError : a column is not numbers, or they are no records of the space
+    InvalidArgumentError : no such column, or more of them than a record has numbers; the message lists those there are
+    InvalidDataError : a column is of dates, structs or another type that has no numbers
 
     Examples
     --------
