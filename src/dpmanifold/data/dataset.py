@@ -50,8 +50,8 @@ class Dataset(Source):
     paths : a file, a folder, a pattern such as `"study/*.parquet"`, or a list of these. Of folders and patterns, names
         that begin with a dot or an underscore and formats that are not known are passed over; folders within a folder
         are reached by a pattern with `**`
-    columns : names or patterns of the columns that are numbers of a record, as in :func:`load_array`. If left out, those
-        that the space knows by their names, or all columns but those of ids and classes
+    columns : names or patterns of the columns that are numbers of a record, as in :func:`load_array`. If left out,
+        those that the space knows by their names, or all columns but those of ids and classes
     key : name of the array in .npz files; not needed if there is one
     order : of the columns of a triangle, as in :func:`as_records`
     coordinates : the system the numbers are in, as in :func:`from_coordinates`; columns named like one are known

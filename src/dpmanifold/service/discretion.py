@@ -1,9 +1,9 @@
 """What is said of records in the service's database: everything but their values.
 
-A refusal may quote what it refuses, such as a label outside the public classes. The web process reads the database, and
-so does whoever took it over or stole a steward's login: they could register again and again and read a column out. So
-texts in quotes, decimal numbers and names of files leave a message where they are neither the steward's own words nor
-columns of the file. Counts and the numbers of lines stay. The whole message is in the vault.
+A refusal may quote what it refuses, such as the name of a file. The web process reads the database, and so does whoever
+took it over or stole a steward's login: they could register again and again and read a column out. So texts in quotes,
+decimal numbers and names of files leave a message where they are neither the steward's own words nor columns of the
+file. Counts and the numbers of lines stay. The whole message is in the vault.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _NUMBERS = ("radius", "size", "space", "covariate_range")
 _OURS = frozenset({"camino", "center", "x1..x9", "lm_*", "participant_id"})
 _LONGEST, _MOST_FILES = 100, 20
 
-_LABEL = re.compile(r"(?<=outside the public classes: ).*(?=\. Add it to classes)", re.DOTALL)
 _FILE = re.compile(r"^(?P<file>[^\s:][^:\n]*\.\w{1,8})(?=: )")
 _PARTICIPANT = re.compile(r"(?<!\w)sub-[^\s'\"]*[^\s'\".,;:]")
 # As Python writes them: what is in them has its own quotes and backslashes marked by backslashes.
@@ -40,7 +39,7 @@ _WHOLE = re.compile(r"\d+(?:,\d{3})*")
 _PLACE = re.compile(r"(?:\b(?:line|row|index|record|group|columns?|of shape|than|most)|[A-Z][A-Za-z]*\(|\* )\s?$")
 _COUNTED = re.compile(
     r" (?:of|records?|entries|columns?|values?|landmarks?|numbers?|axes|more|bytes|[KMG]iB|files?|points?|units?|"
-    r"covariates?|participants?|names?|for|deep|rows?|arrays?|regions?|channels?|lines?)\b"
+    r"covariates?|labels?|participants?|names?|for|deep|rows?|arrays?|regions?|channels?|lines?)\b"
 )
 _SHAPE = re.compile(r"\((?:[.n]+, )?\d+(?:, \d+)*,?\)")
 
@@ -91,7 +90,6 @@ class Discretion:
         words = self._words()
         for name in sorted({one for one in self._files if one in message} - words, key=len, reverse=True):
             message = message.replace(name, WITHHELD)
-        message = _LABEL.sub(WITHHELD, message)
         message = _FILE.sub(lambda found: found[0] if found["file"] in words else WITHHELD, message)
         said = "".join(self._pieces(message, words))
         return re.sub(f"{WITHHELD}(?:, {WITHHELD})+", f"{WITHHELD}", said)
