@@ -264,7 +264,7 @@ def test_few_units_and_no_records_are_refused():
     labels = np.array([0, 0, 0, 0, 1, 1])
     with pytest.raises(InvalidDataError, match="class 2 has no records"):
         dpm.private_means(ListSource(X, None, labels), "group", ball, PureDP(1.0), units=EACH_RECORD, classes=[0, 1, 2])
-    with pytest.raises(InvalidDataError, match="piece 1: a label is outside the public classes"):
+    with pytest.raises(InvalidDataError, match="piece 1: labels: that at index 1 is outside the public classes"):
         dpm.private_means(
             ListSource(X, None, labels, cuts=[3]), "group", ball, PureDP(1.0), units=EACH_RECORD, classes=[0]
         )

@@ -80,10 +80,10 @@ def _numeral(value: float) -> str | None:
     return np.format_float_positional(np.float32(value), trim="-") if single and math.isfinite(single) else repr(value)
 
 
-def numbers_of_labels(labels: object, names: list[Any], invalid: str = "raise") -> Array:
+def numbers_of_labels(labels: object, names: list[Any], invalid: str = "raise", first: int = 0) -> Array:
     """Return the numbers of classes by their names; a label outside the public classes is refused by its place.
 
-    With `invalid="center"` it is -1.
+    With `invalid="center"` it is -1. `first` is the index of the first label, in messages.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def numbers_of_labels(labels: object, names: list[Any], invalid: str = "raise") 
     outside = np.flatnonzero(found < 0)
     if outside.size and invalid == "raise":
         raise InvalidDataError(
-            f"labels: that at index {outside[0]} is outside the public classes. Add it to classes, or drop its records."
+            f"labels: that at index {first + outside[0]} is outside the public classes. Add it to classes, or drop its records."
         )
     return found
 

@@ -121,7 +121,7 @@ def test_a_column_of_a_table_is_no_part_of_its_records(cohort):
     assert dpm.private_mean(later, BALL, dpm.GDP("0.5"), units=None, budget=cohort).n == 30
     by_sex = cohort.register("sexes", frame[["who", "u", "v", "sex"]], BALL, units="who", labels="sex", classes=[0, 1])
     assert dpm.private_mean(by_sex, BALL, dpm.GDP("0.5"), units=None, budget=cohort).n == 30
-    with pytest.raises(InvalidDataError, match="Choose the columns"):  # of two such columns one alone is told apart
+    with pytest.raises(InvalidArgumentError, match="columns is needed"):  # of two such columns one alone is told apart
         cohort.register("both", frame, BALL, units="who", labels="sex", classes=[0, 1], covariate="age",
                         covariate_range=RANGE)  # fmt: skip
 

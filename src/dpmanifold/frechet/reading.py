@@ -29,8 +29,8 @@ from dpmanifold.sources import Piece
 Take = Callable[[Array, int], Records]
 """Takes the records of a block and the index of the first; returns them with the way to check them."""
 
-Numbers = Callable[[Array], Array]
-"""Takes the labels of a block; returns the number of each one's class, -1 for none of them, which counts as the first;
+Numbers = Callable[..., Array]
+"""Takes the labels of a block and, as `first`, the index of the first; returns the number of each one's class, -1 for none of them, which counts as the first;
 or refuses it."""
 
 
@@ -69,7 +69,7 @@ class Reading:
                 continue
             label, unlabelled = None, 0
             if self.numbers is not None:
-                label = np.asarray(self.numbers(np.asarray(block.labels)), dtype=np.int64)
+                label = np.asarray(self.numbers(np.asarray(block.labels), first=first), dtype=np.int64)
                 if label.shape != (len(block.records),):
                     raise InvalidDataError(f"it has {len(block.records)} records in a block, and {label.size} labels.")
                 unlabelled, label = int(np.count_nonzero(label < 0)), np.maximum(label, 0)
