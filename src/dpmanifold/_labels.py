@@ -95,7 +95,8 @@ def numbers_of_labels(labels: object, names: list[Any], invalid: str = "raise", 
     outside = np.flatnonzero(found < 0)
     if outside.size and invalid == "raise":
         raise InvalidDataError(
-            f"labels: that at index {first + outside[0]} is outside the public classes. Add it to classes, or drop its records."
+            f"labels: that at index {first + outside[0]} is outside the public classes. Add it to classes, or drop its "
+            "records."
         )
     return found
 

@@ -30,8 +30,8 @@ Take = Callable[[Array, int], Records]
 """Takes the records of a block and the index of the first; returns them with the way to check them."""
 
 Numbers = Callable[..., Array]
-"""Takes the labels of a block and, as `first`, the index of the first; returns the number of each one's class, -1 for none of them, which counts as the first;
-or refuses it."""
+"""Takes the labels of a block and, as `first`, the index of the first; returns the number of each one's class, or
+refuses it. -1 is none of the classes, and counts as the first."""
 
 
 class Taken(NamedTuple):
