@@ -199,6 +199,11 @@ class Ball:
         frame = self.frame
         return self.radius + frame.dist_error(frame.origin, self.radius)
 
+    @property
+    def diameter(self) -> float:
+        """Twice the effective radius: no two points of the ball are farther apart."""
+        return 2 * self.effective_radius
+
     def distance_to_center(self, X: object) -> FloatArray:
         """Return the distance of points (..., *shape) from the centre, shape (...). Not private.
 

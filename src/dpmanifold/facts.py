@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import html
+import io
 import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+# Characters in a line of a table.
+_WIDTH = 92
 
 
 def told(compute: Callable[[], Any]) -> Any:
@@ -52,6 +58,17 @@ def array_text(array: Any, digits: int = 5) -> str:
     array = np.asarray(array)
     plain = array.size > 0 and bool(10.0 ** (2 - digits) <= np.abs(array).max() < 1e6)
     return np.array2string(array, precision=digits, threshold=30, suppress_small=plain)
+
+
+def table_text(table: Table) -> str:
+    """Return a table as plain text, the same everywhere: rich would show it by itself in a notebook.
+
+    >>> print(table_text(Table("error", "0.1", box=None)), end="")
+    error 0.1
+    """
+    page = io.StringIO()
+    Console(file=page, width=_WIDTH, force_jupyter=False, force_terminal=False, color_system=None).print(table)
+    return page.getvalue()
 
 
 def facts_text(title: str, private: bool, facts: list[tuple[str, str]]) -> str:

@@ -220,7 +220,8 @@ class Release(Result, format=FORMAT):
         return Calibration(self.mechanism, self.share, self.scale, self.sensitivity, self.rule)
 
     def _forecast(self) -> Forecast:
-        return self.definition.forecast(self)
+        forecast = self.definition.forecast(self)
+        return forecast.moved_into(self.ball) if self.projected else forecast
 
     def noise_error(self) -> float:
         """Return the expected distance between the value and that of the clipped records: the noise alone.
@@ -229,11 +230,11 @@ class Release(Result, format=FORMAT):
         makes it smaller. Clipping and sampling are not in it. Refused without a ball (:meth:`Ball.whole`), as are
         `noise_quantile` and `error`: how far noise turns an average depends on the records.
         """
-        return self._at_most(self._forecast().mean)
+        return self._forecast().mean
 
     def noise_quantile(self, q: npt.ArrayLike) -> FloatArray:
         """Return a distance that the noise stays below with probability q (at least)."""
-        return np.asarray(np.minimum(self._forecast().quantile(q), self._at_most(np.inf)))
+        return self._forecast().quantile(q)
 
     @property
     def clipping(self) -> Clipping | None:
@@ -257,14 +258,10 @@ class Release(Result, format=FORMAT):
         clipping = self.clipping
         noise = self.noise_error()
         if self.shrinkage:  # its mean square is not above the draw's: nothing is known of its mean alone
-            noise = self._at_most(math.sqrt(self._forecast().second_moment))
+            noise = math.sqrt(self._forecast().second_moment)
         besides = self.definition.besides_noise(self)
         more = 0.0 if besides is None else besides[0]
         return noise + (0.0 if clipping is None else clipping.expected) + self.details.get(TANGENT_GAP, 0.0) + more
-
-    def _at_most(self, error: float) -> float:
-        """Two points of the ball are never farther apart than its diameter."""
-        return min(error, 2 * self.ball.effective_radius) if self.projected else error
 
     # ---------------------------------------------------------------- for people
 
@@ -298,7 +295,7 @@ class Release(Result, format=FORMAT):
             facts.append(("center", array_text(self.ball.center, digits=4)))
         if self.definition.states_error(self):
             high = float(self.noise_quantile(0.95))
-            word = "" if self._error_is_exact() else "at most, "
+            word = "" if self._forecast().exact else "at most, "
             whose = " (of the draw in raw)" if self.shrinkage else ""
             facts.append(("noise error", f"{self.noise_error():.4g} {word}expected; {high:.4g} with 95 %{whose}"))
             facts += self._error_facts()
@@ -342,11 +339,6 @@ class Release(Result, format=FORMAT):
             ("error", f"{self.error():.4g} expected, {together} together"),
         ]
 
-    def _error_is_exact(self) -> bool:
-        """Whether the noise error is the expected one and no upper bound."""
-        forecast = self._forecast()
-        return forecast.exact and (not self.projected or float(forecast.quantile(0.999)) < self.ball.radius)
-
     @property
     def _not_covered(self) -> str:
         clipping = "not stated: how far noise turns the mean" if self.ball.is_whole else CLIPPING_UNSTATED
@@ -369,7 +361,7 @@ class Release(Result, format=FORMAT):
             found["estimand"] = self.estimand
         if self.definition.states_error(self):
             found["noise_error"] = told(self.noise_error)
-            found["noise_error_is_exact"] = told(self._error_is_exact)
+            found["noise_error_is_exact"] = told(lambda: self._forecast().exact)
             found["noise_quantiles"] = {f"{q:g}": told(partial(self.noise_quantile, q)) for q in _QUANTILES}
             found["error"] = told(self.error)
             if self.clipping is not None:

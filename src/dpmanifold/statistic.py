@@ -101,10 +101,11 @@ class Step:
     statistic, mechanism, share, scale, rule : as the release of the step will state them
     error : how far the noise is expected to move what is released; None where no error can be stated
     range : the size that error is held against: the ball's radius, or the largest value; None where there is none
-    exact : True if scale and error are those to come, False if they are proven upper bounds
+    exact : True if the scale is the one to come, False if it is a proven upper bound
     covers_timing : whether a draw takes as many steps whatever the data are
     arithmetic : "exact" or "float", how a release would draw its noise
     group : where groups are drawn one by one, which of them it is, in words
+    error_exact : False if the error is an upper bound although the scale is exact: the draw is moved into the ball
     """
 
     statistic: str
@@ -118,6 +119,7 @@ class Step:
     covers_timing: bool = True
     arithmetic: str = "exact"
     group: str = ""
+    error_exact: bool = True
 
     @property
     def of_range(self) -> float | None:

@@ -1,5 +1,8 @@
 """Plans for every mean: what is stated, needed and refused; and what is said where no draw is exact."""
 
+import math
+
+import numpy as np
 import pytest
 
 import dpmanifold as dpm
@@ -122,3 +125,49 @@ def test_people_who_asked_for_auto_are_not_told_to(monkeypatch):
 def test_names_are_names_and_no_aliases():
     with pytest.raises(InvalidArgumentError, match="got 'tangent-gaussian'"):
         get("tangent-gaussian")
+
+
+@pytest.mark.parametrize("ball", [CAP, Ball(SPD(2), SPD(2).origin, 1.0), Ball(Hyperbolic(2), Hyperbolic(2).origin, 1.0)])
+def test_no_error_exceeds_the_diameter_in_a_plan_or_a_release(ball):
+    privacy, X = GDP(0.01), np.repeat(np.asarray(ball.center)[None], 20, axis=0)
+    found = dpm.plan_mean(20, ball, privacy)
+    release = dpm.private_mean(X, ball, privacy, units=EACH_RECORD, shrink=None, rng=0)
+    row = next(row for row in found.rows if row.mechanism == release.mechanism)
+    assert row.error == release.noise_error() == ball.diameter
+    assert row.high == release.noise_quantile(0.95) == ball.diameter
+    assert not row.exact
+    assert "(the ball's diameter)" in found.verdict
+    assert max(row.high for row in found.rows) <= ball.diameter
+    # A draw that stays where it is can be farther off, and the plan says so.
+    free = dpm.plan(20, ball, privacy, project=False).best
+    kept = dpm.private_mean(X, ball, privacy, units=EACH_RECORD, project=False, shrink=None, rng=0)
+    assert free.mechanism == kept.mechanism
+    assert (free.error, free.exact) == (kept.noise_error(), kept.answers()["noise_error_is_exact"])
+    assert free.error > ball.diameter or free.error == pytest.approx(math.pi, rel=1e-3)  # the sphere's own diameter
+
+
+def test_plans_and_releases_call_an_error_exact_alike():
+    said = set()
+    for mu in (0.05, 0.2, 1.0, 5.0):
+        row = dpm.plan_mean(50, CAP, GDP(mu)).best
+        X = np.repeat(np.asarray(CAP.center)[None], 50, axis=0)
+        release = dpm.private_mean(X, CAP, GDP(mu), units=EACH_RECORD, mechanism=row.mechanism, shrink=None, rng=0)
+        assert row.exact == release.answers()["noise_error_is_exact"]
+        assert row.error == release.noise_error()
+        said.add(row.exact)
+    assert said == {True, False}
+
+
+def test_what_moves_its_mean_into_the_ball_plans_no_larger_error():
+    ball = Ball(SPD(2), SPD(2).origin, 1.0)
+    for statistic, n in (("region", 20), ("test", (20, 20)), ("groups", [20, 20, 20]), ("interval", 20)):
+        found = dpm.plan(n, ball, GDP(0.01), statistic=statistic)
+        assert all(step.error == ball.diameter and not step.error_exact for step in found.steps)
+        assert "at most 2 (the ball's diameter) on the mean" in found.verdict
+        assert "≤2" in repr(found)
+    # By themselves, joint moments are released as they were drawn.
+    alone = dpm.plan(20, ball, GDP(0.01), statistic="joint moments").steps[0]
+    drawn = dpm.private_statistic(
+        np.repeat(np.eye(2)[None], 20, axis=0), ball, GDP(0.01), statistic="joint moments", units=EACH_RECORD, rng=0
+    )
+    assert alone.error == drawn.noise_error() > ball.diameter

@@ -191,7 +191,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         0 where they explain all of it; at most the ball's diameter. Sampling that the noise hides is not taken off.
         """
         drawn, added = self._squared_distances
-        return min(math.sqrt(max(drawn - added, 0.0)), 2 * self.ball.effective_radius)
+        return min(math.sqrt(max(drawn - added, 0.0)), self.ball.diameter)
 
     @cached_property
     def _distance_range(self) -> tuple[float, float]:
@@ -200,7 +200,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         values, vectors = np.linalg.eigh(covariance)
         high = float(np.linalg.norm(apart)) + math.sqrt(bound * values[-1])
         low = 0.0 if not self.rejects else _nearest(vectors.T @ apart, values, bound)
-        return low, min(high, 2 * self.ball.effective_radius)
+        return low, min(high, self.ball.diameter)
 
     @property
     def low(self) -> float:
@@ -253,7 +253,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
 
     def _excluding_little(self) -> list[str]:
         """Say where the interval for the distance leaves most of the ball open."""
-        most = 2 * self.ball.effective_radius
+        most = self.ball.diameter
         if self.low > most:
             return ["no distance that the ball allows fits the released means at this level: chance carried them apart"]
         if self.low <= 0.0 and self.high >= most:

@@ -30,6 +30,9 @@ from dpmanifold.sensitivity import Sensitivity, of_mean
 # Levels at which expectations of a stretched radius are bounded from above, step by step.
 _LEVELS = np.concatenate([np.linspace(0, 0.99, 400), 1 - np.geomspace(0.0099, 1e-12, 200)])
 
+# A draw leaves the ball with no more than what is left of this probability, where its error is called exact.
+_HARDLY_EVER = 0.999
+
 FRECHET = "frechet"
 """The estimand of a mechanism that says nothing else."""
 
@@ -108,11 +111,41 @@ class Forecast:
         t = self._radius.quantile(q)
         return t if self._stretch is None else self._stretch(t)
 
+    def moved_into(self, ball: Ball) -> Forecast:
+        """Return the forecast for a draw that is moved into the ball afterwards, where no error exceeds its diameter.
+
+        The law of the error is known only where draws hardly ever leave the ball.
+        """
+        exact = self.exact and float(self.quantile(_HARDLY_EVER)) < ball.radius
+        return _Capped(self, exact, ball.diameter)
+
     def _stretched_moment(self, power: int) -> float:
         """Bound an expectation of an increasing function by its upper sum over quantiles."""
         assert self._stretch is not None
         steps = self._stretch(self._radius.quantile(np.append(_LEVELS[1:], 1 - 1e-15))) ** power
         return float(np.diff(np.append(_LEVELS, 1.0)) @ steps)
+
+
+class _Capped(Forecast):
+    """A forecast whose errors never exceed a distance."""
+
+    def __init__(self, found: Forecast, exact: bool, most: float) -> None:
+        super().__init__(found._radius, exact, found._stretch)
+        self._found, self._most = found, most
+
+    @property
+    def mean(self) -> float:
+        """Bound of the expected distance."""
+        return min(self._found.mean, self._most)
+
+    @property
+    def second_moment(self) -> float:
+        """Bound of the expected squared distance."""
+        return min(self._found.second_moment, self._most**2)
+
+    def quantile(self, q: npt.ArrayLike) -> FloatArray:
+        """Distance that is exceeded with probability 1 - q at most."""
+        return np.asarray(np.minimum(self._found.quantile(q), self._most))
 
 
 class Draw(NamedTuple):

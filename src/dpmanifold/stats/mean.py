@@ -82,12 +82,10 @@ class Mean(Statistic):
         """Return every mechanism with its error; of one by name, None: its draws are listed."""
         if mechanism != "auto":
             return None
-        # Neither changes which mechanisms there are and what noise they add.
-        checked_flag(project, "project")
-        checked_shrink(shrink)
+        checked_shrink(shrink)  # which changes neither the mechanisms nor their noise
         return plan_mean(
             header.n, header.ball, header.privacy, estimand=estimand, everything=everything, refine=refine,
-            shape=shape, fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic,
+            shape=shape, fill=SMALL_FILL if fill is None else fill, arithmetic=header.arithmetic, project=project,
         )  # fmt: skip
 
     def recipes(self) -> Sequence[Recipe]:
@@ -277,7 +275,7 @@ class MeanPlan(Prepared):
 
     def steps(self) -> tuple[Step, ...]:
         """Return the draws; the mean's in the public ball, where a smaller one is looked for first."""
-        return (*self._refinement.steps(self.header), mean_step(MEAN, self.header, self.chosen))
+        return (*self._refinement.steps(self.header), mean_step(MEAN, self.header, self.chosen, self._project))
 
     def release(self, points: UnitPoints, bits: Bits) -> Release:
         """Find a ball if that was planned, and draw the mean in it."""
@@ -297,7 +295,7 @@ class MeanPlan(Prepared):
         release = release_mean(points, here, instead or chosen, self._project, bits, steps, self._details, self._shrink)
         if not self._stands_in and instead is None:
             return release
-        gap = sealed(lambda: stated_gap(release), lambda: 2 * here.ball.effective_radius)
+        gap = sealed(lambda: stated_gap(release), lambda: here.ball.diameter)
         return replace(release, details={**release.details, TANGENT_GAP: gap})
 
 

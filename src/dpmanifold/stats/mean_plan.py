@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from dpmanifold import frechet
 from dpmanifold._check import fraction, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.facts import json_safe
+from dpmanifold.facts import json_safe, table_text
 from dpmanifold.mechanisms import attempt, candidates, checked_estimand, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
 from dpmanifold.release import EXACT, FLOAT, NO_ERROR
@@ -24,6 +22,7 @@ from dpmanifold.stats.draws import checked_arithmetic, drawn_as, refuse_inexact
 from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.refine import SMALL_FILL, Refinement, Wanted
 from dpmanifold.stats.shaping import ShapePlan, plan_shape
+from dpmanifold.stats.steps import placed_forecast
 
 _MOST_UNITS = 10**12
 
@@ -144,7 +143,8 @@ class Plan:
                 "to the average record, and how far it turns that depends on how closely the records agree."
             )
         word = "" if best.exact else "at most "
-        said = f"Expect noise of {word}{best.error:.3g} ({best.of_radius:.1%} of the radius) with {best.mechanism}"
+        of = "the ball's diameter" if best.error >= self.ball.diameter else f"{best.of_radius:.1%} of the radius"
+        said = f"Expect noise of {word}{best.error:.3g} ({of}) with {best.mechanism}"
         if best.of_radius >= 0.5:
             said += ": no better than returning the centre. Use more units, a smaller ball or a weaker promise."
             return said + self._besides()
@@ -171,9 +171,7 @@ class Plan:
         return f" {said[0].upper()}{said[1:]} {'comes' if len(parts) == 1 else 'come'} on top."
 
     def __repr__(self) -> str:
-        console = Console(width=92, record=True, file=io.StringIO())
-        console.print(self.table())
-        return console.export_text() + "\n".join(self.sentences())
+        return table_text(self.table()) + "\n".join(self.sentences())
 
     def sentences(self) -> list[str]:
         """Return the plan in words: verdict, what `refine=True` and `shape=` would do, cautions about the promise."""
@@ -229,6 +227,7 @@ def plan_mean(
     shape: Any = None,
     fill: float = SMALL_FILL,
     arithmetic: str = "auto",
+    project: bool = True,
 ) -> Plan:
     """Return what to expect of a private mean of n units (theory section 5). Touches no data.
 
@@ -244,6 +243,7 @@ def plan_mean(
     shape : also forecast what this shape would do, as in :func:`private_mean` (theory: shaped noise)
     fill : for that forecast, the share of the radius within which the data are assumed to lie about their mean
     arithmetic : as in :func:`private_mean`; with "exact", mechanisms that cannot be drawn so are among the refused
+    project : as in :func:`private_mean`; a draw that is moved into the ball is never off by more than its diameter
 
     Examples
     --------
@@ -260,6 +260,7 @@ def plan_mean(
     checked_public(ball, privacy)
     estimand = checked_estimand(estimand) or "frechet"
     checked_flag(refine, "refine")
+    checked_flag(project, "project")
     checked_arithmetic(arithmetic)
     found_rows, refused = [], {}
     for mechanism in candidates(estimand, everything):
@@ -273,8 +274,9 @@ def plan_mean(
         except PromiseError as problem:
             refused[mechanism.name] = str(problem)
             continue
-        low, median, high = (float(x) for x in forecast.quantile([0.05, 0.5, 0.95]))
-        error = forecast.mean
+        released = placed_forecast((mechanism, calibration, forecast), ball, project)
+        low, median, high = (float(x) for x in released.quantile([0.05, 0.5, 0.95]))
+        error = released.mean
         row = PlanRow(
             mechanism.name,
             calibration.scale,
@@ -283,7 +285,7 @@ def plan_mean(
             low,
             median,
             high,
-            forecast.exact,
+            released.exact,
             error / ball.radius,
             ball.space.distance_factor(error),
             mechanism.covers_timing,
@@ -299,7 +301,7 @@ def plan_mean(
 
 def _refined(n: int, ball: Ball, privacy: Promise, wanted: Wanted, fill: float) -> RefinePlan:
     refinement = Refinement(ball, n, privacy, True, wanted)
-    plain = wanted.choose(ball, n, privacy)[2].mean
+    plain = placed_forecast(wanted.choose(ball, n, privacy), ball).mean
     found, filled = refinement.forecast(wanted, fill), refinement.forecast(wanted, 1.0)
     if found is None or filled is None:
         return RefinePlan(refinement.skipped, fill, ball.radius, plain, plain, plain)
@@ -329,7 +331,7 @@ def needed_units(error: float, ball: Ball, privacy: Promise, *, estimand: str | 
 
     def enough(n: int) -> bool:
         try:
-            return wanted.choose(ball, n, privacy)[2].mean <= error * (1 + 1e-6)
+            return placed_forecast(wanted.choose(ball, n, privacy), ball).mean <= error * (1 + 1e-6)
         except (PromiseError, InvalidArgumentError):
             return False
 
@@ -381,7 +383,7 @@ def needed_promise(
 
     def enough(level: float) -> bool:
         try:
-            return wanted.choose(ball, n, make(level))[2].mean <= error
+            return placed_forecast(wanted.choose(ball, n, make(level)), ball).mean <= error
         except (PromiseError, InvalidArgumentError):
             return False
 

@@ -327,7 +327,7 @@ class MedianPlan(Prepared):
     def steps(self) -> tuple[Step, ...]:
         """Return the draws; the step's as if the median distance were the public radius, the largest it can be."""
         ball, made = self.header.ball, self.calibration
-        error = MEDIAN.error(ball, made, ball.radius).mean
+        error = MEDIAN.error(ball, made, ball.radius).moved_into(ball).mean
         arithmetic = FLOAT if self.header.arithmetic == FLOAT else EXACT
         last = Step(
             MEDIAN.name, made.mechanism, made.privacy, made.scale, made.rule, error, ball.radius, False,

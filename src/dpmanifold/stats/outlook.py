@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from dpmanifold._check import positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.facts import json_safe
+from dpmanifold.facts import json_safe, table_text
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
 from dpmanifold.statistic import (
@@ -100,10 +98,12 @@ class Outlook:
         last, whose = self.deciding
         if last.error is None:
             return f"No error can be stated: noise of scale {last.scale:.3g} ({last.mechanism}) is added."
-        word = "" if last.exact else "at most "
+        word = "" if last.exact and last.error_exact else "at most "
         part, known = last.of_range, STATISTICS.find(last.statistic)
         about = "" if known is None else known.error_of
         of = "" if part is None else f" ({part:.1%} of the {'radius' if about else 'largest value'})"
+        if about and last.error >= self.ball.diameter:
+            of = " (the ball's diameter)"
         where = f"{about} in the {last.statistic}" if about else last.statistic
         said = f"Expect noise of {word}{last.error:.3g}{of} on the {where}{whose} with {last.mechanism}"
         if part is None or part < 0.5:
@@ -166,7 +166,7 @@ class Outlook:
         table.add_column("note", no_wrap=True)
         for step in self.steps:
             mark = "" if step.exact else "≤"
-            error = "-" if step.error is None else f"{mark}{step.error:.3g}"
+            error = "-" if step.error is None else f"{mark if step.error_exact else '≤'}{step.error:.3g}"
             part = "-" if step.of_range is None else f"{step.of_range:.1%}"
             notes = ([] if step.arithmetic == EXACT else [FLOAT]) + ([] if step.covers_timing else ["leaks"])
             drawn = f"{step.statistic}, {step.group}" if step.group else step.statistic
@@ -174,9 +174,7 @@ class Outlook:
         return table
 
     def __repr__(self) -> str:
-        console = Console(width=92, record=True, file=io.StringIO())
-        console.print(self.table())
-        return console.export_text() + "\n".join(self.sentences())
+        return table_text(self.table()) + "\n".join(self.sentences())
 
 
 def plan(
@@ -241,7 +239,7 @@ def plan(
         asked = concluded.prepared(header, *counts, **options)
         of_test = concluded.groups > 1
         worth = prospect(concluded.draws(asked), fill, of_test, ball.space.dim) if concluded.draws else None
-        return Outlook(statistic, header.n, ball, privacy, asked.steps(), worth)
+        return Outlook(statistic, header.n, ball, privacy, tuple(_placed(step, ball) for step in asked.steps()), worth)
     found = _found(statistic)
     refuse_unknown(found.name, found.own_plan, options)
     own: Plan | None = found.own_plan(header, **options)
@@ -249,6 +247,14 @@ def plan(
         return own
     refuse_unknown(found.name, found.prepared, options)
     return Outlook(found.name, header.n, ball, privacy, found.prepared(header, **options).steps())
+
+
+def _placed(step: Step, ball: Ball) -> Step:
+    """Return a draw as a conclusion reads it: the mean that joint moments hold is moved into the ball."""
+    known = STATISTICS.find(step.statistic)
+    if step.error is None or step.error <= ball.diameter or known is None or not known.error_of:
+        return step
+    return replace(step, error=ball.diameter, error_exact=False)
 
 
 def _found(statistic: object) -> Statistic:
