@@ -100,8 +100,8 @@ def by_bins(ball: dpm.Ball, X: Any, x: Any, rng: Any, refine: bool) -> Geodesic:
 
 
 def ours(setting: Setting, X: Any, x: Any, rng: Any, **options: Any) -> dpm.Regression:
-    """Return what users get."""
-    asked = {"units": dpm.EACH_RECORD, "covariate_range": (0.0, 10.0), "rng": rng, **options}
+    """Return the regression by three draws, unless options say otherwise."""
+    asked = {"units": dpm.EACH_RECORD, "covariate_range": (0.0, 10.0), "rng": rng, "refine": True, **options}
     return dpm.private_regression(X, x, setting.ball, dpm.GDP(MU), **asked)
 
 
@@ -194,7 +194,7 @@ def uneven(name: str, repetitions: int, number: int) -> list[dict[str, Any]]:
                 t = UNEVEN[name](rng, n)
                 X = (middle + slope * t + 0.3 * rng.standard_normal(n))[:, None]
                 found.append(dpm.private_regression(X, t, line, dpm.GDP(MU), units=dpm.EACH_RECORD, rng=rng,
-                                                    covariate_range=ends))  # fmt: skip
+                                                    covariate_range=ends, refine=True))  # fmt: skip
             true = (middle + slope * at)[:, None]
             lowest.append(float(np.mean([one.contains(true, at) for one in found], axis=0).min()))
             told.append(f"{np.mean([one.can_tell for one in found]):.2f}")

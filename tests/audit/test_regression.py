@@ -49,8 +49,8 @@ def asked(ball, **options):
 CALLS = {
     "plane, one draw": (PLANE, FEW, {"refine": False}),
     "sphere, one draw": (CAP, FEW, {"refine": False}),
-    "plane": (PLANE, MANY, {}),
-    "sphere": (CAP, MANY, {}),
+    "plane": (PLANE, MANY, {"refine": True}),
+    "sphere": (CAP, MANY, {"refine": True}),
 }
 
 

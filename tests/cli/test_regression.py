@@ -31,11 +31,14 @@ def test_a_column_or_a_file_holds_the_covariate(invoke, table):
     assert "per unit of the covariate" in said.stdout
     assert "The release is consistent" in invoke("verify", "r.json").stdout
     assert "Geodesic regression" in invoke("show", "r.json").stdout
-    asked = [*ASKED, "--covariate", "ages.npy", *RANGE, "--covariate-public", "--no-refine"]
+    asked = [*ASKED, "--covariate", "ages.npy", *RANGE, "--covariate-public"]
     invoke("regression", table, *asked, "--npy", "curve.npy", "--picture", "r.png", "--out", "s.json")
     other = dpm.load("s.json")
     assert other.covariate_public
+    assert not found.release.steps
     assert not other.release.steps
+    invoke("regression", table, *ASKED, "--covariate", "age", *RANGE, "--refine", "--out", "t.json")
+    assert [step.statistic for step in dpm.load("t.json").release.steps] == ["radius"]
     assert np.load("curve.npy").shape == (5, 2)
     assert pathlib.Path("r.png").exists()
 
@@ -79,8 +82,10 @@ def test_what_is_wrong_is_said_in_the_words_of_options(invoke, table):
 
 
 def test_plan(invoke):
-    said = invoke("plan", "-n", "300", "--space", "euclidean", "--size", "2", "--radius", "2", "--mu", "1",
-                  "--statistic", "regression")  # fmt: skip
+    asked = ["-n", "300", "--space", "euclidean", "--size", "2", "--radius", "2", "--mu", "1"]
+    said = invoke("plan", *asked, "--statistic", "regression")
+    assert [line.split()[0] for line in said.stdout.splitlines() if " gaussian " in line] == ["regression"]
+    said = invoke("plan", *asked, "--statistic", "regression", "--refine")
     assert [line.split()[0] for line in said.stdout.splitlines() if "gaussian" in line][:3] == [
         "regression", "radius", "regression",
     ]  # fmt: skip

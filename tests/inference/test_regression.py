@@ -27,7 +27,7 @@ def drawn(ball, n, rng, slope=0.05, spread=0.1):
 
 @pytest.fixture(scope="module")
 def found():
-    return dpm.private_regression(*drawn(CAP, 800, np.random.default_rng(0)), CAP, dpm.GDP(1.0), **ASKED)
+    return dpm.private_regression(*drawn(CAP, 800, np.random.default_rng(0)), CAP, dpm.GDP(1.0), **ASKED, refine=True)
 
 
 def test_the_curve_is_a_geodesic_with_the_slope_it_states(found):
@@ -127,7 +127,7 @@ def test_every_altered_number_is_noticed(public, every):
     ball = dpm.Ball(dpm.Euclidean(1), [1.0], 1.0, source="a range")
     x = rng.uniform(*RANGE, 300)
     X = (1 + 0.05 * (x - 5) + 0.1 * rng.standard_normal(300))[:, None]
-    result = dpm.private_regression(X, x, ball, dpm.GDP(1.0), covariate_public=public, **ASKED)
+    result = dpm.private_regression(X, x, ball, dpm.GDP(1.0), covariate_public=public, refine=True, **ASKED)
     record = json.loads(json.dumps(result.to_dict()))
     assert not noticed(record)
     assert [step["statistic"] for step in record["release"]["steps"]] == ["radius"]
@@ -158,7 +158,7 @@ def lengths_of_errors(repetitions):
     for repetition in range(repetitions):
         value = [0.0, 3.0, 5.0, 10.0][repetition % 4]
         true = CAP.from_frame(CAP.frame.exp_coords(CAP.frame.origin, np.array([[0.05 * (value - 5), 0.0]])))
-        result = dpm.private_regression(*drawn(CAP, 300, rng), CAP, dpm.GDP(1.5), rng=rng, **ASKED)
+        result = dpm.private_regression(*drawn(CAP, 300, rng), CAP, dpm.GDP(1.5), rng=rng, refine=True, **ASKED)
         band = result.band([value])
         error = result._fit.curve.residuals(CAP.to_frame(true), result._t([value]))[0]
         found.append(error @ np.linalg.solve(band.covariance[0], error) / band.threshold[0])
@@ -171,6 +171,24 @@ def test_bands_cover_and_smaller_ones_do_not():
     lengths = lengths_of_errors(240)
     assert (lengths <= 1.0).mean() >= 0.91
     assert (lengths <= 0.5).mean() < 0.91
+
+
+def rejected(repetitions, **options):
+    """Share of runs in which no change is rejected at 5 %: skewed residuals whose scale grows with the covariate."""
+    rng, found = np.random.default_rng(2), []
+    line = dpm.Ball(dpm.Euclidean(1), [0.0], 3.0)
+    for _ in range(repetitions):
+        t = rng.uniform(0, 1, 1000)
+        residuals = (0.05 + 0.45 * t) * (rng.exponential(1.0, 1000) - 1)
+        asked = {"units": dpm.EACH_RECORD, "covariate_range": (0, 1), "rng": rng, **options}
+        found.append(dpm.private_regression(residuals[:, None], t, line, dpm.GDP(1.0), **asked).p_value < 0.05)
+    return np.mean(found)
+
+
+def test_by_default_skewed_residuals_do_not_pass_for_a_change():
+    """With 5 %, more than 0.11 of 200 have a probability of 0.0003; with clipped residuals it is most of them."""
+    assert rejected(200) <= 0.11
+    assert rejected(200, refine=True) > 0.5
 
 
 # -------------------------------------------------------------------- covariates that do not fill their range

@@ -317,7 +317,7 @@ PRIVATE = {
     "variance": lambda x, ball, **o: dpm.private_variance(x, ball, GDP(2.0), **o),
     "refined": lambda x, ball, **o: private_mean(x, ball, GDP(2.0), refine=True, **o),
     "regression": lambda x, ball, **o: dpm.private_regression(
-        x, np.linspace(0.0, 1.0, 600), ball, GDP(2.0), covariate_range=(0.0, 1.0), **o
+        x, np.linspace(0.0, 1.0, 600), ball, GDP(2.0), covariate_range=(0.0, 1.0), refine=True, **o
     ),
     "classes": lambda x, ball, **o: dpm.private_classes(x, LABELS, ball, GDP(2.0), classes=["a", "b"], **o),
     "groups": lambda x, ball, **o: dpm.private_groups(x, LABELS, ball, GDP(2.0), classes=["a", "b"], **o),

@@ -37,7 +37,7 @@ CALLS = {
     "components": lambda X, Y, ball: dpm.private_components(X, ball, P, units=EACH, rng=1),
     "median": lambda X, Y, ball: dpm.private_median(X, ball, P, units=EACH, rng=1),
     "regression": lambda X, Y, ball: dpm.private_regression(
-        X, np.linspace(0.0, 1.0, N), ball, P, units=EACH, covariate_range=(0, 1), rng=1
+        X, np.linspace(0.0, 1.0, N), ball, P, units=EACH, covariate_range=(0, 1), refine=True, rng=1
     ),
 }
 

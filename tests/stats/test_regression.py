@@ -42,7 +42,7 @@ def moving(ball, n, seed=0, sigma=0.1, half=0.4):
 @pytest.mark.parametrize("ball", EVERYWHERE, ids=lambda ball: repr(ball.space))
 def test_every_space_gives_a_curve_that_verifies_and_reads_back(ball):
     X, x = moving(ball, 2000)
-    found = dpm.private_regression(X, x, ball, dpm.GDP(2.0), **EACH, **YEARS)
+    found = dpm.private_regression(X, x, ball, dpm.GDP(2.0), **EACH, **YEARS, refine=True)
     assert found.verify().ok, found.verify().wrong
     assert [step.statistic for step in found.release.steps[0].steps] == ["regression"]
     again = dpm.Regression.from_dict(json.loads(json.dumps(found.to_dict())))
@@ -276,7 +276,7 @@ def test_an_account_pays_once_and_tells_covariates_and_options_apart():
     first = dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **asked)
     again = dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **asked)
     assert first.to_dict() == again.to_dict()
-    for other in ({"refine": False}, {"covariate_range": (0.0, 11.0)}, {"covariate_public": True}):
+    for other in ({"refine": True}, {"covariate_range": (0.0, 11.0)}, {"covariate_public": True}):
         with pytest.raises(dpm.InvalidArgumentError):
             dpm.private_regression(X, x, PLANE, dpm.GDP(1.0), **{**asked, **other})
     with pytest.raises(dpm.InvalidArgumentError):

@@ -66,7 +66,7 @@ QUESTIONS = {
     "components": lambda X, ball, privacy, **o: dpm.private_components(X, ball, privacy, refine=True, **o),
     "median": lambda X, ball, privacy, **o: dpm.private_median(X, ball, privacy, **o),
     "regression": lambda X, ball, privacy, **o: dpm.private_regression(
-        X, np.linspace(0.0, 1.0, len(X)), ball, privacy, covariate_range=(0, 1), **o
+        X, np.linspace(0.0, 1.0, len(X)), ball, privacy, covariate_range=(0, 1), refine=True, **o
     ),
 }
 STEPS = {

@@ -45,8 +45,13 @@ def regression(
     ] = False,
     level: options.Level = 0.95,
     refine: Annotated[
-        bool, typer.Option("--refine/--no-refine", help="First a coarse curve and a radius, at 30 % of the promise.")
-    ] = True,
+        bool,
+        typer.Option(
+            "--refine",
+            help="First a coarse curve and a radius, at 30 % of the promise: less noise; bands and test can be far off "
+            "where residuals are skewed or spread unevenly.",
+        ),
+    ] = False,
 ) -> Regression:
     """Release how the mean moves along a geodesic as a covariate changes, with bands and a test of slope."""
     records, ball, privacy = asked.about
