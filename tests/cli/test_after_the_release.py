@@ -37,7 +37,7 @@ STEPS = {
     "picture": "dpmanifold.cli.outputs.save_picture",
     "drawing": "dpmanifold.plots.show",
     "report": "dpmanifold.cli.outputs.save_report",
-    "printing": "dpmanifold.cli.outputs.show_result",
+    "printing": "dpmanifold.cli.outputs.result_text",
     "half axes": "dpmanifold.inference.region.Region.axes",
     "covers ball": "dpmanifold.inference.region.Region._in_chart",
     "share": "dpmanifold.inference.region.Region.parts",

@@ -13,7 +13,7 @@ from dpmanifold._check import Array
 from dpmanifold._extras import optional_module
 from dpmanifold.cli import options
 from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.outputs import require_plots, save_figure, save_picture, save_report
+from dpmanifold.cli.outputs import refuse_stdout, require_plots, save_figure, save_picture, save_report
 from dpmanifold.cli.speech import say, say_table
 from dpmanifold.cli.work import working
 from dpmanifold.errors import InvalidArgumentError
@@ -36,6 +36,7 @@ def demo(
     force: options.Force = False,
 ) -> None:
     """Take a tour: private means of scikit-learn's 1,797 digit images. They are public, so errors may be shown."""
+    refuse_stdout("--out", out)
     require_plots()
     from dpmanifold import plots
 

@@ -266,7 +266,9 @@ Shrink = Annotated[
 ]
 NoShrink = Annotated[bool, typer.Option("--no-shrink", help="The same as --shrink none.")]
 Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hence NOT PRIVATE.")]
-Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON.", rich_help_panel=_OUT)]
+Out = Annotated[
+    pathlib.Path, typer.Option(help="The release as JSON; - for standard output.", rich_help_panel=_OUT)
+]
 Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]
 Picture = Annotated[pathlib.Path | None, typer.Option(help="A picture: .png, .svg, .pdf.", rich_help_panel=_OUT)]
 Links = Annotated[

@@ -7,6 +7,7 @@ import glob
 import itertools
 import os
 import pathlib
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ import numpy as np
 from dpmanifold._extras import optional_module
 from dpmanifold.cli.failures import FAULT, fail, kept, wants_traceback
 from dpmanifold.cli.records import is_pattern
-from dpmanifold.cli.speech import say, say_json
+from dpmanifold.cli.speech import CannotPrintError, json_text, mention, say, say_json
 from dpmanifold.cli.views import PLAIN, Views
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import same_file, whole_file
@@ -33,6 +34,8 @@ Inputs = Mapping[str, Input]
 """What a command reads, by the word that names it: files, folders, patterns, or texts that may name one."""
 
 
+STDOUT = pathlib.Path("-")
+"""The name that stands for standard output: the release goes there as JSON, and what people read to stderr."""
 UNMARKED = "--npy holds numbers alone and could not be marked NOT PRIVATE. Leave it out."
 
 
@@ -52,7 +55,10 @@ class Outputs:
 
         `marked` says that the result will be NOT PRIVATE, which a bare array could not show.
         """
-        options = {"--out": self.release, "--npy": self.npy, "--picture": self.picture, "--html": self.html}
+        if self.to_stdout and (sys.stdout is None or sys.stdout.closed):
+            raise InvalidArgumentError("--out - writes to standard output, which is closed. Give the name of a file.")
+        out = None if self.to_stdout else self.release
+        options = {"--out": out, "--npy": self.npy, "--picture": self.picture, "--html": self.html}
         check_targets({option: path for option, path in options.items() if path is not None}, self.force, inputs)
         self.refuse_unmarked(marked)
         if self.picture is not None or self.html is not None:
@@ -67,12 +73,37 @@ class Outputs:
         if self.npy is not None and marked:
             raise InvalidArgumentError(UNMARKED)
 
+    @property
+    def to_stdout(self) -> bool:
+        """Whether the release goes to standard output."""
+        return self.release == STDOUT
+
+    def save(self, record: Any) -> None:
+        """Write a record where it was asked for."""
+        if not self.to_stdout:
+            write_record(self.release, record)
+            return
+        try:
+            say_json(record)
+        except CannotPrintError:
+            mention(json_text(record))  # its noise was drawn: this is the last place for it
+            raise
+
+    def tell(self, record: Any, as_json: bool, text: Callable[[], str]) -> None:
+        """Print what was written: for machines, unless standard output has it already, or for people."""
+        if self.to_stdout:
+            mention(text())
+        elif as_json:
+            say_json(record)
+        else:
+            say(text())
+
     def write(self, result: Result, as_json: bool, remark: str = "") -> None:
         """Write the release, then every view of it that can be made, and print what was released, with a remark."""
         record = result.to_dict()
-        where = f"the release IS written to {self.release}"
-        with kept(lambda: write_record(self.release, record), where, record, remark):
-            written: list[pathlib.Path] = [self.release]
+        where = "the release IS printed" if self.to_stdout else f"the release IS written to {self.release}"
+        with kept(lambda: self.save(record), where, record, remark):
+            written: list[pathlib.Path] = [] if self.to_stdout else [self.release]
             failed: list[str] = []
             for option, path, make in self._views(result):
                 try:
@@ -83,16 +114,13 @@ class Outputs:
                         traceback.print_exc()
                 else:
                     written.append(path)
-            if as_json:
-                say_json(record)
-            else:
-                show_result(result, *written, views=self.views)
-                if remark:
-                    say(remark)
+            behind = f"\n{remark}" if remark else ""
+            self.tell(record, as_json, lambda: result_text(result, *written, views=self.views) + behind)
             if failed:
+                file = "FILE" if self.to_stdout else self.release
                 fail(
                     f"{where}, and the promise is spent; but {' and '.join(failed)} could not be made. Try again, "
-                    f"which costs nothing, with: dpm show {self.release} {' '.join(failed)}",
+                    f"which costs nothing, with: dpm show {file} {' '.join(failed)}",
                     FAULT,
                 )
 
@@ -107,12 +135,10 @@ class Outputs:
             yield "--html", self.html, lambda path=self.html: save_report(result, path)  # type: ignore[misc]
 
 
-def show_result(result: Result, *written: pathlib.Path | None, views: Views = PLAIN) -> None:
-    """Print a result and where it was written."""
-    say(
-        "\n".join(
-            [repr(result), *views.told(result), *(f"  written      {path}" for path in written if path is not None)]
-        )
+def result_text(result: Result, *written: pathlib.Path | None, views: Views = PLAIN) -> str:
+    """Return what people read of a result, and where it was written."""
+    return "\n".join(
+        [repr(result), *views.told(result), *(f"  written      {path}" for path in written if path is not None)]
     )
 
 
@@ -188,8 +214,17 @@ def _all_match(names: Sequence[str], wanted: Sequence[str]) -> bool:
     return len(names) >= len(wanted) and all(map(fnmatch.fnmatchcase, names, wanted))
 
 
+def refuse_stdout(option: str, path: pathlib.Path) -> None:
+    """Refuse the name of standard output where one release as JSON is not what is written."""
+    if path == STDOUT:
+        raise InvalidArgumentError(
+            f"{option} - is the name of standard output, which takes one release as JSON. Give another name."
+        )
+
+
 def check_target(option: str, path: pathlib.Path, force: bool) -> None:
     """Refuse a file that cannot be written there, or exists."""
+    refuse_stdout(option, path)
     if not path.parent.is_dir():
         raise InvalidArgumentError(f"{option} {path}: the folder {path.parent} does not exist. Make it first.")
     if os.path.lexists(path) and not path.is_file():

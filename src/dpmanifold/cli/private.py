@@ -30,7 +30,7 @@ from dpmanifold.cli.command import (
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import guarded, kept
 from dpmanifold.cli.notice import teller
-from dpmanifold.cli.outputs import Outputs, check_targets, refuse_own_shape, save_array
+from dpmanifold.cli.outputs import Outputs, check_targets, refuse_own_shape, refuse_stdout, save_array
 from dpmanifold.cli.payer import paying, refuse_simulations, with_array
 from dpmanifold.cli.question import Question, describe_images, image_question
 from dpmanifold.cli.records import gathered, in_words_of_options, is_pattern, read
@@ -117,6 +117,7 @@ def means(
             "--images brings its own space and ball: leave out --radius, --size, --columns, --order, --coordinates, "
             "--mask, --center and --source, or give another ball with --ball."
         )
+    refuse_stdout("--out", out)
     if out.exists() and not out.is_dir():
         raise InvalidArgumentError(f"--out {out} is a file. Give a folder.")
     if not out.parent.is_dir():
@@ -279,11 +280,10 @@ def ball(
             raise InvalidArgumentError("--public needs no units, radius, promise or seed: leave them out.")
         given = read(words["path"], words["space"], words["size"], how_of(words))
         found = Ball.from_public(given.space, gathered(given)[0], coverage)
-        write_record(out, ball_to_dict(found))
-        if words["as_json"]:
-            say_json(ball_to_dict(found))
-        else:
-            say(f"{found!r}\n  written      {out}")
+        record = ball_to_dict(found)
+        outputs.save(record)
+        where = "" if outputs.to_stdout else f"\n  written      {out}"
+        outputs.tell(record, words["as_json"], lambda: repr(found) + where)
         return
     if units is None:
         raise InvalidArgumentError("--units is missing: who owns each record (each-record, a column, a file).")

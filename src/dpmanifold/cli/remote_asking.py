@@ -19,7 +19,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.cli.arguments import WHOLE_SPACE, ball_of, promise_of, shrink_of
 from dpmanifold.cli.command import refuse_mechanism
 from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, fail, guarded, kept
-from dpmanifold.cli.outputs import Outputs, check_targets
+from dpmanifold.cli.outputs import Outputs, check_targets, refuse_stdout
 from dpmanifold.cli.private import in_a_line, target_of, write_releases
 from dpmanifold.cli.records import in_words_of_options
 from dpmanifold.cli.speech import complain, say, say_json
@@ -205,9 +205,11 @@ class Writer:
         outputs = Outputs(words["out"], **named, force=words["force"], views=views)
         if not by_class:
             outputs.check({"--ball": words.get("ball"), "--center": words.get("center")}, mechanism)
-        elif outputs.release.exists() and not outputs.release.is_dir():
+            return Writer(outputs, by_class)
+        refuse_stdout("--out", outputs.release)
+        if outputs.release.exists() and not outputs.release.is_dir():
             raise InvalidArgumentError(f"--out {outputs.release} is a file. Give a folder.")
-        elif not outputs.release.parent.is_dir():
+        if not outputs.release.parent.is_dir():
             raise InvalidArgumentError(f"--out {outputs.release}: its folder does not exist. Make it first.")
         return Writer(outputs, by_class)
 

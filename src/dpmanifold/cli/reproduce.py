@@ -10,6 +10,7 @@ import typer
 
 from dpmanifold._version import __version__
 from dpmanifold.cli.failures import guarded
+from dpmanifold.cli.outputs import refuse_stdout
 from dpmanifold.errors import MissingPackageError
 from dpmanifold.registry import Registry
 
@@ -30,6 +31,7 @@ def reproduce(
     ] = None,
 ) -> None:
     """Rerun the papers: published / their formula / ours. Seeded, hence NOT PRIVATE; goes on where it was stopped."""
+    refuse_stdout("--out", out)
     command = PAPERS.find("reproduce")
     if command is None:
         raise MissingPackageError(

@@ -17,7 +17,7 @@ from dpmanifold.cli.outputs import (
     save_array,
     save_picture,
     save_report,
-    show_result,
+    result_text,
 )
 from dpmanifold.cli.payer import READER, is_export, opened
 from dpmanifold.cli.speech import complain, say, say_json
@@ -140,7 +140,7 @@ def show(
     if as_json:
         say_json(result.to_dict())
         return
-    show_result(result, html, picture, npy, views=views)
+    say(result_text(result, html, picture, npy, views=views))
 
 
 def _show_marked(

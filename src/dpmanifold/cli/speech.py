@@ -54,9 +54,14 @@ def say(text: str) -> None:
         raise CannotPrintError(problem.strerror or "it is closed") from problem
 
 
+def json_text(record: Any) -> str:
+    """Return a record as machines read it."""
+    return json.dumps(record, indent=2, allow_nan=False)
+
+
 def say_json(record: Any) -> None:
     """Print a record for machines on stdout."""
-    say(json.dumps(record, indent=2, allow_nan=False))
+    say(json_text(record))
 
 
 def say_table(table: Any) -> None:
@@ -75,10 +80,15 @@ class _Page(io.StringIO):
     encoding = "utf-8"
 
 
+def mention(text: str) -> None:
+    """Print for people on stderr, where stdout is for machines."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
 def complain(text: str) -> None:
     """Print a message on stderr; where not even that can be written, the exit code must do."""
-    with contextlib.suppress(OSError):
-        print(f"dpm: {text}", file=sys.stderr, flush=True)
+    mention(f"dpm: {text}")
 
 
 def finish() -> None:
