@@ -124,7 +124,8 @@ def test_every_format_gives_the_same_bits(tmp_path, kind):
     assert as_source(dataset) is dataset
     assert dataset.rows == (None if "sv" in kind else N)
     assert [path.name for path in dataset.files] == [f"part-{i}.{kind.split('/')[0]}" for i in range(PARTS)]
-    assert repr(dataset) == "Dataset(3 files)"
+    assert repr(dataset).startswith("Dataset(3 files: 'part-0.")
+    assert ("'who', 'number'" in repr(dataset)) == (kind != "npy")
     if kind in ("parquet/list", "parquet/nested"):
         with pytest.raises(InvalidArgumentError, match=r"size is needed: column 'x' .* holds lists"):
             dataset.record_shape(SPD, units="who", labels="number")
@@ -311,6 +312,8 @@ def test_links_that_lead_nowhere_or_in_circles(tmp_path):
     (tmp_path / "a" / "loop.csv").unlink()
     (tmp_path / "a" / "up").symlink_to(tmp_path / "a")
     refused(InvalidArgumentError, lambda: Dataset(f"{tmp_path}/**/*.csv"), "are one file")
+    refused(InvalidArgumentError, lambda: Dataset(tmp_path / "a"), "up/part-0.csv", "in a folder below")
+    (tmp_path / "a" / "up").unlink()
     (tmp_path / "a" / "again.csv").symlink_to(paths[0])
     refused(InvalidArgumentError, lambda: Dataset(tmp_path / "a"), "again.csv", "part-0.csv", "twice")
     refused(InvalidArgumentError, lambda: Dataset([paths[0], tmp_path / "a" / ".." / "a" / "part-0.csv"]), "one file")
@@ -319,9 +322,42 @@ def test_links_that_lead_nowhere_or_in_circles(tmp_path):
 def test_files_of_two_kinds_are_refused(tmp_path):
     write(tmp_path, "csv")
     np.save(tmp_path / "x.npy", X)
-    refused(InvalidArgumentError, lambda: Dataset(tmp_path), "x.npy", "part-0.csv", "one kind")
+    refused(InvalidArgumentError, lambda: Dataset([tmp_path / "x.npy", tmp_path / "part-0.csv"]), "one kind")
+    for mixture in (tmp_path, f"{tmp_path}/*"):
+        refused(InvalidArgumentError, lambda given=mixture: Dataset(given), "x.npy", "part-0.csv", f"{tmp_path}/*.csv")
     refused(InvalidArgumentError, lambda: Dataset(tmp_path / "x.npy", columns="x"), "columns", "x.npy")
     refused(InvalidArgumentError, lambda: Dataset(tmp_path / "part-0.csv", key="x"), "key", "part-0.csv")
+
+
+def test_a_table_beside_folders_of_images_is_not_read_for_them(tmp_path):
+    """The ages of participants are no tensors, although SPD(1) would take them."""
+    ages = tmp_path / "participants.tsv"
+    ages.write_text("participant_id\tage\nsub-01\t31\nsub-02\t47\n")
+    images = tmp_path / "sub-01" / "dwi"
+    images.mkdir(parents=True)
+    assert Dataset(tmp_path).files == (ages,)
+    (images / "sub-01_tensor.nii.gz").write_bytes(b"an image")
+    for mixture in (tmp_path, f"{tmp_path}/*"):
+        says = ("participants.tsv", "sub-01/dwi/sub-01_tensor.nii.gz", "not guessed", "data.from_nifti", "*.tsv")
+        refused(InvalidArgumentError, lambda given=mixture: Dataset(given), *says)
+    assert Dataset(ages).files == Dataset(f"{tmp_path}/*.tsv").files == (ages,)
+    assert Dataset(f"{tmp_path}/**/*.tsv").files == (ages,)
+    for hidden in (".git", "_old"):
+        (tmp_path / "b" / hidden).mkdir(parents=True)
+        (tmp_path / "b" / hidden / "x.csv").write_text("x\n1\n")
+    (tmp_path / "b" / "a.csv").write_text("x\n1\n")
+    assert len(Dataset(tmp_path / "b").files) == 1
+
+
+def test_what_is_read_can_be_told(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("who,x1,x2,group\nann,1,2,u\n")
+    told = Dataset(tmp_path, columns="x*").read_as(Euclidean(2), "who", "group")
+    assert told == (
+        "2 files ('a.csv', 'b.csv'): records of Euclidean(2) from 'x1', 'x2'; units from 'who'; labels from 'group'"
+    )
+    np.save(tmp_path / "x.npy", np.zeros((3, 2)))
+    assert Dataset(tmp_path / "x.npy").read_as(Euclidean(2)).endswith("from whole arrays")
 
 
 # -------------------------------------------------------------------- who and which

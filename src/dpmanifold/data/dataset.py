@@ -48,8 +48,9 @@ class Dataset(Source):
     Parameters
     ----------
     paths : a file, a folder, a pattern such as `"study/*.parquet"`, or a list of these. Of folders and patterns, names
-        that begin with a dot or an underscore and formats that are not known are passed over; folders within a folder
-        are reached by a pattern with `**`
+        that begin with a dot or an underscore and formats that are not known are passed over, and mixtures are refused:
+        files of several formats, or beside folders that hold other files of records. Folders within a folder are
+        reached by a pattern with `**`
     columns : names or patterns of the columns that are numbers of a record, as in :func:`load_array`. If left out,
         those that the space knows by their names, or all columns but those of ids and classes
     key : name of the array in .npz files; not needed if there is one
@@ -70,7 +71,9 @@ class Dataset(Source):
     ...     _ = (folder / name).write_text("person,x1,x2\nann,0.1,0.2\nbob,0.3,0.4\n")
     >>> study = dpm.data.Dataset(folder, columns="x*")
     >>> study
-    Dataset(2 files)
+    Dataset(2 files: 'a.csv', 'b.csv'; columns 'person', 'x1', 'x2')
+    >>> print(study.read_as(dpm.Euclidean(2), units="person"))
+    2 files ('a.csv', 'b.csv'): records of Euclidean(2) from 'x1', 'x2'; units from 'person'
     >>> block = next(study.bound(dpm.Euclidean(2), units="person")[0].blocks())
     >>> block.records.tolist(), block.units.to_pylist()
     ([[0.1, 0.2], [0.3, 0.4]], ['ann', 'bob'])
@@ -100,7 +103,30 @@ class Dataset(Source):
         self.names: tuple[str, ...] = tuple(column.name for column in first.columns) or first.keys
 
     def __repr__(self) -> str:
-        return f"Dataset({len(self.files)} file{'s' if len(self.files) > 1 else ''})"
+        what = "columns" if self._parts[0].header is None else "arrays"
+        names = f"; {what} {listed(self.names)}" if self.names else ""
+        return f"Dataset({self._count}: {self._files}{names})"
+
+    @property
+    def _count(self) -> str:
+        return f"{len(self.files):,} file{'s' if len(self.files) > 1 else ''}"
+
+    @property
+    def _files(self) -> str:
+        return listed(path.name for path in self.files)
+
+    def read_as(self, space: Manifold, units: object = None, labels: object = None) -> str:
+        """Say which files are read, and what of them becomes records of a space, units and labels. Not private.
+
+        Parameters
+        ----------
+        space, units, labels : as in :meth:`bound`
+        """
+        binding = self.bound(space, units, labels)[0].binding
+        told = f"records of {space!r} from {listed(binding.names) or 'whole arrays'}"
+        for what, name in (("units", binding.units), ("labels", binding.labels)):
+            told += "" if name is None else f"; {what} from {name!r}"
+        return f"{self._count} ({self._files}): {told}"
 
     @property
     def rows(self) -> int | None:

@@ -18,9 +18,10 @@ def files_in(paths: object) -> list[pathlib.Path]:
     """Return the files that names, folders and patterns mean, or say what was found instead.
 
     Of a folder, and of what a pattern matches, those files are meant whose names say a format that is known; names
-    that begin with a dot or an underscore (`_SUCCESS`, `_metadata`) are passed over. What is in folders below is meant
-    by a pattern with `**`. Files whose names differ in their endings alone (`a.csv`, `a.parquet`) are refused there:
-    most often one was made from the other.
+    that begin with a dot or an underscore (`_SUCCESS`, `_metadata`) are passed over. Files in folders below are meant
+    by a pattern with `**`. A mixture is refused: files of several formats, or files beside folders with files of
+    records in them, such as a table of ages beside folders of images. So are files whose names differ in their endings
+    alone (`a.csv`, `a.parquet`): most often one was made from the other.
 
     Parameters
     ----------
@@ -50,14 +51,14 @@ def _files_of(path: object) -> list[pathlib.Path]:
     one = pathlib.Path(name)
     try:
         if one.is_dir():
-            return _known(sorted(one.iterdir()), f"the folder {name!r}")
+            return _known(sorted(one.iterdir()), f"the folder {name!r}", name)
         if one.is_file():
             return [one]
         if glob.has_magic(name):
             matches = [pathlib.Path(match) for match in sorted(glob.glob(name, recursive=True))]
             if not matches:
                 raise InvalidArgumentError(f"paths: nothing has a name like {name!r}. Check it, and the folder.")
-            return _known(matches, f"{name!r}")
+            return _known(matches, f"{name!r}", None if "**" in name else os.path.dirname(name))
         circular = one.is_symlink()
     except (OSError, RuntimeError):  # links that lead back to themselves, folders that may not be looked into
         circular = True
@@ -66,8 +67,15 @@ def _files_of(path: object) -> list[pathlib.Path]:
     raise InvalidArgumentError(f"paths: there is no file or folder {name!r}. Check the name and the folder.")
 
 
-def _known(candidates: Sequence[pathlib.Path], where: str) -> list[pathlib.Path]:
-    """Return the files among candidates that can be read; refuse to pass over what only looks like one."""
+def _known(candidates: Sequence[pathlib.Path], where: str, beside: str | None) -> list[pathlib.Path]:
+    """Return the files among candidates that can be read; refuse to pass over what only looks like one.
+
+    Parameters
+    ----------
+    candidates : files and folders
+    where : what they were found in, for messages
+    beside : the folder whose folders count as well; None where a pattern means what is in them by itself
+    """
     seen = [path for path in candidates if not path.name.startswith((".", "_"))]
     taken = [path for path in seen if loader_of(path) is not None]
     for path in taken:
@@ -88,21 +96,59 @@ def _known(candidates: Sequence[pathlib.Path], where: str) -> list[pathlib.Path]
             f"{in_words(known_suffixes())}."
         )
     _refuse_copies(taken)
+    below = [] if beside is None else [path for path in seen if path not in taken and path.is_dir()]
+    _refuse_mixture(taken, below, where, beside)
     return taken
+
+
+def _refuse_mixture(
+    taken: Sequence[pathlib.Path], below: Sequence[pathlib.Path], where: str, folder: str | None
+) -> None:
+    """Refuse files of several formats, and files beside folders that hold others: which are records is not guessed."""
+    first: dict[object, pathlib.Path] = {}
+    for path in taken:
+        first.setdefault(loader_of(path), path)
+    deeper = next(filter(None, map(_file_below, below)), None)
+    if len(first) == 1 and deeper is None:
+        return
+    there = [repr(path.name) for path in first.values()]
+    if deeper is not None:
+        there.append(repr(os.path.relpath(deeper, folder or ".")) + " in a folder below")
+    ending = _ending(taken[0])
+    pattern = os.path.join(folder or os.path.dirname(taken[0]), f"*{ending}")
+    raise InvalidArgumentError(
+        f"paths: {where} holds files of several kinds, {' and '.join(there)}, and which of them are records is not "
+        f"guessed. Give the file, or a pattern such as {pattern!r}; images of tensors go through data.from_nifti, or "
+        "data.from_bids."
+    )
+
+
+def _file_below(folder: pathlib.Path) -> pathlib.Path | None:
+    """Return a file in a folder, or in one below it, that could be read as records; None if there is none."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in sorted(files):
+            if not name.startswith((".", "_")) and loader_of(name) is not None:
+                return pathlib.Path(place, name)
+    return None
 
 
 def _refuse_copies(files: Sequence[pathlib.Path]) -> None:
     """Refuse `a.csv` beside `a.parquet` where nobody named the two: converted or unpacked records would count twice."""
     seen: dict[pathlib.Path, pathlib.Path] = {}
     for path in files:
-        ending = max((end for end in known_suffixes() if path.name.lower().endswith(end)), key=len)
-        earlier = seen.setdefault(path.with_name(path.name[: -len(ending)]), path)
+        earlier = seen.setdefault(path.with_name(path.name[: -len(_ending(path))]), path)
         if earlier is not path:
             raise InvalidArgumentError(
                 f"paths: {str(earlier)!r} and {str(path)!r} differ in their endings alone. If one was made from the "
                 "other, its records would count twice: move it, or say which are meant by a pattern such as "
                 "'parts/*.parquet'. If both are meant, name each file."
             )
+
+
+def _ending(path: pathlib.Path) -> str:
+    """Return how the name of a file of a known format ends."""
+    return max((end for end in known_suffixes() if path.name.lower().endswith(end)), key=len)
 
 
 def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
