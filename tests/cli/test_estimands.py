@@ -48,7 +48,7 @@ def test_regions_and_tests_of_tangent_means(invoke, directions):
         wrong = invoke(*words, *CAP, "--estimand", "extrinsic", "--out", "no.json", code=2)
         assert 'estimand must be "frechet" or "tangent"' in wrong.stderr
     planned = json.loads(
-        invoke(*PLAN, "--radius", "0.7", "--statistic", "test", "--estimand", "tangent", "--json").stdout
+        invoke(*PLAN, "-n", "40", "--radius", "0.7", "--statistic", "test", "--estimand", "tangent", "--json").stdout
     )
     assert [step["statistic"] for step in planned["steps"]] == ["joint moments"] * 2
 

@@ -56,8 +56,15 @@ def test_a_plan_takes_the_number_of_each_group(invoke):
     numbers = ["-n", "100", "-n", "80", "-n", "60"]
     found = json.loads(invoke(*PLAN, *numbers, "--statistic", "groups", "--json").stdout)
     assert (found["n"], len(found["steps"])) == (240, 3)
-    assert "-n once for each" in invoke(*PLAN, "-n", "100", "--statistic", "groups", code=2).output
-    assert "for groups alone" in invoke(*PLAN, *numbers, "--statistic", "test", code=2).output
-    assert "--second-number is for tests" in invoke(
-        *PLAN, *numbers, "--second-number", "7", "--statistic", "groups", code=2
-    ).output  # fmt: skip
+    assert "once for each of the groups" in invoke(*PLAN, "-n", "100", "--statistic", "groups", code=2).output
+    assert "-n is given 3 times" in invoke(*PLAN, *numbers, "--statistic", "mean", code=2).output
+
+
+def test_a_plan_of_a_test_takes_two_numbers(invoke):
+    numbers = ["-n", "40", "-n", "100"]
+    found = json.loads(invoke(*PLAN, *numbers, "--statistic", "test", "--json").stdout)
+    assert (found["n"], [step["group"] for step in found["steps"]]) == (
+        140, ["group 1 (40 units)", "group 2 (100 units)"],
+    )  # fmt: skip
+    for wrong in (["-n", "40"], [*numbers, "-n", "7"]):
+        assert "twice: once for each of the two groups" in invoke(*PLAN, *wrong, "--statistic", "test", code=2).output

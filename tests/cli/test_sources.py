@@ -328,3 +328,89 @@ def test_a_scheduler_that_does_not_answer_is_said(stored, invoke):
     assert "tcp://127.0.0.1:9" in told
     assert not pathlib.Path("out.json").exists()
     assert shutil.which("dpm") is None or told.startswith("dpm: ")
+
+
+# -------------------------------------------------------------------- folders and images
+
+
+TENSORS = ["--space", "spd", "--radius", "3", "--mu", "1"]
+
+
+@pytest.fixture
+def scans(folder):
+    """Two folders of images, and a table beside them that is no part of the records."""
+    nibabel = pytest.importorskip("nibabel")
+    for number in range(6):
+        place = folder / "study" / f"sub-{number}" / "dwi"
+        place.mkdir(parents=True)
+        values = np.broadcast_to([1.6, 0.0, 0.0, 0.4, 0.0, 0.4], (2, 2, 2, 6))
+        nibabel.Nifti1Image(values, np.eye(4)).to_filename(place / f"sub-{number}_tensor.nii.gz")
+    rows = "".join(f"sub-{number}\t{30 + number}\t{'ab'[number % 2]}\n" for number in range(6))
+    (folder / "study" / "participants.tsv").write_text("participant_id\tage\tgroup\n" + rows)
+    return "study/*/dwi/*.nii.gz"
+
+
+def test_a_table_of_ages_is_not_read_for_the_images_beside_it(invoke, scans, folder):
+    asked = ["--units", "participant_id", "--labels", "group", "--classes", "a,b", "--out", "g.json"]
+    done = invoke("groups", "study", *TENSORS, *asked, code=2)
+    for word in ("participants.tsv", "sub-0/dwi/sub-0_tensor.nii.gz", "not guessed", "'study/*.tsv'", "of images"):
+        assert word in done.stderr
+    assert "data." not in done.stderr
+    assert not (folder / "g.json").exists()
+
+
+def test_images_are_given_by_name_or_by_a_pattern(invoke, scans, folder):
+    names = sorted(map(str, (folder / "study").glob("*/dwi/*.nii.gz")))
+    how = [*TENSORS, "--order", "fsl", "--seed", "1"]
+    for given, out in (([scans], "a.json"), (names, "b.json")):
+        done = invoke("mean", *given, *how, "--units", "image", "--notice", "--out", out)
+        assert "read are 6 images of tensors: 'sub-0_tensor.nii.gz', " in done.stderr
+    first, second = (dpm.load(out) for out in ("a.json", "b.json"))
+    assert first.to_dict() == second.to_dict()
+    assert (first.n, first.unit) == (6, "unit")
+    invoke("mean", scans, *how, "--units", "study/participants.tsv:participant_id", "--out", "c.json")
+    assert dpm.load("c.json").to_dict() == first.to_dict()
+    pair = ["study/sub-[0-2]/dwi/*.nii.gz", "study/sub-[3-5]/dwi/*.nii.gz"]
+    invoke("test", *pair, *TENSORS, "--order", "fsl", "--units", "image", "--out", "t.json")
+    assert [release.n for release in dpm.load("t.json").released] == [3, 3]
+    assert "6 units" in invoke("check", scans, "--order", "fsl", "--space", "spd", "--units", "image").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--units", "image"], "--order is needed"),
+        (["--order", "fsl", "--mask", "nonzero", "--units", "each-record"], "--units: how many voxels --mask nonzero"),
+        (["--order", "fsl", "--columns", "x*", "--units", "image"], "--columns means nothing"),
+    ],
+)
+def test_what_is_said_of_images_names_options(invoke, scans, words, said):
+    done = invoke("mean", scans, *TENSORS, *words, "--out", "no.json", code=2)
+    assert said in done.stderr
+    assert "=" not in done.stderr
+
+
+def test_a_bids_folder_without_masks_is_told_of_the_option(invoke, scans, folder):
+    (folder / "study" / "dataset_description.json").write_text("{}")
+    how = [*TENSORS, "--order", "fsl", "--out", "b.json"]
+    done = invoke("mean", "study", *how, "--units", "participant_id", code=2)
+    assert "Give --mask as another pattern, as one image for all, or as nonzero." in done.stderr
+    done = invoke("mean", "study", *how, "--mask", "nonzero", "--units", "each-record", code=2)
+    assert "Give --units participant_id." in done.stderr
+    done = invoke("mean", "study", *how, "--mask", "nonzero", "--units", "participant_id", "--notice")
+    assert "read are 6 images of tensors of study; there are the columns 'participant_id', 'age'" in done.stderr
+    (folder / "study" / "participants.tsv").unlink()
+    done = invoke("mean", "study", *how, "--force", "--mask", "nonzero", "--units", "participant_id", code=2)
+    assert "give the images by a pattern in quotes and --units image" in done.stderr
+
+
+def test_a_folder_of_tables_tells_what_is_read(invoke, folder):
+    (folder / "parts").mkdir()
+    for name in ("a.csv", "b.csv"):
+        (folder / "parts" / name).write_text("who,x1,x2\n" + "".join(f"{name}{i},0.1,0.{i}\n" for i in range(9)))
+    asked = ["--space", "euclidean", "--columns", "x*", "--units", "who", "--radius", "1", "--mu", "1"]
+    told = "read are 2 files ('a.csv', 'b.csv'): records of Euclidean(2) from 'x1', 'x2'; units from 'who'."
+    for number, given in enumerate((["parts"], ["parts/*.csv"])):
+        assert told in invoke("mean", *given, *asked, "--notice", "--out", f"{number}.json").stderr
+    for number, more in enumerate(([], ["--quiet"])):  # to no pipe unless it is asked for
+        assert "read are" not in invoke("mean", "parts", *asked, *more, "--out", f"{number}-q.json").stderr

@@ -22,7 +22,16 @@ from dpmanifold.cli.arguments import EACH, ball_of, kind_of, space_of
 from dpmanifold.cli.command import how_of, shared_options
 from dpmanifold.cli.engine import at_work
 from dpmanifold.cli.failures import DATA_REFUSED
-from dpmanifold.cli.records import Given, How, as_options, column_elsewhere, in_words_of_options, opened_whole, read
+from dpmanifold.cli.records import (
+    Given,
+    How,
+    as_options,
+    column_elsewhere,
+    images_in,
+    in_words_of_options,
+    opened_whole,
+    read,
+)
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.cli.work import working
 from dpmanifold.data.folders import files_in
@@ -119,7 +128,7 @@ class _Asked:
     def given(self) -> Given | None:
         """The records, where they are not files that are read in blocks: of another format, or a folder of images."""
         along = (self.units, self.labels)
-        images = len(self.paths) == 1 and data.is_bids(self.paths[0])
+        images = (len(self.paths) == 1 and data.is_bids(self.paths[0])) or images_in(self.paths)
         if not images and opened_whole(self.paths, kind_of(self.name or "euclidean"), self.how, along) is None:
             return None
         if self.name is None:

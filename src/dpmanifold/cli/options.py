@@ -20,7 +20,8 @@ Data = Annotated[
         metavar="PATH",
         help="Records: .npy, .npz (with --array), tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, with --columns), a "
         "folder of them or a pattern in quotes ('parts/*.parquet'); landmarks (.tps); tensors (.nii, .nii.gz, with "
-        "--mask; a BIDS folder, with --units participant_id).",
+        "--mask; several images or a pattern, with --units image or FILE:COLUMN, a line for each image; a BIDS folder, with "
+        "--units participant_id).",
     ),
 ]
 Array = Annotated[str | None, typer.Option("--array", help="Array inside an .npz file.")]

@@ -164,7 +164,7 @@ def statistics(as_json: options.Json = False) -> None:
 @guarded
 def plan(
     units: Annotated[
-        list[int], typer.Option("-n", "--number", help="Number of units (people), public; for groups one -n for each.")
+        list[int], typer.Option("-n", "--number", help="Number of units (people), public; for a test or groups one -n each.")
     ],
     space: options.Space,
     size: options.SizeAlone = None,
@@ -182,9 +182,6 @@ def plan(
             help="What to plan: a name from dpm statistics, or region, interval, test, groups, classes, regression."
         ),
     ] = "mean",
-    second: Annotated[
-        int | None, typer.Option("--second-number", help="Units of the second group of a test; as many if left out.")
-    ] = None,
     classes: Annotated[
         str | None, typer.Option(help="For --statistic classes: the public list, a,b,c or 0..9, or how many.")
     ] = None,
@@ -227,16 +224,10 @@ def plan(
              "labels_public": labels_public or None, "covariate_public": covariate_public or None}  # fmt: skip
     asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     groups = groups_of(statistic)
-    if second is not None and groups != 2:
-        raise InvalidArgumentError("--second-number is for tests, which have two groups: leave it out.")
-    if len(units) > 1 and not math.isinf(groups):
-        raise InvalidArgumentError(f"-n is given {len(units)} times, which is for groups alone. Give one number.")
-    if len(units) < 2 and math.isinf(groups):
-        raise InvalidArgumentError("-n is given once, and groups are two or more: give -n once for each of them.")
+    _refuse_counts(len(units), groups)
     if statistic == ClassPlan.label and classes is None:
         raise InvalidArgumentError("--statistic classes needs --classes: the public list of them, or how many.")
-    number = units if math.isinf(groups) else (units[0], second or units[0]) if groups == 2 else units[0]
-    found = planned(number, chosen, privacy, statistic=statistic, **asked)
+    found = planned(units if groups > 1 else units[0], chosen, privacy, statistic=statistic, **asked)
     if isinstance(found, Outlook):
         if error is not None:
             raise InvalidArgumentError("--error is about means: leave it out for another statistic.")
@@ -308,6 +299,18 @@ def sensitivity_command(
         table.add_row(name, shown, f"{ours.value:.6g}", ratio)
     say_table(table)
     say("Published bounds are for any point of the ball, and for the covariance instead of the second moment.")
+
+
+def _refuse_counts(given: int, groups: float) -> None:
+    """Refuse another number of -n than the statistic has groups; infinitely many stand for two or more."""
+    if given == groups or (math.isinf(groups) and given > 1):
+        return
+    wanted = {
+        1: "once, unless groups are compared",
+        2: "twice: once for each of the two groups",
+        math.inf: "once for each of the groups, which are two or more",
+    }[groups]
+    raise InvalidArgumentError(f"-n is given {'once' if given == 1 else f'{given} times'}. Give it {wanted}.")
 
 
 def _sensitivity_rows(ball: Ball, n: int) -> list[tuple[str, float | None, float, Sensitivity]]:

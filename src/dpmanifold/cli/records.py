@@ -20,8 +20,11 @@ from dpmanifold._check import Array
 from dpmanifold.cli.arguments import EACH, kind_of, space_of
 from dpmanifold.data._files import listed
 from dpmanifold.data.archives import NpyFile, NpzFile
+from dpmanifold.data.folders import files_in
 from dpmanifold.data.formats import loader_of
+from dpmanifold.data.image_source import ImageSource
 from dpmanifold.data.landmarks import column_of_specimens, is_long
+from dpmanifold.data.nifti import NiftiFile
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.readers import read_for
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -30,14 +33,22 @@ from dpmanifold.sources import Projected, Source
 from dpmanifold.stats import EACH_RECORD
 from dpmanifold.stats.registered import Registered
 
+# The unit of one image each, where several are named.
+IMAGE = "image"
 # Where a message of the library begins with an argument, the command line has an option of that name.
 _OPTION = re.compile(
-    r"^(key|columns|mask|order|coordinates|units|labels|classes|covariate|covariate_range|covariate_public)(?=[ :])"
+    r"^(key|columns|mask|order|coordinates|units|labels|classes|covariate|covariate_range|covariate_public|estimand|level"
+    r"|coverage|count)(?=[ :])"
 )
 # The array of an .npz file, which the library calls key.
 _ARRAY = re.compile(r"^key(?= is needed:| means nothing | .* is not in )|(?<=with )key=")
 _PRODUCT = re.compile(r"take (Product\(.*\] \* [0-9]+\))")
-_PATHS = re.compile(r"^paths?: ")
+_PATHS = re.compile(r"^(paths?|folder|participants): ")
+# Arguments in the middle of a message, with or without a value.
+_ARGUMENT = re.compile(
+    r"\b(arithmetic|classes|columns|confirm|coordinates|estimand|invalid|labels|mask|mechanism|order|refine|units)="
+    r"(?:\"([\w-]+)\"|True|\.\.\.)?"
+)
 # What is asked for in the middle of a message.
 _GIVEN = {
     "covariate=... and covariate_range=...": "--covariate and --covariate-range",
@@ -45,6 +56,16 @@ _GIVEN = {
     "covariate_public must be True": "covariate_public is missing",
     "covariate_public must be False": "covariate_public must be left out",
     "labels=... and classes=...": "--labels and --classes",
+    "data.as_records, order=": "--order",
+    "; images of tensors go through data.from_nifti, or data.from_bids.": "; of images, a pattern that means them all.",
+    "images of tensors go through data.from_nifti or data.from_bids, other files through data.load_array": "images of "
+    "tensors go together, and other files alone",
+    "Give pattern=, or": "Give the images by a pattern in quotes, or",
+    "Choose one by pattern=, or by what names say, such as space= or desc=.": "Choose one by a pattern in quotes.",
+    "Give the path of that of the raw data, or participants=False.": "Copy that of the raw data, or give the images by "
+    "a pattern in quotes and --units image.",
+    'Give mask= as another pattern, as one image for all, as "nonzero", or as None.': "Give --mask as another pattern, "
+    "as one image for all, or as nonzero.",
 }
 
 
@@ -120,10 +141,23 @@ def read(
     with in_words_of_options():
         if len(paths) == 1 and data.is_bids(paths[0]):
             return _brains(paths[0], name, size, how, tell)
+        images = images_in(paths)
+        if images:
+            if tell is not None:
+                tell(f"read are {len(images):,} images of tensors: {listed(path.name for path in images)}.")
+            return _of_images(_from_nifti(images, how), paths[0], name, size, how)
         file = opened_whole(paths, kind, how, along)
         if file is None:
-            return _streamed(paths, name, size, how, along)
+            return _streamed(paths, name, size, how, along, tell)
         return _at_once(file, name, size, how, along)
+
+
+def images_in(paths: Sequence[str]) -> list[pathlib.Path]:
+    """Return the images of tensors that several paths, a folder or a pattern mean; nothing where they mean others."""
+    if len(paths) == 1 and not (os.path.isdir(paths[0]) or is_pattern(paths[0])):
+        return []
+    files = files_in(list(paths))
+    return files if all(loader_of(path) is NiftiFile for path in files) else []
 
 
 def is_pattern(text: str) -> bool:
@@ -155,12 +189,10 @@ def in_words_of_options() -> Iterator[None]:
 
 def as_options(words: str) -> str:
     """Return a message of the library in the words of the command line."""
-    words = _ARRAY.sub("--array", words).replace("columns=", "--columns").replace("data.as_records, order=", "--order")
-    words = _PRODUCT.sub(r'take --space "\1"', words)
-    words = words.replace('give invalid="center"', "give --invalid center")
+    words = _PRODUCT.sub(r'take --space "\1"', _ARRAY.sub("--array", words))
     for name, said in _GIVEN.items():
         words = words.replace(name, said)
-    words = _PATHS.sub("", words.replace("order=", "--order "))
+    words = _ARGUMENT.sub(lambda found: " ".join(filter(None, [f"--{found[1]}", found[2]])), _PATHS.sub("", words))
     return _OPTION.sub(lambda found: "--" + found[0].replace("_", "-"), words)
 
 
@@ -184,24 +216,46 @@ def opened_whole(
     return table if elsewhere and not isinstance(table, ParquetTable) else None
 
 
-def _streamed(paths: Sequence[str], name: str, size: str | None, how: How, along: Sequence[str | None]) -> Given:
-    """Return records that are read a block at a time, by whoever takes them."""
+def _streamed(
+    paths: Sequence[str],
+    name: str,
+    size: str | None,
+    how: How,
+    along: Sequence[str | None],
+    tell: Callable[[str], object] | None,
+) -> Given:
+    """Return records that are read a block at a time, by whoever takes them; of folders and patterns, tell which."""
     if how.mask is not None:
-        raise InvalidArgumentError("--mask goes with one image, .nii or .nii.gz. Leave it out.")
+        raise InvalidArgumentError("--mask goes with images, .nii or .nii.gz. Leave it out.")
     source = data.Dataset(paths, columns=how.names, key=how.key, order=how.order, coordinates=how.coordinates)
     columns = [column if column in source.names else None for column in along]
     shape = source.record_shape(kind_of(name), *columns) if size is None and "(" not in name else ()
     space = space_of(name, size, *shape)
-    source.bound(space, *columns)  # refuses records of another shape
+    read_as = source.read_as(space, *columns)  # refuses records of another shape
+    if tell is not None and any(os.path.isdir(path) or is_pattern(path) for path in paths):
+        tell(f"read are {read_as}.")
     return Given(Projected(source) if how.normalize else source, space, source.names, source)
 
 
 def _brains(folder: str, name: str, size: str | None, how: How, tell: Callable[[str], object] | None) -> Given:
     """Return the tensors of a folder in the form of BIDS, whose people are those of its participants.tsv."""
+    source = data.from_bids(folder, order=how.order, mask=True if how.mask is None else how.mask, curator=tell)
+    if tell is not None:
+        tell(f"read are {len(source):,} images of tensors of {folder}; there are the columns {listed(source.names)}.")
+    return _of_images(source, folder, name, size, how)
+
+
+def _from_nifti(images: Sequence[pathlib.Path], how: How) -> ImageSource:
+    """Return the tensors of images that were named; each is somebody's, or its person stands in another file."""
+    names = {IMAGE: [os.fspath(path) for path in images]}
+    return data.from_nifti(images, order=how.order, mask=how.mask, per_image=names)
+
+
+def _of_images(source: ImageSource, path: str, name: str, size: str | None, how: How) -> Given:
+    """Return the tensors of images."""
     for option, given in (("--columns", how.columns), ("--array", how.key), ("--coordinates", how.coordinates)):
         if given is not None:
-            raise InvalidArgumentError(f"{option} means nothing for {folder}, a folder of images. Leave it out.")
-    source = data.from_bids(folder, order=how.order, mask=True if how.mask is None else how.mask, curator=tell)
+            raise InvalidArgumentError(f"{option} means nothing for {path}, images of tensors. Leave it out.")
     space = space_of(name, size, (3, 3))
     return Given(Projected(source) if how.normalize else source, space, source.names)
 
