@@ -135,3 +135,81 @@ def test_the_command_line_shrinks_as_it_is_told(tmp_path):
         found[words[-1]] = dpm.load(out).shrinkage if done.exit_code == 0 else done.output
     assert found.pop("much").count("must be one of auto, james-stein, none")
     assert found == {"james-stein": "james-stein", "none": "", "--no-shrink": ""}
+
+
+@pytest.mark.parametrize(
+    ("space", "shape"),
+    [(dpm.SPD(3), (3, 3, 50)), (dpm.Euclidean(3), (3, 50)), (dpm.KendallShapes(4), (4, 2, 50))],
+    ids=repr,
+)
+def test_records_along_the_last_axis_are_told_of(space, shape, tmp_path):
+    ball = dpm.Ball(space, space.random_point(rng=0), 0.3)
+    X = np.moveaxis(np.broadcast_to(dpm.data.as_records(_as_written(space), space), (50, *shape[:-1])), 0, -1)
+    assert X.shape == shape
+    np.save(tmp_path / "a.npy", X)
+    for read in (
+        lambda: dpm.private_mean(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD),
+        lambda: dpm.data.as_records(X, space),
+        lambda: dpm.data.Dataset(tmp_path).bound(space),
+    ):
+        with pytest.raises(InvalidDataError, match=r"give np\.moveaxis\(array, -1, 0\)"):
+            read()
+    moved = np.moveaxis(X, -1, 0)  # the remedy
+    assert dpm.private_mean(moved, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, confirm=True, rng=0).n == 50
+
+
+def _as_written(space):
+    """One record as people write it: landmarks, not complex pre-shapes."""
+    point = np.asarray(space.random_point(rng=1))
+    return space.to_landmarks(point)[None] if hasattr(space, "to_landmarks") else point[None]
+
+
+def test_landmarks_in_space_are_told_of():
+    space, solid = dpm.KendallShapes(8), np.random.default_rng(0).standard_normal((20, 8, 3))
+    ball = dpm.Ball(space, solid[0, :, :2], 0.3)
+    for array in (solid, solid.reshape(20, 24)):
+        with pytest.raises(InvalidDataError, match="shapes in the plane: of landmarks x, y, z give two coordinates"):
+            dpm.private_mean(array, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD)
+        with pytest.raises(InvalidDataError, match="shapes in the plane"):
+            dpm.data.as_records(array, space)
+    assert dpm.private_mean(solid[..., :2], ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, confirm=True, rng=0).n == 20
+
+
+def test_a_radius_in_degrees_is_told_of():
+    north = [0.0, 0.0, 1.0]
+    with pytest.raises(InvalidArgumentError, match=r"below 0\.7854 .*, got 30: .* in degrees, give radians: 0\.5236"):
+        dpm.Ball(dpm.Sphere(2), north, 30)
+    assert dpm.Ball(dpm.Sphere(2), north, np.radians(30)).radius == pytest.approx(0.5236, abs=1e-4)
+    with pytest.raises(InvalidArgumentError, match=r"unique\. Choose a smaller ball") as told:
+        dpm.Ball(dpm.Sphere(2), north, 60.0)
+    assert "degrees" not in str(told.value)  # 60 degrees are too many, too
+    done = CliRunner().invoke(
+        app, ["plan", "-n", "50", "--space", "sphere", "--size", "2", "--radius", "30", "--mu", "1"]
+    )
+    assert done.exit_code == 2
+    assert "--radius must be below 0.7854" in done.stderr
+
+
+def test_every_plan_has_a_best_draw():
+    for statistic, n in (("mean", 50), ("region", 50), ("test", (50, 20)), ("groups", [50, 20]), ("variance", 50)):
+        plan = dpm.plan(n, BALL, dpm.GDP(1.0), statistic=statistic)
+        assert f"with {plan.best.mechanism}" in plan.verdict
+        assert f"{plan.best.error:.3g} (" in plan.verdict
+    assert dpm.plan((50, 20), BALL, dpm.GDP(1.0), statistic="test").best.group == "group 2 (20 units)"
+
+
+@pytest.mark.parametrize(
+    ("library", "line"),
+    [
+        ('Give units="participant_id".', "Give --units participant_id."),
+        ('Give order="dipy".', "Give --order dipy."),
+        ('units: how many mask="nonzero" takes', "--units: how many --mask nonzero takes"),
+        ("Choose the columns with columns=.", "Choose the columns with --columns."),
+        ('give invalid="center"', "give --invalid center"),
+        ("Use it, or give confirm=True.", "Use it, or give --confirm."),
+        ('estimand must be "frechet" or "tangent"', '--estimand must be "frechet" or "tangent"'),
+        ("level must be between 0 and 1", "--level must be between 0 and 1"),
+    ],
+)
+def test_the_command_line_names_its_options(library, line):
+    assert as_options(library) == line

@@ -180,7 +180,7 @@ def ends(found: dpm.Components) -> np.ndarray:
 
 def without_noise(found: dpm.Components) -> dpm.Components:
     """Return what the same release would say if there were no noise in it: WRONG."""
-    mean = found.mean
+    mean = found.mean.release
     step = replace(found.release.steps[0], steps=(replace(mean, scale=1e-12 * mean.scale),))
     return dpm.Components(replace(found.release, steps=(step,), scale=1e-12 * found.release.scale), found.level)
 

@@ -80,9 +80,11 @@ class Ball:
         if self.is_whole:
             return
         if not radius < limit:
+            angle = math.radians(radius)
+            degrees = f"If {radius:.4g} is in degrees, give radians: {angle:.4g}. Else choose"
             raise InvalidArgumentError(
                 f"radius must be below {limit:.4f} on {self.space!r}, got {radius:.4g}: beyond it the mean need "
-                "not be unique. Rescale, or choose a smaller ball."
+                f"not be unique. {degrees if angle < limit else 'Choose'} a smaller ball."
             )
         error = 0.0 if self.space.is_flat else self.space.dist_error(self.center, radius)
         if not (_SMALLEST <= radius <= _LARGEST and error <= _WORST_ROUNDING * radius):

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import FloatArray

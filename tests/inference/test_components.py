@@ -37,7 +37,7 @@ FACTOR = (1.3**3 - 0.3**3) / 3  # the mean square of a uniform number between .3
 
 def without_noise(found):
     """The same releases, read as if there were no noise in them: wrong."""
-    mean = found.mean
+    mean = found.mean.release
     step = replace(found.release.steps[0], steps=(replace(mean, scale=1e-9 * mean.scale),))
     return dpm.Components(replace(found.release, steps=(step,), scale=1e-9 * found.release.scale), found.level)
 

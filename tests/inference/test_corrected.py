@@ -259,7 +259,7 @@ def test_its_mean_is_compared_with_public_data(refine):
     assert (made.ball != ball) == refine
     average = shorten(space.log_coords(made.ball.center, X), made.ball.radius).mean(axis=0)
     stated = replace(made.release, details={**made.release.details, ABOUT_FRECHET: 1.0})
-    for release, divisor in ((made.mean, 1.0), (stated, estimate_of(stated).mean.middle)):
+    for release, divisor in ((made.mean.release, 1.0), (stated, estimate_of(stated).mean.middle)):
         found = dpm.compare(release, X, public=True, **EACH)
         hidden = space.exp_coords(made.ball.center, average / divisor)
         center, truth = dpm.Region(release).center, frechet.mean(X, space).value

@@ -268,7 +268,7 @@ def test_groups_that_do_not_belong_together_are_found_out(kind):
     found, other = (groups(numbers, ball, 0.02, seed=k, rng=None, refine=kind == "refined") for k in range(2))
     assert found.verify().ok
     assert found.private
-    assert (kind == "refined") == bool(found.means[0].steps)
+    assert (kind == "refined") == bool(found.means[0].release.steps)
     a, b, c = found.released
     for wrong in (
         {"a": a, "b": b, "c": replace(b)},
@@ -305,8 +305,8 @@ def test_what_a_refined_ball_cuts_off_is_told_once():
     found = groups((60, 400, 400), FLAT, refine=True)
     told = [note for note in found.notes() if "clipped to the refined ball" in note]
     assert len(told) == 1
-    assert f"at most by {max(mean.clipping.bound for mean in found.means):.4g} with" in told[0]
-    assert found.means[0].clipping.bound == max(mean.clipping.bound for mean in found.means)
+    assert f"at most by {max(mean.release.clipping.bound for mean in found.means):.4g} with" in told[0]
+    assert found.means[0].release.clipping.bound == max(mean.release.clipping.bound for mean in found.means)
 
 
 def test_it_says_what_its_reader_should_know():

@@ -4,6 +4,7 @@ Wrong variants: eigenvalues as released, no degrees of freedom for what noise hi
 for the noise in p p'. Everything is seeded; false alarms are below one in 1000 for each check unless it says otherwise.
 """
 
+import json
 import math
 from dataclasses import replace
 
@@ -251,3 +252,30 @@ def test_forged_joint_regions_are_found():
         assert not dpm.verify(replace(release, **change)).ok
     weight = dict.fromkeys(release.details, 1.5)
     assert not dpm.verify(replace(release, details=weight)).ok
+
+
+BALLS = [
+    dpm.Ball(dpm.SPD(2), np.eye(2), 1.0),
+    dpm.Ball(dpm.SPD(2, "riemann"), np.eye(2), 1.0),
+    dpm.Ball(dpm.Sphere(2), [0.0, 0.0, 1.0], 0.6),
+]
+
+
+@pytest.mark.parametrize("estimand", ["frechet", "tangent"])
+@pytest.mark.parametrize("n", [8, 400])
+@pytest.mark.parametrize("ball", BALLS, ids=lambda ball: repr(ball.space))
+def test_the_mean_of_a_result_is_a_point_however_it_was_drawn(ball, n, estimand):
+    X = ball.space.exp_coords(ball.center, 0.1 * np.random.default_rng(0).standard_normal((n, ball.space.dim)))
+    how = {**EACH, "estimand": estimand, "rng": 1}
+    region = dpm.private_region(X, ball, dpm.GDP(1.0), **how)
+    test = dpm.private_test(X, X[::-1], ball, dpm.GDP(1.0), **how)
+    groups = dpm.private_groups(X, ["a", "b"] * (n // 2), ball, dpm.GDP(1.0), classes=["a", "b"], **how)
+    for mean in (region.mean, *test.means, *groups.means):
+        assert mean.value.shape == ball.space.shape
+        assert ball.space.check(mean.value) is None
+        assert float(ball.space.dist(ball.center, mean.value)) <= ball.effective_radius
+    assert region.mean.release in (region.release, *region.release.steps)
+    assert np.array_equal(region.mean.value, region.center)
+    again = dpm.Region.from_dict(json.loads(json.dumps(region.to_dict())))
+    assert np.array_equal(again.mean.value, region.mean.value)
+    assert again.verify().ok

@@ -272,7 +272,7 @@ def test_the_plan_foresees_the_draws():
     for refine in (False, True):
         outlook = dpm.plan(400, SPACE, dpm.GDP(1.0), statistic="components", count=2, refine=refine)
         found = dpm.private_components(X, SPACE, dpm.GDP(1.0), **EACH, confirm=True, count=2, refine=refine)
-        drawn = [found.mean, found.release.steps[0], found.release]
+        drawn = [found.mean.release, found.release.steps[0], found.release]
         for step, release in zip(outlook.steps[-3:], drawn, strict=True):
             assert (step.statistic, step.share) == (release.statistic, release.share)
             assert release.scale <= step.scale * (1 + 1e-12)

@@ -164,7 +164,7 @@ def test_a_plan_foresees_what_is_drawn(space, estimand, refine):
     assert found.verify().ok
     assert outlook.n == 900
     if refine:
-        assert len({json.dumps(mean.steps[0].to_dict()) for mean in found.means}) == 1
+        assert len({json.dumps(mean.release.steps[0].to_dict()) for mean in found.means}) == 1
         assert found.ball.radius < ball.radius
 
 

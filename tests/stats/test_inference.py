@@ -301,7 +301,7 @@ def test_hostile_records_are_reported_and_never_raise_from_verify():
     for value in ({"number": 3.0}, {"point": [0.0, 0.0, 1.0]}, {"matrix": [[math.nan, 0.0], [0.0, 1.0]]}):
         with pytest.raises(InvalidDataError, match="damaged"):
             forged(region, change(value=value))
-    public = replace(region.release, steps=(replace(region.mean, private=False),))
+    public = replace(region.release, steps=(replace(region.mean.release, private=False),))
     assert not Region(public).private
 
 
@@ -371,7 +371,7 @@ def test_shares_compose_to_the_promise_and_to_no_more():
     ball = BALLS[3]
     X = in_ball(ball, 200, np.random.default_rng(0))
     region = private_region(X, ball, GDP(1.0), units=EACH_RECORD)
-    total = compose([region.mean.privacy, region.release.share])
+    total = compose([region.mean.release.privacy, region.release.share])
     assert 1 - 1e-12 <= total.mu <= 1.0
     interval = private_interval(X, ball, GDP(1.0), units=EACH_RECORD)
     parts = [interval.variance.steps[0].share, interval.variance.share, interval.release.share]

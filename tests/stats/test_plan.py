@@ -127,7 +127,9 @@ def test_names_are_names_and_no_aliases():
         get("tangent-gaussian")
 
 
-@pytest.mark.parametrize("ball", [CAP, Ball(SPD(2), SPD(2).origin, 1.0), Ball(Hyperbolic(2), Hyperbolic(2).origin, 1.0)])
+@pytest.mark.parametrize(
+    "ball", [CAP, Ball(SPD(2), SPD(2).origin, 1.0), Ball(Hyperbolic(2), Hyperbolic(2).origin, 1.0)]
+)
 def test_no_error_exceeds_the_diameter_in_a_plan_or_a_release(ball):
     privacy, X = GDP(0.01), np.repeat(np.asarray(ball.center)[None], 20, axis=0)
     found = dpm.plan_mean(20, ball, privacy)

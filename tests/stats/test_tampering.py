@@ -749,7 +749,7 @@ def test_objects_are_held_to_what_files_are_held_to(changes):
 
 def test_a_conclusion_from_an_altered_release_is_refused():
     region, interval = honest("region"), honest("interval")
-    less = replace(region.mean, scale=region.mean.scale / 2)
+    less = replace(region.mean.release, scale=region.mean.scale / 2)
     assert not verify(Region(replace(region.release, steps=(less,)))).ok
     assert not verify(Interval(replace(interval.release, tol=0.0))).ok
     test = honest("test")
@@ -759,7 +759,8 @@ def test_a_conclusion_from_an_altered_release_is_refused():
 def test_the_refined_results_above_are_refined():
     # Whether a search pays is decided by public numbers: here it must, or nothing above is about a ball.
     refined, test = honest("refined"), honest("refined test")
-    parts = [honest("refined region").mean, honest("refined interval").release, *test.means]
+    parts = [honest("refined region").mean.release, honest("refined interval").release]
+    parts += [mean.release for mean in test.means]
     assert all(mean.steps and mean.ball.radius < FAR.radius for mean in (refined, honest("seeded refined"), *parts))
 
 

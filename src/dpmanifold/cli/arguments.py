@@ -168,7 +168,15 @@ def ball_of(space: Manifold, radius: float | None, center: str | None, source: s
             "--radius is missing: how far records may lie from the center, from public knowledge. "
             f"Or give --ball FILE, such as one that dpm ball released, or for extrinsic means --ball {WHOLE_SPACE}."
         )
-    return Ball(space, center_of(space, center), radius, source)
+    return ball_about(space, center_of(space, center), radius, source)
+
+
+def ball_about(space: Manifold, center: Array, radius: float, source: str) -> Ball:
+    """Return the ball about a point, or refuse its radius in the words of the command line."""
+    try:
+        return Ball(space, center, radius, source)
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(re.sub(r"^(?=radius )", "--", str(problem))) from None
 
 
 def center_of(space: Manifold, text: str | None) -> Array:

@@ -20,8 +20,8 @@ Data = Annotated[
         metavar="PATH",
         help="Records: .npy, .npz (with --array), tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, with --columns), a "
         "folder of them or a pattern in quotes ('parts/*.parquet'); landmarks (.tps); tensors (.nii, .nii.gz, with "
-        "--mask; several images or a pattern, with --units image or FILE:COLUMN, a line for each image; a BIDS folder, with "
-        "--units participant_id).",
+        "--mask; several images or a pattern, with --units image or FILE:COLUMN, a line for each image; a BIDS folder, "
+        "with --units participant_id).",
     ),
 ]
 Array = Annotated[str | None, typer.Option("--array", help="Array inside an .npz file.")]
@@ -267,9 +267,7 @@ Shrink = Annotated[
 ]
 NoShrink = Annotated[bool, typer.Option("--no-shrink", help="The same as --shrink none.")]
 Seed = Annotated[int | None, typer.Option(help="For simulations: repeatable, hence NOT PRIVATE.")]
-Out = Annotated[
-    pathlib.Path, typer.Option(help="The release as JSON; - for standard output.", rich_help_panel=_OUT)
-]
+Out = Annotated[pathlib.Path, typer.Option(help="The release as JSON; - for standard output.", rich_help_panel=_OUT)]
 Npy = Annotated[pathlib.Path | None, typer.Option(help="The released value as .npy as well.", rich_help_panel=_OUT)]
 Picture = Annotated[pathlib.Path | None, typer.Option(help="A picture: .png, .svg, .pdf.", rich_help_panel=_OUT)]
 Links = Annotated[

@@ -15,7 +15,7 @@ from rich.table import Table
 from dpmanifold import sensitivity
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import ball_of, class_words, promise_of, shape_of, space_of
+from dpmanifold.cli.arguments import ball_about, ball_of, class_words, promise_of, shape_of, space_of
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.speech import say, say_json, say_table
@@ -164,7 +164,8 @@ def statistics(as_json: options.Json = False) -> None:
 @guarded
 def plan(
     units: Annotated[
-        list[int], typer.Option("-n", "--number", help="Number of units (people), public; for a test or groups one -n each.")
+        list[int],
+        typer.Option("-n", "--number", help="Number of units (people), public; for a test or groups one -n each."),
     ],
     space: options.Space,
     size: options.SizeAlone = None,
@@ -212,7 +213,7 @@ def plan(
     """Say what to expect of a private mean, or of another statistic: noise and refusals. Touches no data."""
     where = space_of(space, size)
     if ball is None and center is None and radius is not None:
-        chosen = Ball(where, where.origin, radius, source)  # the same plan wherever the centre is
+        chosen = ball_about(where, where.origin, radius, source)  # the same plan wherever the centre is
     else:
         chosen = ball_of(where, radius, center, source, ball)
     privacy = promise_of(epsilon, delta, mu, rho)

@@ -14,10 +14,10 @@ from dpmanifold.cli.outputs import (
     UNMARKED,
     check_targets,
     require_plots,
+    result_text,
     save_array,
     save_picture,
     save_report,
-    result_text,
 )
 from dpmanifold.cli.payer import READER, is_export, opened
 from dpmanifold.cli.speech import complain, say, say_json

@@ -268,7 +268,8 @@ class Dataset(Source):
             try:
                 reading.try_out(header.shape[1:], np.complex128 if header.dtype.kind == "c" else np.float64)
             except InvalidDataError as problem:
-                raise InvalidDataError(f"{part.path.name}: {problem}") from None
+                hint = reading.space.shape_hint(header.shape)
+                raise InvalidDataError(f"{part.path.name}: {problem}{f' {hint}' if hint else ''}") from None
 
     def _is_text(self, name: str) -> bool:
         """Return whether ids must be text: CSV has no other, and files must agree."""

@@ -72,14 +72,14 @@ class Components(FromRelease, format=FORMAT):
     # ---------------------------------------------------------------- what was released
 
     @property
-    def mean(self) -> Release:
-        """The release of the mean."""
-        return self._means[0]
+    def mean(self) -> ReleasedMean:
+        """The released mean: `mean.value` is the point, and `mean.release` its release."""
+        return self._squares.mean
 
     @property
     def center(self) -> Array:
         """The released mean, in the ball."""
-        return np.asarray(self.mean.value)
+        return self.mean.value
 
     @property
     def number_or_array(self) -> FloatArray:
@@ -121,7 +121,7 @@ class Components(FromRelease, format=FORMAT):
     @cached_property
     def _squares(self) -> Squares:
         values, directions = self._spectrum
-        return Squares(self.release, ReleasedMean(self.mean), directions, optimism(values, self.count, self.n))
+        return Squares(self.release, ReleasedMean(self._means[0]), directions, optimism(values, self.count, self.n))
 
     @property
     def _together(self) -> FloatArray:
@@ -303,7 +303,9 @@ class Components(FromRelease, format=FORMAT):
         if self.count == self.ball.frame.dim:
             found.append(f"the space has {self.count} dimensions, and so there are no more components")
         remedy = (
-            "Use " + ("" if self.mean.steps else "refine=True or a smaller ball, ") + "more units or a weaker promise"
+            "Use "
+            + ("" if self.mean.release.steps else "refine=True or a smaller ball, ")
+            + "more units or a weaker promise"
         )
         if not self.can_tell:
             found.append(f"the total variance is not told from 0, so that shares of it are not known. {remedy}")

@@ -76,11 +76,11 @@ GAUSSIAN_MEANS = ("wrapped-gaussian", "riemannian-gaussian")
 
 @dataclass(frozen=True, eq=False)
 class ReleasedMean:
-    """A mean that a Gaussian mechanism released, in the frame of its ball, and its noise in coordinates.
+    """A mean that a Gaussian mechanism released: the point, and its noise in coordinates.
 
     Parameters
     ----------
-    release : of a mean, by one of `GAUSSIAN_MEANS`
+    release : which holds it: of a mean, by one of `GAUSSIAN_MEANS`
     """
 
     release: Release
@@ -96,6 +96,11 @@ class ReleasedMean:
     def ball(self) -> Ball:
         """The public ball."""
         return self.release.ball
+
+    @property
+    def value(self) -> Array:
+        """The mean itself, a point of the space."""
+        return np.asarray(self.release.value)
 
     @property
     def wrapped(self) -> bool:

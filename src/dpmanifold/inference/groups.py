@@ -15,7 +15,7 @@ from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.facts import all_told, told
-from dpmanifold.inference.estimate import FRECHET, Estimate
+from dpmanifold.inference.estimate import FRECHET, Estimate, ReleasedMean
 from dpmanifold.inference.joint import JointEstimate
 from dpmanifold.inference.omnibus import Located, Omnibus, omnibus_of, omnibus_of_joint
 from dpmanifold.inference.records import Conclusion, Parts
@@ -108,13 +108,13 @@ class GroupsTest(Conclusion, format=FORMAT):
         return [first[0][0], *(two for _, two in first)]
 
     @property
-    def means(self) -> tuple[Release, ...]:
-        """The releases that hold the means."""
-        return tuple(group.mean.release for group in self._estimates)
+    def means(self) -> tuple[ReleasedMean, ...]:
+        """The released means: of each, `value` is the point, and `release` holds it."""
+        return tuple(group.mean for group in self._estimates)
 
     @property
     def _means(self) -> tuple[Release, ...]:
-        return self.means
+        return tuple(mean.release for mean in self.means)
 
     @property
     def ball(self) -> Ball:
@@ -261,8 +261,8 @@ class GroupsTest(Conclusion, format=FORMAT):
         return []
 
     def _tells_clipping(self, mean: Release) -> bool:
-        moved = [0.0 if one.clipping is None else one.clipping.bound for one in self.means]
-        return mean is self.means[int(np.argmax(moved))]  # one note for all of them: about the mean that may move most
+        moved = [0.0 if one.clipping is None else one.clipping.bound for one in self._means]
+        return mean is self._means[int(np.argmax(moved))]  # one note for all of them: about the mean that may move most
 
     def _numbers_told(self) -> dict[str, Any]:
         numbers = all_told(self, "p_value", "statistic", "freedom", "rejects")

@@ -42,6 +42,11 @@ class CentralMean(ReleasedMean):
             raise InvalidArgumentError(f"release must be of joint moments, got a {self.release.statistic}.")
 
     @property
+    def value(self) -> Array:
+        """The mean itself, a point of the space: in the ball, also where noise carried the draw out of it."""
+        return np.asarray(self.ball.from_frame(self.at[None])[0])
+
+    @property
     def wrapped(self) -> bool:
         """True: the noise is normal in coordinates at the centre."""
         return True

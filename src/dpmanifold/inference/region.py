@@ -14,7 +14,7 @@ from dpmanifold._check import Array, FloatArray, open_fraction, positive_int
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.inference.corrected import CorrectedEstimate, Grown, estimate_of
-from dpmanifold.inference.estimate import TANGENT, Estimate
+from dpmanifold.inference.estimate import TANGENT, Estimate, ReleasedMean
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.joint import JointEstimate
 from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
@@ -75,9 +75,9 @@ class Region(FromRelease, format=FORMAT):
     # ---------------------------------------------------------------- what was released
 
     @property
-    def mean(self) -> Release:
-        """The release that holds the mean: that of the mean, or that of the joint moments."""
-        return self._means[0]
+    def mean(self) -> ReleasedMean:
+        """The released mean: `mean.value` is the point, and `mean.release` holds it, by itself or in joint moments."""
+        return self._estimate.mean
 
     @property
     def estimand(self) -> str:
@@ -92,10 +92,7 @@ class Region(FromRelease, format=FORMAT):
     @property
     def center(self) -> Array:
         """The released mean, in the ball."""
-        estimate = self._estimate
-        if not isinstance(estimate, Estimate):
-            return np.asarray(self.ball.from_frame(estimate.mean.at[None])[0])
-        return np.asarray(self.mean.value)
+        return self.mean.value
 
     @property
     def number_or_array(self) -> Array:

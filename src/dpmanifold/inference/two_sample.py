@@ -15,7 +15,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told
 from dpmanifold.inference.corrected import CorrectedEstimate, estimate_of
-from dpmanifold.inference.estimate import FRECHET, TANGENT, Estimate, chart_derivative
+from dpmanifold.inference.estimate import FRECHET, TANGENT, Estimate, ReleasedMean, chart_derivative
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom
 from dpmanifold.inference.joint import JointEstimate, combined
 from dpmanifold.inference.records import Conclusion, Parts, read_conclusion
@@ -91,10 +91,10 @@ class TwoSampleTest(Conclusion, format=FORMAT):
         return self.first.private and self.second.private
 
     @property
-    def means(self) -> tuple[Release, Release]:
-        """The releases that hold the two means."""
+    def means(self) -> tuple[ReleasedMean, ReleasedMean]:
+        """The two released means: of each, `value` is the point, and `release` holds it."""
         one, two = self.estimates
-        return one.mean.release, two.mean.release
+        return one.mean, two.mean
 
     @property
     def estimand(self) -> str:
@@ -223,7 +223,7 @@ class TwoSampleTest(Conclusion, format=FORMAT):
 
     @property
     def _means(self) -> tuple[Release, ...]:
-        return self.means
+        return tuple(mean.release for mean in self.means)
 
     @property
     def released(self) -> tuple[Release, ...]:

@@ -148,6 +148,18 @@ class KendallShapes(Manifold):
             return np.asarray(np.ascontiguousarray(array).view(np.complex128)[..., 0])
         return array
 
+    def shape_hint(self, shape: tuple[int, ...]) -> str | None:
+        """Return what to do about landmarks in space, besides what is said of every array.
+
+        Examples
+        --------
+        >>> KendallShapes(8).shape_hint((20, 8, 3))
+        'These are shapes in the plane: of landmarks x, y, z give two coordinates, seen from one side.'
+        """
+        if shape[-2:] == (self.landmarks, 3) or shape[1:] == (3 * self.landmarks,):
+            return "These are shapes in the plane: of landmarks x, y, z give two coordinates, seen from one side."
+        return super().shape_hint(shape)
+
     def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
         """Read landmarks (..., k, 2) as pre-shapes, those without a shape as zeros; take complex arrays as they are."""
         try:

@@ -144,7 +144,7 @@ def _remedy(space: Manifold, shape: tuple[int, ...], kind: str, one_record: bool
     axes = len(shape) - len(own)
     if axes > 1 and shape[axes:] == own:
         return several_a_unit(repr(space), shape, axes)
-    return "Choose the columns with columns=."
+    return space.shape_hint(shape) or "Choose the columns with columns=."
 
 
 def _listed(words: list[str]) -> str:

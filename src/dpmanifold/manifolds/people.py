@@ -97,7 +97,20 @@ class ForPeople(ABC):
         systems = [name for name, one in self.coordinates.items() if one.dim in (None, space.dim)]
         if array.ndim == 2 and array.shape[1] == space.dim and systems:
             return f"data.from_coordinates(array, name) makes points of coordinates: {', '.join(systems)}."
-        return otherwise
+        return self.shape_hint(array.shape) or otherwise
+
+    def shape_hint(self, shape: tuple[int, ...]) -> str | None:
+        """Return what to do about an array of a shape that records do not have, where the shape tells; else None.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import SPD
+        >>> SPD(3).shape_hint((3, 3, 40))
+        'If the records stand along the last axis, give np.moveaxis(array, -1, 0).'
+        """
+        if shape[:-1] in self.record_shapes.values():
+            return "If the records stand along the last axis, give np.moveaxis(array, -1, 0)."
+        return None
 
     def read_point(self, numbers: Array) -> Array:
         """Return one point from numbers as a person writes them, in any form in which a record may come.

@@ -61,7 +61,7 @@ def show(result: object, *, links: object = None) -> Figure:
         case Release():
             return _release(result, links)
         case Region():
-            return picture_of_mean(result, result.mean, links=links)
+            return picture_of_mean(result, result.mean.release, links=links)
         case Components():
             return components(result, links=links)
     if links is not None:

@@ -103,7 +103,7 @@ def released_mean(result: object, picture: str) -> Release:
     private_mean or private_region; show(result) finds the picture of any other result.
     """
     if isinstance(result, Region):
-        return result.mean
+        return result.mean.release
     release = result
     if not isinstance(release, Release) or release.definition.kind is not Kind.POINT:
         got = f"the release of a {release.statistic}" if isinstance(release, Release) else shown(result)

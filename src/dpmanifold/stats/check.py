@@ -174,12 +174,13 @@ def _compared(test: TwoSampleTest | GroupsTest) -> Findings:
         all(one.neighbours == NEIGHBOURS_BY_CLASS for one in groups),
         "the groups do not say that membership is public, without which their promises add up",
     )
-    pairs = combinations(zip(groups, test.means, strict=True), 2)
+    means = [mean.release for mean in test.means]
+    pairs = combinations(zip(groups, means, strict=True), 2)
     found.require(
         not any(np.array_equal(one.value, two.value) or _same_draw(a, b) for (one, a), (two, b) in pairs),
         "one group is a copy of the other: two draws are never equal to the last bit",
     )
-    balls = [mean.steps[0] for mean in test.means if mean.steps]
+    balls = [mean.steps[0] for mean in means if mean.steps]
     found.require(
         not balls or (_same_record(balls, len(groups)) and balls[0].n == sum(one.n for one in groups)),
         f"the groups do not share one ball that was found from {'both' if len(groups) == 2 else 'all of them'}",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold import frechet
-from dpmanifold._check import Array, FloatArray
+from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import coordinates
@@ -49,8 +49,8 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
 
     Parameters
     ----------
-    release : the release of a mean, or of joint moments, as `mean` of a region may be: their mean is compared, moved as
-        the region's centre is
+    release : the release of a mean, or of joint moments, as `mean.release` of a region may be: their mean is compared,
+        moved as the region's centre is
     X, units : the records and who owns them, as they were given to :func:`private_mean`; both required
     public : must be True
 
@@ -70,6 +70,8 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
         raise InvalidArgumentError(
             "public must be True: the true error tells about the data. Compare only where the data may be shown."
         )
+    if not isinstance(release, Release):
+        raise InvalidArgumentError(f"release must be a Release, got {shown(release)}. Of a region, give mean.release.")
     joint = _joint_mean(release)
     if release.estimand is None and joint is None:
         raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
@@ -79,7 +81,7 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
     X = as_batch(X, ball)
     checked_units(units, number_of_records(X))
     owners = None if is_each_record(units) else units
-    released = release.value if joint is None else ball.from_frame(joint.at[None])[0]
+    released = release.value if joint is None else joint.value
     clipped_mean, outside = _hidden(release, joint, X, owners)
     # Data all over a sphere may have no Fréchet mean: without a ball the mean that was hidden is all there is.
     true_mean = clipped_mean if ball.is_whole else frechet.mean(X, space, units=owners).value

@@ -80,6 +80,7 @@ class Outlook:
     statistic : what was asked for
     n, ball, privacy : as they were given; for a test, n is that of both groups together
     steps : the draws in their order, each with its share of the promise, its scale and its expected error
+    best : the draw that gives the answer; of several groups the one with most noise
     prospect : of a region or a test, what it would be worth for data of an assumed spread, or why that is not known;
         None for everything else, of which the verdict says all
     verdict : the outlook in one sentence
@@ -125,6 +126,11 @@ class Outlook:
             return last, " of each group" if alike else ""
         most = max(alike, key=lambda step: step.error or 0.0)
         return most, f" of {most.group}, the most of all groups,"
+
+    @property
+    def best(self) -> Step:
+        """The draw that gives the answer: with its `mechanism`, `scale` and `error`, as `best` of a plan of a mean."""
+        return self.deciding[0]
 
     @property
     def _allows_for_the_last(self) -> bool:

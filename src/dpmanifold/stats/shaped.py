@@ -297,7 +297,9 @@ class ShapedPlan(Prepared):
         header, shaping = self.header, self._shaping
         first = shaping.first.step(header)
         ball = flat_ball(header.ball, header.ball.radius)
-        most = replace(mean_step(SHAPED, header.inside(ball), shaping.choice(ball, shaping.rest), self._project), exact=False)
+        most = replace(
+            mean_step(SHAPED, header.inside(ball), shaping.choice(ball, shaping.rest), self._project), exact=False
+        )
         if shaping.public is not None:
             return first, most
         joint = AveragePlan(JOINT_MOMENTS, header, self._joint(header.ball)).steps()
