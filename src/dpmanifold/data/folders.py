@@ -118,8 +118,8 @@ def _refuse_mixture(
     pattern = os.path.join(folder or os.path.dirname(taken[0]), f"*{ending}")
     raise InvalidArgumentError(
         f"paths: {where} holds files of several kinds, {' and '.join(there)}, and which of them are records is not "
-        f"guessed. Give the file, or a pattern such as {pattern!r}; images of tensors go through data.from_nifti, or "
-        "data.from_bids."
+        f"guessed. Name each file that is meant, or give a pattern such as {pattern!r}; images of tensors go through "
+        "data.from_nifti, or data.from_bids."
     )
 
 
