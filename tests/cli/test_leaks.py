@@ -80,7 +80,7 @@ COMMANDS = {
     "classes": ["--labels", "labels.npy", "--classes", "0,1,2"],
     "components": [],
     "median": ["--no-refine"],
-    "regression": ["--covariate", "covariate.npy", "--covariate-range", "0", "1", "--no-refine"],
+    "regression": ["--covariate", "covariate.npy", "--covariate-range", "0", "1"],
 }
 
 
