@@ -212,6 +212,10 @@ class Statistic(ABC):
     def drawn_faults(self, release: Release, noise: float) -> list[str]:
         """Return why an exact draw on its grid is not what the value was made of."""
 
+    def as_drawn(self, release: Release) -> FloatArray | None:
+        """Return the numbers that were drawn, one axis; None where neither draw nor value tells them."""
+        return release.drawn
+
     def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
         """Return what is wrong with the further numbers."""
         return []

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from dpmanifold._check import FloatArray
+from dpmanifold.features.limits import Cut, of_length
 
 
 class FeatureMap(ABC):
@@ -51,3 +54,12 @@ class FeatureMap(ABC):
     @abstractmethod
     def units(self, dim: int, radius: float) -> FloatArray:
         """Return what each feature is multiplied by to be in the data's own units, (size,), given the radius."""
+
+    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return the ends between which each feature lies, (size,) each; as far as `longest` says, unless known."""
+        high = np.full(self.size(dim), self.longest(dim))
+        return -high, high
+
+    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return what averages satisfy, near numbers (size,) that were drawn; their length, unless more is known."""
+        return [of_length("length", x, most=self.longest(dim))]

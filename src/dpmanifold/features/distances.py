@@ -10,7 +10,8 @@ import numpy as np
 from dpmanifold._check import FloatArray
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.maps import checked_weight, diameter_of_opposites
+from dpmanifold.features.limits import Cut, Moments, combined, in_vecd, of_length
+from dpmanifold.features.maps import checked_weight, diameter_of_opposites, fourth_cuts, joint_cuts
 from dpmanifold.features.polynomials import root_up
 from dpmanifold.frechet import outer_products
 
@@ -95,3 +96,59 @@ class Distances(FeatureMap):
             np.full(1, radius**4 / math.sqrt(self.fourth)),
         ]
         return np.concatenate(powers)
+
+    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return what coordinates, their products and powers of a length can be."""
+        low, high = in_vecd(dim, math.sqrt(self.products))
+        square, third, fourth = np.sqrt([self.square, self.third, self.fourth])
+        ones = np.ones(dim)
+        return (
+            np.concatenate([-ones, low, [0.0], -third * ones, [0.0]]),
+            np.concatenate([ones, high, [square], third * ones, [fourth]]),
+        )
+
+    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return those of the mean and the second moment, and of (1, v, |v|^2) times itself, which all of it fills."""
+        products, square, third, fourth = (float(root) for root in np.sqrt([self.products, *self._powers]))
+        second, size = dim + dim * (dim + 1) // 2, len(x)
+        cubes = np.arange(second + 1, second + 1 + dim)
+        one = Moments.of_known(np.ones((1, 1)))
+        inner = Moments.of_vecd(dim, dim, products).bordering(
+            Moments.of_features(cubes[:, None], 1 / third), Moments.of_features([[size - 1]], 1 / fourth)
+        )
+        first = Moments.of_features(np.append(np.arange(dim), second)[None], 1.0)
+        first.factors[0, -1] = 1 / square
+        trace = combined(size, (slice(dim, 2 * dim), 1 / products), (second, -1 / square))
+        return [
+            *joint_cuts(x, dim, products),
+            of_length("third power", x, slice(second + 1, second + 1 + dim), third),
+            *(Cut("trace beside the squared length", sign * trace, 0.0) for sign in (1, -1)),
+            *fourth_cuts(x, (second, square), (size - 1, fourth)),
+            self._weighted(x, dim, second),
+            one.bordering(first, inner).cut("powers of coordinates beside each other", x),
+        ]
+
+    @property
+    def _powers(self) -> tuple[float, float, float]:
+        return self.square, self.third, self.fourth
+
+    def _weighted(self, x: FloatArray, dim: int, second: int) -> Cut:
+        """Return that the averages of w, w v and w |v|^2, w = 1 - |v|^2, are those of a weight that is not negative.
+
+        They are 1 less the mean square, the mean less the third power, and the mean square less the fourth power: a
+        2 x 2 matrix of moments, along the difference in the middle.
+        """
+        a, k, f = (float(root) for root in np.sqrt(self._powers))
+        square, fourth = float(x[second]) / a, float(x[-1]) / f
+        left = x[:dim] - x[second + 1 : second + 1 + dim] / k
+        along = float(np.linalg.norm(left))
+        u, v = np.linalg.eigh(np.array([[1 - square, along], [along, square - fourth]]))[1][:, 0]
+        direction = left / along if along > 0 else left
+        combination = combined(
+            len(x),
+            (slice(0, dim), -2 * u * v * direction),
+            (slice(second + 1, second + 1 + dim), 2 * u * v / k * direction),
+            (second, (u * u - v * v) / a),
+            (-1, v * v / f),
+        )
+        return Cut("powers of the length", combination, float(u * u), among=2 * dim + 2)

@@ -6,10 +6,12 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from dpmanifold._check import FloatArray, positive_int
 from dpmanifold.features.base import FeatureMap
-from dpmanifold.features.maps import JointMoments, checked_weight
+from dpmanifold.features.limits import Cut, Moments, combined, in_vecd, of_matrix
+from dpmanifold.features.maps import JointMoments, checked_weight, joint_cuts
 from dpmanifold.features.polynomials import root_up
 from dpmanifold.frechet import outer_products
 
@@ -89,3 +91,72 @@ class ClassMoments(FeatureMap):
             own[-1] = 1 / math.sqrt(self.count)
         products = np.full(dim * (dim + 1) // 2, radius**2 / math.sqrt(self.weight))
         return np.concatenate([np.tile(own, self.classes), products])
+
+    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return 1 for sums of coordinates, 0 and b for counts, and what products of two coordinates can be."""
+        low, high = in_vecd(dim, math.sqrt(self.weight))
+        most = np.ones(self.block(dim))
+        least = -most
+        if self.count:
+            least[-1], most[-1] = 0.0, math.sqrt(self.count)
+        return (
+            np.concatenate([np.tile(least, self.classes), low]),
+            np.concatenate([np.tile(most, self.classes), high]),
+        )
+
+    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return those of counts, of sums beside counts, and of the second moment beside both."""
+        if self.count == 0:
+            return self._of_sums(x, dim)
+        places, total = self._places(dim)[:, -1], math.sqrt(self.count)
+        together = combined(len(x), (places, 1.0))
+        return [
+            *(Cut("sum of the counts", sign * together, sign * total) for sign in (1, -1)),
+            *self._beside(x, dim, Moments.of_diagonal(places, 1 / total)),
+        ]
+
+    def cuts_beside(self, counts: FloatArray, x: FloatArray, dim: int) -> list[Cut]:
+        """Return what sums and the second moment satisfy where classes have these public shares of the units."""
+        return self._beside(x, dim, Moments.of_known(np.diag(counts)))
+
+    def _of_sums(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return what is known of sums without counts: of all together, and of the mean that they add up to."""
+        end = self.classes * dim
+        sums = x[:end].reshape(self.classes, dim)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        along = np.divide(sums, lengths, out=np.zeros_like(sums), where=lengths > 0).ravel()
+        found = joint_cuts(np.concatenate([sums.sum(axis=0), x[end:]]), dim, math.sqrt(self.weight))
+        return [
+            Cut("sums of all classes", combined(len(x), (slice(0, end), along)), 1.0, end),
+            *(
+                cut._replace(
+                    combination=np.concatenate([np.tile(cut.combination[:dim], self.classes), cut.combination[dim:]])
+                )
+                for cut in found
+            ),
+        ]
+
+    def _beside(self, x: FloatArray, dim: int, counts: Moments) -> list[Cut]:
+        """Return those of every sum beside its count, and of (e_a, v) times itself, which all of it fills."""
+        places, root = self._places(dim)[:, :dim], math.sqrt(self.weight)
+        end = self.classes * self.block(dim)
+        sides = Moments.of_features(places, 1.0)
+        return [
+            *(self._of_class(x, number, row, counts) for number, row in enumerate(places)),
+            *of_matrix("second moment", x, slice(end, len(x)), root),
+            counts.bordering(sides, Moments.of_vecd(dim, end, root)).cut("sums and counts beside the second moment", x),
+        ]
+
+    @staticmethod
+    def _of_class(x: FloatArray, number: int, row: npt.NDArray[np.int64], counts: Moments) -> Cut:
+        """Return that the sum of a class is no longer than its count."""
+        known, place, factor = (part[number, number] for part in counts)
+        length = float(np.linalg.norm(x[row]))
+        along = combined(len(x), (row, x[row] / length if length > 0 else 0.0))
+        if place >= 0:
+            along[place] = -factor
+        return Cut(f"sum of class {number + 1}", along, float(known), len(row) + (place >= 0))
+
+    def _places(self, dim: int) -> npt.NDArray[np.int64]:
+        """Return where the numbers of each class stand, (classes, block)."""
+        return np.arange(self.classes * self.block(dim)).reshape(self.classes, -1)

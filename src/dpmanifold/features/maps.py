@@ -11,6 +11,7 @@ import numpy as np
 from dpmanifold._check import FloatArray, positive_float
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.limits import Cut, Moments, combined, in_vecd, of_length, of_matrix
 from dpmanifold.features.polynomials import largest_on_unit_interval, root_up
 from dpmanifold.frechet import outer_products
 
@@ -107,6 +108,15 @@ class JointMoments(FeatureMap):
         products = np.full(self.size(dim) - dim, radius**2 / math.sqrt(self.weight))
         return np.concatenate([np.full(dim, radius), products])
 
+    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return 1 for coordinates, and what products of two coordinates can be."""
+        low, high = in_vecd(dim, math.sqrt(self.weight))
+        return np.concatenate([np.full(dim, -1.0), low]), np.concatenate([np.ones(dim), high])
+
+    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return those of the mean, of the second moment, and of both: no variance is negative."""
+        return joint_cuts(x, dim, math.sqrt(self.weight))
+
 
 class Lengths(FeatureMap):
     """Coordinates, squared length and, if it has a weight, its square: a mean, a variance and a fourth moment.
@@ -160,6 +170,63 @@ class Lengths(FeatureMap):
         if self.fourth:
             powers.append(radius**4 / math.sqrt(self.fourth))
         return np.concatenate([np.full(dim, radius), powers])
+
+    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return 1 for coordinates; powers of a length are not negative."""
+        roots = np.sqrt([weight for weight in (self.square, self.fourth) if weight])
+        return np.concatenate([np.full(dim, -1.0), 0.0 * roots]), np.concatenate([np.ones(dim), roots])
+
+    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return those of the mean, of the mean square beside it, and of the fourth power beside both."""
+        root = math.sqrt(self.square)
+        along, square = of_length("mean", x, slice(0, dim)), float(x[dim]) / root
+        # 2 m v - v^2 is at most m^2, with v = |v| along the mean that was drawn.
+        size = float(np.linalg.norm(x[:dim]))
+        found = [
+            along,
+            Cut(
+                "mean beside the mean square",
+                2 * size * along.combination - combined(len(x), (dim, 1 / root)),
+                size**2,
+                dim + 1,
+            ),
+        ]
+        if self.fourth:
+            last = math.sqrt(self.fourth)
+            found += fourth_cuts(x, (dim, root), (dim + 1, last))
+            # A length is at most a + b |v|^2 - c |v|^4, which is right at r and at 1 and touches it at r.
+            r = math.sqrt(min(max((square - float(x[dim + 1]) / last) / max(1 - square, 1e-3), 1e-3), 0.999))
+            touching = np.array([[1.0, r**2, -(r**4)], [0.0, 2 * r, -4 * r**3], [1.0, 1.0, -1.0]])
+            a, b, c = np.linalg.solve(touching, np.array([r, 1.0, 1.0]))
+            powers = combined(len(x), (dim, -b / root), (dim + 1, c / last))
+            found.append(Cut("mean beside both powers", along.combination + powers, float(a), dim + 2))
+        return found
+
+
+def joint_cuts(x: FloatArray, dim: int, root: float) -> list[Cut]:
+    """Return what the averages of v and of vecd(v v') times a root satisfy, |v| <= 1: the first numbers of x."""
+    entries = slice(dim, dim + dim * (dim + 1) // 2)
+    one, side = Moments.of_known(np.ones((1, 1))), Moments.of_features(np.arange(dim)[None], 1.0)
+    return [
+        of_length("mean", x, slice(0, dim)),
+        *of_matrix("second moment", x, entries, root),
+        one.bordering(side, Moments.of_vecd(dim, dim, root)).cut("mean beside the second moment", x),
+    ]
+
+
+def fourth_cuts(x: FloatArray, second: tuple[int, float], fourth: tuple[int, float]) -> list[Cut]:
+    """Return that a mean fourth power is at most the mean square and at least its square; each a place and a root."""
+    (place, root), (last, fourth_root) = second, fourth
+    square = float(x[place]) / root
+    return [
+        Cut("fourth power above the square", combined(len(x), (place, -1 / root), (last, 1 / fourth_root)), 0.0),
+        Cut(
+            "fourth power beside the square",
+            combined(len(x), (place, 2 * square / root), (last, -1 / fourth_root)),
+            square**2,
+            2,
+        ),
+    ]
 
 
 @lru_cache(maxsize=256)

@@ -9,8 +9,11 @@ import numpy as np
 
 from dpmanifold._check import FloatArray
 from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.limits import Cut, combined, of_length
+from dpmanifold.features.maps import joint_cuts
 from dpmanifold.features.polynomials import root_up
 from dpmanifold.frechet import outer_products
+from dpmanifold.linalg import to_vecd
 
 # All of them free: no larger, and the diameter would grow (theory: regression).
 _PRODUCTS = Fraction(1, 2)
@@ -71,3 +74,35 @@ class MarkedMoments(FeatureMap):
         products = np.full(dim * (2 * dim + 1), (2 * radius) ** 2 / math.sqrt(_PRODUCTS))
         marks = [1 / math.sqrt(_MARK), 1 / math.sqrt(_SQUARE)]
         return np.concatenate([np.full(2 * dim, 2 * radius), products, marks])
+
+    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return what scores, their products, t and t^2 can be.
+
+        |v|/2 is at most 1/2. The product of two different coordinates, averaged with t or without, is at most 1/2, as
+        the sum of their squares is at most 1.
+        """
+        own = (np.ones((dim, dim)) + np.eye(dim)) / 2
+        most: FloatArray = np.kron(np.array([[1.0, ROOT3], [ROOT3, 3.0]]) / 4, own).astype(np.float64)
+        z, high = np.sqrt(np.diag(most)), math.sqrt(_PRODUCTS) * to_vecd(most)
+        low = np.concatenate([np.zeros(2 * dim), -high[2 * dim :]])
+        mark, square = math.sqrt(_MARK), math.sqrt(_SQUARE)
+        return np.concatenate([-z, low, [-mark, 0.0]]), np.concatenate([z, high, [mark, square]])
+
+    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return those of scores and their products, of t beside t^2, and of products beside t^2."""
+        mark, square, root = math.sqrt(_MARK), math.sqrt(_SQUARE), math.sqrt(_PRODUCTS)
+        size, t = len(x), float(x[-2]) / mark
+        own, times = slice(2 * dim, 3 * dim), slice(3 * dim, 4 * dim)  # the diagonal of the products
+        return [
+            *joint_cuts(x, 2 * dim, root),
+            of_length("residuals", x, slice(0, dim), 0.5),
+            of_length("residuals times the covariate", x, slice(dim, 2 * dim), ROOT3 / 2),
+            Cut("products of residuals", combined(size, (own, 1 / root)), 0.25),
+            # |avg(t v)|^2 is at most avg(t^2), |v| being at most 1.
+            Cut(
+                "products of residuals times the covariate",
+                combined(size, (times, 1 / root), (-1, -0.75 / square)),
+                0.0,
+            ),
+            Cut("covariate beside its square", combined(size, (-2, 2 * t / mark), (-1, -1 / square)), t * t, 2),
+        ]

@@ -10,9 +10,11 @@ import numpy as np
 from dpmanifold._check import FloatArray
 from dpmanifold.features.averages import products
 from dpmanifold.features.base import FeatureMap
+from dpmanifold.features.limits import Cut, Moments, combined
 from dpmanifold.features.maps import JointMoments, checked_weight
 from dpmanifold.features.polynomials import root_up
 from dpmanifold.frechet import outer_products
+from dpmanifold.linalg import to_vecd
 
 
 class Signs(FeatureMap):
@@ -68,6 +70,14 @@ class Signs(FeatureMap):
     def units(self, dim: int, radius: float) -> FloatArray:
         """Return 1 for directions, one over the root of the weight for products: they have no unit."""
         return self._moments.units(dim, 1.0)
+
+    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return those of joint moments: a direction is a vector like others."""
+        return self._moments.limits(dim)
+
+    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return those of joint moments."""
+        return self._moments.cuts(x, dim)
 
 
 class Squares(FeatureMap):
@@ -130,3 +140,30 @@ class Squares(FeatureMap):
         """Return the squared radius for squares, its square over the root of the weight for products."""
         second = np.full(self.size(dim) - self.count - 1, radius**4 / math.sqrt(self.weight))
         return np.concatenate([np.full(self.count + 1, radius**2), second])
+
+    def limits(self, dim: int) -> tuple[FloatArray, FloatArray]:
+        """Return 0 and 1 for squares and what is missing, 1/4 for products of two; all directions leave no rest."""
+        squares, products = np.ones(self.count), np.full((self.count, self.count), 0.25)
+        np.fill_diagonal(products, 1.0)
+        if len(self.directions) == dim:
+            squares[-1] = products[-1] = products[:, -1] = 0.0
+        high = np.concatenate([squares, [1.0], math.sqrt(self.weight) * to_vecd(products)])
+        return np.zeros(len(high)), high
+
+    def cuts(self, x: FloatArray, dim: int) -> list[Cut]:
+        """Return those of the sum of squares, which is 1 with what is missing, and of products beside squares."""
+        count, size = self.count, len(x)
+        together = combined(size, (slice(0, count + 1), 1.0))
+        second = Moments.of_vecd(count, count + 1, math.sqrt(self.weight))
+        one, side = Moments.of_known(np.ones((1, 1))), Moments.of_features(np.arange(count)[None], 1.0)
+        return [
+            *(Cut("sum of the squares", sign * together, float(sign)) for sign in (1, -1)),
+            # The others add up to 1 at most, so a square times all of them is no more than that square.
+            *(
+                Cut(
+                    f"products of square {i + 1}", combined(size, (second.places[i], second.factors[i]), (i, -1.0)), 0.0
+                )
+                for i in range(count)
+            ),
+            one.bordering(side, second).cut("squares beside their products", x),
+        ]

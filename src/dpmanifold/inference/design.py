@@ -55,6 +55,22 @@ def _ends_shown(given: object) -> str:
     return shown(given)
 
 
+def are_moments(stated: FloatArray) -> bool:
+    """Return whether numbers are the means of t, ..., t^4 of a covariate between -1 and 1, rounding aside.
+
+    They are if the means of p(t)^2 and of (1 - t^2) p(t)^2 are not negative, for every polynomial p that they tell.
+
+    Examples
+    --------
+    >>> are_moments(np.array([0.0, 1 / 3, 0.0, 1 / 5])), are_moments(np.array([0.0, 1 / 3, 0.2, 1 / 5]))
+    (True, False)
+    """
+    means = np.append(1.0, stated)
+    squares = means[np.add.outer(np.arange(3), np.arange(3))]
+    places = np.add.outer(np.arange(2), np.arange(2))
+    return all(float(np.linalg.eigvalsh(matrix)[0]) >= -1e-9 for matrix in (squares, means[places] - means[places + 2]))
+
+
 def as_marks(x: Any, covariate_range: Range) -> FloatArray:
     """Return values of a covariate brought to [-1, 1] and clipped there; what is no number becomes 0, the middle.
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dpmanifold._check import FloatArray
-from dpmanifold.features import WEIGHT
+from dpmanifold.features import WEIGHT, checked_weight
 from dpmanifold.inference.estimate import ReleasedMean
 from dpmanifold.inference.hotelling import average_error, threshold
 from dpmanifold.inference.records import Parts
@@ -43,7 +43,7 @@ def principal_directions(release: Release, count: int) -> tuple[FloatArray, Floa
     >>> bool(principal_directions(release, 1)[1][0, 0] > 0.99)
     True
     """
-    d, root = release.ball.frame.dim, math.sqrt(release.details[WEIGHT])
+    d, root = release.ball.frame.dim, math.sqrt(checked_weight(release.details[WEIGHT], WEIGHT))
     mean, products = np.split(np.asarray(release.value, dtype=np.float64), [d])
     # Noise on the mean of the directions adds its own variance to its squared length, which is known.
     length = float(mean @ mean)

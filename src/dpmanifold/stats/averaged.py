@@ -18,10 +18,12 @@ from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int, shown
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.features.limits import Cut, of_length
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.manifolds.vectors import shorten, vector_norm
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.exact import grid_of
+from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Promise
 from dpmanifold.records import LONGEST_VECTOR, value_from_json, value_to_json
 from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NEIGHBOURS, Release
@@ -30,7 +32,7 @@ from dpmanifold.statistic import Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.additive import ADDITIVE, additive, additive_forecast, refuse_overflow
 from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
 from dpmanifold.stats.grids import DOES_NOT_FOLLOW
-from dpmanifold.stats.ranges import ROUNDING, SURELY, within
+from dpmanifold.stats.ranges import ROUNDING, SURELY, Limits
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.sealed import sealed
 
@@ -265,25 +267,40 @@ class AveragedStatistic(Statistic):
         """Return the exponent of the grid."""
         return grid_of(release.scale, self.as_stated(release)._largest(release.ball))
 
+    def limits_of(self, ball: Ball) -> Limits:
+        """Return what averages of units in the ball can be: no farther from the middle than the bound."""
+        middle, bound = self.middle(ball), self.bound(ball)
+
+        def cuts(numbers: FloatArray) -> list[Cut]:
+            cut = of_length("length", numbers - middle)
+            return [cut._replace(most=bound + float(cut.combination @ middle))]
+
+        return Limits(middle - bound, middle + bound, cuts)
+
+    def as_drawn(self, release: Release) -> FloatArray | None:
+        """Return the numbers that were drawn, of doubles those that the value stands for."""
+        if release.drawn is not None:
+            return release.drawn
+        return self.as_stated(release).numbers(release.value, release.ball)
+
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return whether the value lies where no average and no noise carry it."""
         stated = self.as_stated(release)
-        return stated._faults("value", stated.numbers(release.value, release.ball), release.ball, noise)
+        return stated._faults("value", stated.numbers(release.value, release.ball), release)
 
     def drawn_faults(self, release: Release, noise: float) -> list[str]:
         """Return whether the draw is too far, or the value not made of it."""
         drawn, ball, stated = release.drawn, release.ball, self.as_stated(release)
         if drawn is None or drawn.shape != (stated.size(ball),):
             return [f"drawn: there are {stated.size(ball)} numbers in it"]
-        found = stated._faults("drawn", drawn, ball, noise)
+        found = stated._faults("drawn", drawn, release)
         made = np.asarray(stated.placed(drawn, ball))
         follows = np.allclose(np.asarray(release.value), made, rtol=ROUNDING, atol=0)
         return found if follows else [*found, DOES_NOT_FOLLOW]
 
-    def _faults(self, what: str, numbers: FloatArray, ball: Ball, noise: float) -> list[str]:
-        away = float(np.linalg.norm(numbers - self.middle(ball)))
-        fits = within(away, 0.0, self.bound(ball), noise)
-        return [] if fits else [f"{what}: no {self.name} there and no noise of that scale come to it"]
+    def _faults(self, what: str, numbers: FloatArray, release: Release) -> list[str]:
+        tail = Tail(release.mechanism, release.scale, len(numbers), release.grid)
+        return self.limits_of(release.ball).faults(what, numbers, tail)
 
     # ---------------------------------------------------------------- for people
 

@@ -11,9 +11,11 @@ import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.errors import InvalidArgumentError
-from dpmanifold.inference import GroupsTest, TwoSampleTest
+from dpmanifold.inference import Discriminant, GroupsTest, TwoSampleTest
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
 from dpmanifold.result import Result, serves
+from dpmanifold.stats.class_moments import CLASS_MOMENTS
+from dpmanifold.stats.copies import copy_faults, draws_of
 from dpmanifold.stats.examine import Findings, examine
 
 R = TypeVar("R")
@@ -36,8 +38,13 @@ CANNOT_KNOW = {
     "neighbours in the same classes reads as one for any neighbours, and the other way round",
     "refinement": "that a smaller ball was asked for: that its search was skipped can be added or left out",
     "shrinkage": "that the value was not moved towards the centre: that it was, and the draw before, can be left out",
+    "counts": "how many units each class has, where labels are public: no fewer than its sums and the second moment "
+    "show, and beyond that it is the maker's word",
+    "covariate": "which range of the covariate was brought to [-1, 1]: another goes with the same release, and moves "
+    "and stretches the axis of the curve; and the moments of a public covariate, beyond what was drawn shows",
     "choices": "choices that no promise depends on: the level, the coverage asked for, whether a value inside the "
-    "ball was moved there, which group of a test comes first",
+    "ball was moved there, which group of a test comes first, how much second and higher moments count where doubles "
+    "were drawn",
 }
 WHAT_WOULD = (
     "A signature of the maker would show that nothing was changed afterwards, and a ledger's receipt what else was "
@@ -89,8 +96,10 @@ class Verification:
 def verify(release: Result) -> Verification:
     """Recompute whatever a result states that can be recomputed, and say what cannot. Touches no data.
 
-    Steps, shares, bounds, scales, tolerances and words are compared with what the library would have stated; the value
-    must be one that could have been released. Never raises for a result, however it was made.
+    Steps, shares, bounds, scales, tolerances and words are compared with what the library would have stated; every
+    number and block of what was drawn must be what units in the ball and noise can come to, and no draw a copy of
+    another. An honest release is refused with a probability below 1e-9, for copies below 1e-8 (theory: features). Never
+    raises for a result, however it was made.
 
     Parameters
     ----------
@@ -128,6 +137,9 @@ def verify(release: Result) -> Verification:
         else:
             for one in release.released:
                 findings.add(_attempted(_as_read, one), "")
+        findings.add(_attempted(_apart, release), "")
+        if isinstance(release, Discriminant):
+            findings.add(_attempted(_counted, release), "")
     private = release.private is True
     if not private:
         findings.good.append(
@@ -186,6 +198,29 @@ def _compared(test: TwoSampleTest | GroupsTest) -> Findings:
         f"the groups do not share one ball that was found from {'both' if len(groups) == 2 else 'all of them'}",
     )
     return found
+
+
+def _apart(result: Result) -> Findings:
+    """Return which draws are copies of each other; the ball that groups share was drawn once."""
+    names = result.names if isinstance(result, GroupsTest) else ("first", "second")
+    groups = [f"group {name!r}: " for name in names] if len(result.released) > 1 else [""]
+    draws = [
+        drawn
+        for number, (name, release) in enumerate(zip(groups, result.released, strict=True))
+        for drawn in draws_of(release, name, balls=number == 0)
+    ]
+    return Findings([], copy_faults(draws))
+
+
+def _counted(found: Discriminant) -> Findings:
+    """Return whether public counts of classes are none of the units, or none that the released sums allow."""
+    release, counts = found.release, found.counts
+    if counts is None:
+        return Findings()
+    wrong = CLASS_MOMENTS.counts_faults(release, np.array(counts))
+    if release.unit == "record" and not all(count.is_integer() for count in counts):
+        wrong.append("counts: each record is of one class, and they are whole numbers")
+    return Findings([], wrong)
 
 
 def _same_record(releases: list[Release], count: int) -> bool:

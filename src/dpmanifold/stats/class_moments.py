@@ -16,11 +16,13 @@ from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments
 from dpmanifold.frechet import LabelledPoints, UnitPoints
 from dpmanifold.inference.discriminant import NUMBER_OF_CLASSES
 from dpmanifold.mechanisms import Calibration, Forecast
+from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Promise
 from dpmanifold.release import Release
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, NEIGHBOURS_WITH_LABELS, STATISTICS, Header, Prepared
 from dpmanifold.stats.additive import additive_forecast
 from dpmanifold.stats.featured import FeatureStatistic
+from dpmanifold.stats.ranges import Limits
 from dpmanifold.stats.recipes import Recipe
 
 # More classes than anybody lists: beyond, a number of them in a file is taken for a wrong one.
@@ -123,6 +125,13 @@ class ClassMomentsAboutCenter(FeatureStatistic):
             for name, value in asked.items()
             if release.details[name] != value
         ]
+
+    def counts_faults(self, release: Release, counts: FloatArray) -> list[str]:
+        """Return why classes with these public numbers of units could not have such sums and such a second moment."""
+        stated, ball = self.as_stated(release), release.ball
+        numbers, dim, shares = stated.numbers(release.value, ball), ball.frame.dim, counts / release.n
+        limits = Limits(*stated.features.limits(dim), lambda near: stated.features.cuts_beside(shares, near, dim))
+        return limits.faults("counts", numbers, Tail(release.mechanism, release.scale, len(numbers), release.grid))
 
     # ---------------------------------------------------------------- for people
 

@@ -28,7 +28,7 @@ from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.moments import REFERENCE, Moment
-from dpmanifold.stats.ranges import within
+from dpmanifold.stats.ranges import Limits, limits_of_features
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long, weight_faults
@@ -172,18 +172,9 @@ class ComponentVariances(Moment):
         bound = _stated(release.ball, release.details).sensitivity(release.ball, release.n, 0.0)
         return additive(bound, release.share), 0.0
 
-    def fits(self, release: Release, reach: float, tail: float) -> bool:
-        """Return whether squares, their sum and what products come to lie where squares can be, but for noise."""
-        value, scale = np.asarray(release.value, dtype=np.float64), release.scale
-        squares = value[: int(release.details[COUNT]) + 2]
-        length = float(np.linalg.norm(value))
-        most = Squares(np.zeros((1, 1)), release.details[WEIGHT]).longest(release.ball.frame.dim)
-        total = float(squares.sum())
-        return (
-            all(within(float(entry), 0.0, 1.0, tail) for entry in squares)
-            and within(total, 1.0, 1.0, tail * np.sqrt(len(squares)))
-            and within(length, 0.0, most, tail + scale * np.sqrt(len(value)))
-        )
+    def limits_of(self, release: Release) -> Limits:
+        """Return what means of squares and of their products can be."""
+        return limits_of_features(_stated(release.ball, release.details).squares, release.ball.frame.dim)
 
     def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
         """Return what is wrong with the point that it is about, and with the weight."""

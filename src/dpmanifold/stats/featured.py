@@ -19,6 +19,7 @@ from dpmanifold.stats.additive import additive, additive_forecast, refuse_overfl
 from dpmanifold.stats.averaged import AveragedStatistic, AveragePlan
 from dpmanifold.stats.chain import gaussian
 from dpmanifold.stats.draws import Bits, checked_arithmetic
+from dpmanifold.stats.ranges import Limits, limits_of_features
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.refine import SKIPPED, Refinement, Wanted, in_smaller_ball
 
@@ -93,6 +94,10 @@ class FeatureStatistic(AveragedStatistic):
             self.name, ("gaussian",), details=stated, optional=(SKIPPED,), projected=False, neighbours=EITHER
         )
         return [plain, in_smaller_ball(plain)]
+
+    def limits_of(self, ball: Ball) -> Limits:
+        """Return what is known of averages of the features, block by block."""
+        return limits_of_features(self.features, ball.frame.dim)
 
     # ---------------------------------------------------------------- for people
 

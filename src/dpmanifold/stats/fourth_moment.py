@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import Interval
+from dpmanifold.noise.tails import Tail
 from dpmanifold.release import NEIGHBOURS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared
 from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
 from dpmanifold.stats.moments import Moment, mean_power
-from dpmanifold.stats.ranges import within
+from dpmanifold.stats.ranges import Limits, near
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.variance import VARIANCE, variance_recipe
 
@@ -45,9 +48,14 @@ class FourthMoment(Moment):
         """Return the number."""
         return float(numbers[0])
 
-    def fits(self, release: Release, reach: float, tail: float) -> bool:
-        """Return whether the number lies in [0, R^4] but for noise."""
-        return within(release.value, 0.0, reach**self.power, tail)
+    def limits_of(self, release: Release) -> Limits:
+        """Return the range that the released variance leaves: its square at least, and the squared reach times it."""
+        most, variance = self._reach(release) ** 2, release.steps[0]
+        drawn = VARIANCE.as_drawn(variance)
+        if drawn is None:
+            return super().limits_of(release)
+        low, high = near(float(drawn[0]), Tail(variance.mechanism, variance.scale, 1, variance.grid))
+        return Limits(np.full(1, max(low, 0.0) ** 2), np.full(1, most * min(max(high, 0.0), most)))
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: a mean, a variance, then this; also in a smaller ball."""

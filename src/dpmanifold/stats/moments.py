@@ -16,6 +16,7 @@ from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, get
 from dpmanifold.noise.exact import grid_of
+from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Promise
 from dpmanifold.release import EXACT, FLOAT, Release
 from dpmanifold.sensitivity import Sensitivity
@@ -23,7 +24,7 @@ from dpmanifold.statistic import Header, Kind, Statistic, Step
 from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
 from dpmanifold.stats.draws import Bits, noisy, stated
 from dpmanifold.stats.grids import DOES_NOT_FOLLOW, DRAWN_ROUNDING
-from dpmanifold.stats.ranges import QUADRATURE, rounding_of, tail_of
+from dpmanifold.stats.ranges import QUADRATURE, Limits, rounding_of
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.sealed import sealed
 
@@ -49,9 +50,17 @@ class Moment(Statistic):
     def value(self, numbers: FloatArray, details: dict[str, float]) -> Any:
         """Return what people get from the noisy numbers: post-processing."""
 
-    @abstractmethod
-    def fits(self, release: Release, reach: float, tail: float) -> bool:
-        """Return whether the value can come from a moment of distances below `reach` and noise below `tail`."""
+    def as_drawn(self, release: Release) -> FloatArray | None:
+        """Return the numbers that were drawn, of doubles those that the value was made of."""
+        return self.numbers(release) if release.drawn is None else release.drawn
+
+    def numbers(self, release: Release) -> FloatArray | None:
+        """Return the noisy numbers that the value was made of; None where it does not tell."""
+        return np.atleast_1d(np.asarray(release.value, dtype=np.float64))
+
+    def limits_of(self, release: Release) -> Limits:
+        """Return what a moment about a point at the stated distance can be."""
+        return Limits(np.zeros(1), np.full(1, self.largest(self._reach(release))))
 
     def impossible(self, value: Any) -> str:
         """Say what no value of this kind is, whatever the noise; empty if it is not that."""
@@ -138,16 +147,20 @@ class Moment(Statistic):
         """Return why a moment about a point at the stated distance could not have been drawn."""
         if reason := self.impossible(release.value):
             return [f"value: {reason}"]
-        tail = tail_of(release.share) * release.scale
-        fits = self.fits(release, self._reach(release), tail)
-        return [] if fits else [f"value: no {self.name} there and no noise of that scale come to it"]
+        numbers = self.numbers(release)
+        return [] if numbers is None else self._faults("value", numbers, release)
 
     def drawn_faults(self, release: Release, noise: float) -> list[str]:
-        """Return whether the value is not made of the draw."""
-        assert release.drawn is not None
-        made = self.value(release.drawn, release.details)
+        """Return whether the draw is too far, or the value not made of it."""
+        drawn = release.drawn
+        assert drawn is not None
+        made = self.value(drawn, release.details)
         same = release.value == made if self.kind is Kind.NUMBER else _alike(release.value, made)
-        return [] if same else [DOES_NOT_FOLLOW]
+        return self._faults("drawn", drawn, release) + ([] if same else [DOES_NOT_FOLLOW])
+
+    def _faults(self, what: str, numbers: FloatArray, release: Release) -> list[str]:
+        tail = Tail(release.mechanism, release.scale, len(numbers), release.grid)
+        return self.limits_of(release).faults(what, numbers, tail)
 
     def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
         """Return whether it was not taken about the mean that its steps released, on their ball."""

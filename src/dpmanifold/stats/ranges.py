@@ -1,19 +1,34 @@
-"""Where a value can lie: its public range, and beyond it what noise surely stays below.
+"""Where a value can lie: what units in the ball can give, and beyond it what noise surely stays below.
 
-An honest value is outside with probability below 1e-10, the statistic being what it may.
+An honest release, all of its steps included, is refused with a probability below `FALSE_ALARM`, the data being what
+they may: each draw gets a tenth of it, and shares it out evenly among what is checked of that draw.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from scipy import optimize
 
-from dpmanifold._check import Array
+from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.features import FeatureMap
+from dpmanifold.features.limits import Cut
 from dpmanifold.manifolds.base import EPS
+from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Promise, PureDP
 
+FALSE_ALARM = 1e-9
+"""The probability that ranges refuse an honest release, at most."""
+# No recipe has more draws than this.
+MOST_DRAWS = 10
+# So many numbers, those that lie farthest outside, are looked at together.
+_TOGETHER = 100
+# And inequalities are looked for so often.
+_ROUNDS = 20
 # In scales: a normal number exceeds 7 in size with probability 3e-12, one by Laplace's law exceeds 30 with 1e-13.
 _NORMAL_TAIL, _LAPLACE_TAIL = 7.0, 30.0
 # Integrals of a law, computed by quadrature.
@@ -56,6 +71,96 @@ def within(value: float, low: float, high: float, tail: float) -> bool:
     """
     slack = tail + ROUNDING * max(abs(low), abs(high))
     return low - slack <= value <= high + slack
+
+
+def near(number: float, tail: Tail) -> tuple[float, float]:
+    """Return the ends between which a number surely lay before noise was added."""
+    away = tail.length(1, FALSE_ALARM / MOST_DRAWS / 2)
+    return number - away, number + away
+
+
+class Limits(NamedTuple):
+    """What numbers can be before noise is added to them.
+
+    Attributes
+    ----------
+    low, high : the ends for each number by itself
+    cuts : gives what is known of blocks of them, near given numbers
+    """
+
+    low: FloatArray
+    high: FloatArray
+    cuts: Callable[[FloatArray], Sequence[Cut]] = lambda numbers: ()
+
+    def faults(self, what: str, numbers: FloatArray, tail: Tail) -> list[str]:
+        """Return which numbers and blocks lie where no units and no noise carry them.
+
+        Examples
+        --------
+        >>> limits = Limits(np.zeros(2), np.ones(2), lambda numbers: [Cut("sum", np.ones(2), 1.0)])
+        >>> limits.faults("drawn", np.array([0.5, 9.5]), Tail("gaussian", 1.0, 2))
+        ['drawn: no units in the ball and no noise of that scale come to its number 2']
+        """
+        cuts = self.cuts(numbers)
+        alarm = FALSE_ALARM / MOST_DRAWS / (len(numbers) + len(cuts) + 1)
+        rounding = ROUNDING * max(float(np.abs(part).max()) for part in (numbers, self.low, self.high))
+        over = np.maximum(self.low - numbers, numbers - self.high)
+        out = np.flatnonzero(~(over <= tail.length(1, alarm) + rounding))
+        found = [f"number {out[0] + 1}"] if out.size else []
+        rounding *= len(numbers)
+        for cut in cuts:
+            carried = tail.eigenvalue(cut.rows, alarm) if cut.rows else tail.length(cut.among, alarm)
+            if not cut.over(numbers) <= np.linalg.norm(cut.combination) * (carried + rounding):
+                found.append(cut.what)
+        whole = tail.length(len(numbers), alarm) + rounding
+        if not found and self._away(numbers, whole, rounding) > whole:
+            found.append("numbers together")
+        return [f"{what}: no units in the ball and no noise of that scale come to its {name}" for name in found]
+
+    def _away(self, numbers: FloatArray, enough: float, rounding: float) -> float:
+        """Return a distance that numbers are at least away from all that units can give; `enough` will do.
+
+        For counts c of inequalities a . x <= h that are not negative, sum c (a . x - h) is at most |sum c a| times the
+        distance from x to all that satisfies them. Which counts make the most of it, least squares tell; then further
+        inequalities are looked for near what is nearest, as long as they may make it too far.
+        """
+        size, nearest = len(numbers), numbers
+        rows: list[FloatArray] = []
+        beyond: list[float] = []
+        away = 0.0
+        for _ in range(_ROUNDS):
+            over = np.maximum(self.low - nearest, nearest - self.high)
+            worst = np.argsort(over)[::-1][:_TOGETHER]
+            for place in worst[over[worst] > 0]:
+                above = nearest[place] > self.high[place]
+                row = np.zeros(size)
+                row[place] = 1.0 if above else -1.0
+                rows.append(row)
+                beyond.append(float(numbers[place] - self.high[place] if above else self.low[place] - numbers[place]))
+            for cut in self.cuts(nearest):
+                length = float(np.linalg.norm(cut.combination))
+                if length > 0 and cut.over(nearest) > 0:
+                    rows.append(cut.combination / length)
+                    beyond.append(cut.over(numbers) / length)
+            if not rows:
+                return 0.0
+            a, sizes = np.array(rows), np.array(beyond)
+            unit = max(enough, float(np.abs(sizes).max()))
+            counts = optimize.nnls(np.vstack([a.T, sizes / unit]), np.append(np.zeros(size), 1.0))[0]
+            together, left = counts @ a, 1 - float(counts @ sizes) / unit
+            length = float(np.linalg.norm(together))
+            # Inequalities that all but cancel each other say nothing: each is off by its rounding.
+            if length > 0:
+                away = max(away, float(counts @ (sizes - rounding)) / length)
+            if not enough / 2 < away <= enough or left <= 0:
+                break
+            nearest = numbers - unit * together / left
+        return away
+
+
+def limits_of_features(features: FeatureMap, dim: int) -> Limits:
+    """Return what averages of features can be."""
+    return Limits(*features.limits(dim), lambda numbers: features.cuts(numbers, dim))
 
 
 def baseline_faults(ball: Ball, value: Array, noise: float) -> list[str]:

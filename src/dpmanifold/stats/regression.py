@@ -16,7 +16,7 @@ from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.inference.curve_fit import curve_of, radius_of
-from dpmanifold.inference.design import MOMENTS, Range, checked_range
+from dpmanifold.inference.design import MOMENTS, Range, are_moments, checked_range
 from dpmanifold.inference.regression import Regression
 from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.source import Rng
@@ -129,11 +129,7 @@ class RegressionMoments(FeatureStatistic):
             found.append("neighbours: they have the same covariates if these are public, and only then")
         if public:
             stated = np.array([release.details[name] for name in MOMENTS])
-            if (
-                np.any(np.abs(stated) > 1 + 1e-9)
-                or stated[1] < stated[0] ** 2 - 1e-9
-                or stated[3] < stated[1] ** 2 - 1e-9
-            ):
+            if not are_moments(stated):
                 found.append(f"{MOMENTS[0]}: no covariate between -1 and 1 has such moments")
             scales = self.noise_scales(release)[-2:]
             surely = tail_of(release.share)

@@ -10,16 +10,17 @@ import numpy as np
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
+from dpmanifold.features.limits import Cut, in_vecd, of_matrix
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import Region
-from dpmanifold.linalg import from_vecd
+from dpmanifold.linalg import from_vecd, to_vecd
 from dpmanifold.manifolds.base import shorten
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared
 from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
 from dpmanifold.stats.moments import Moment
-from dpmanifold.stats.ranges import within
+from dpmanifold.stats.ranges import Limits
 from dpmanifold.stats.recipes import EITHER, Recipe
 
 # Fixed in advance, as shares of mu^2 (or rho): the mean and the second moment.
@@ -59,16 +60,18 @@ class SecondMoment(Moment):
         """Say that it is symmetric, where it is not."""
         return "" if np.array_equal(value, value.T) else f"a {self.name} is symmetric"
 
-    def fits(self, release: Release, reach: float, tail: float) -> bool:
-        """Return whether the eigenvalues lie in [0, R^2] but for noise.
+    def numbers(self, release: Release) -> FloatArray | None:
+        """Return vecd of the matrix."""
+        return to_vecd(np.asarray(release.value, dtype=np.float64))
 
-        Symmetric normal noise of scale s on vecd moves them by its operator norm, at most s(sqrt(2 d) + t) but for a
-        probability of 2 exp(-t^2/2): its mean is at most s sqrt(2 d), and it is Lipschitz in the noise.
-        """
-        value = release.value
-        least, most = np.linalg.eigvalsh(value)[[0, -1]]
-        tail += float(np.sqrt(2 * len(value))) * release.scale
-        return within(least, 0.0, reach**2, tail) and within(most, 0.0, reach**2, tail)
+    def limits_of(self, release: Release) -> Limits:
+        """Return what the mean of v v' can be, |v| being at most the reach."""
+        most = self._reach(release) ** 2
+
+        def cuts(numbers: FloatArray) -> list[Cut]:
+            return of_matrix("second moment", numbers, slice(None), most=most)
+
+        return Limits(*in_vecd(release.ball.frame.dim, most=most), cuts)
 
     def recipes(self) -> Sequence[Recipe]:
         """Return: a mean, then this; also in a smaller ball, and for either neighbours."""

@@ -27,7 +27,7 @@ from dpmanifold.stats.ball import at_center, moved_into
 from dpmanifold.stats.draws import Bits, draw_mean, stated, timing_of
 from dpmanifold.stats.grids import follows
 from dpmanifold.stats.inputs import checked_flag
-from dpmanifold.stats.joint_moments import JOINT_MOMENTS
+from dpmanifold.stats.joint_moments import FREE_WEIGHT, JOINT_MOMENTS
 from dpmanifold.stats.mean import UNSHAPED, MeanPlan, checked_shrink, class_faults, placed, point_faults
 from dpmanifold.stats.radius import radius_recipe
 from dpmanifold.stats.ranges import SURELY, same_number
@@ -147,6 +147,8 @@ class ShapedMean(Statistic):
             radii.append(joint.steps[0])
             if joint.steps[0].ball != ball:
                 found.append("step 'radius': it was looked for in another ball")
+            if joint.details[WEIGHT] != FREE_WEIGHT:
+                found.append(f"step 'joint moments': {WEIGHT}: before a mean it is {FREE_WEIGHT:g}")
         for one in radii:
             if not same_number(one.details["coverage"], coverage_of(ball.space.dim, one.n, one.share, release.share)):
                 found.append("step 'radius': it was to hold another share of the units")

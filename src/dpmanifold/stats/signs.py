@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared
 from dpmanifold.stats.additive import additive
 from dpmanifold.stats.chain import AboutMean, gaussian_mean_recipe, moment_recipes
 from dpmanifold.stats.moments import REFERENCE, Moment
-from dpmanifold.stats.ranges import within
+from dpmanifold.stats.ranges import Limits, limits_of_features
 from dpmanifold.stats.recipes import EITHER, Recipe
 
 PROOF = "docs/theory/components.md"
@@ -102,11 +101,9 @@ class SignMoments(Moment):
         """Return the noise that the stated share and weight ask for; there is none on a point."""
         return additive(of_features(_stated(release), release.ball.frame.dim, release.n, self.name), release.share), 0.0
 
-    def fits(self, release: Release, reach: float, tail: float) -> bool:
-        """Return whether the numbers are no longer than directions and their products are, but for noise."""
-        longest = _stated(release).longest(release.ball.frame.dim)
-        noise = tail + release.scale * math.sqrt(len(release.value))
-        return within(float(np.linalg.norm(release.value)), 0.0, longest, noise)
+    def limits_of(self, release: Release) -> Limits:
+        """Return what means of directions and of their products can be."""
+        return limits_of_features(_stated(release), release.ball.frame.dim)
 
     def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
         """Return what is wrong with the point that it is about, and with the weight."""

@@ -27,7 +27,6 @@ from dpmanifold.stats.draws import Bits, checked_arithmetic, refuse_inexact
 from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, release_mean
 from dpmanifold.stats.moments import EXCESS, REFERENCE, Moment, excess_about, located, mean_power
-from dpmanifold.stats.ranges import within
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.requests import Question
@@ -112,10 +111,9 @@ class Variance(Moment):
         """Say that nothing is released below 0."""
         return "" if value >= 0 else f"a {self.name} is never below 0"
 
-    def fits(self, release: Release, reach: float, tail: float) -> bool:
-        """Return whether the number, with what was subtracted, lies in [0, R^2] but for noise."""
-        excess = release.details[EXCESS]
-        return bool(release.value == 0 or within(release.value + excess, 0.0, reach**self.power, tail))
+    def numbers(self, release: Release) -> FloatArray | None:
+        """Return the number with what was subtracted; a 0 may stand for any that is less."""
+        return np.array([release.value + release.details[EXCESS]]) if release.value > 0 else None
 
     def limits(self, ball: Ball) -> tuple[float, float]:
         """Return 0 and the squared radius, which no variance in the ball exceeds."""
