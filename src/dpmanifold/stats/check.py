@@ -27,8 +27,8 @@ CANNOT_KNOW = {
     "maker's word",
     "arithmetic": "that noise was drawn exactly: a draw on the grid can be made up for any value, or left out. The "
     "last digits of a point are not vouched for: make it anew from what was drawn",
-    "numbers": "that the ball, the number of units and the promise are those that were used: changed together, with "
-    "all that follows from them, they agree again",
+    "numbers": "that the ball, a public shape, the number of units and the promise are those that were used: changed "
+    "together, with all that follows from them, they agree again",
     "people": "that units and classes are who they are said to be, and that the ball, its source and all that is "
     "stated beside the value were public",
     "outside": "that nothing else about the same data was released outside this promise: a step left out with its "
@@ -36,7 +36,7 @@ CANNOT_KNOW = {
     "reference": "which point a variance was taken about, where no step states it",
     "neighbours": "that the neighbours are the right ones: where no classes are stated, a mean or a second moment for "
     "neighbours in the same classes reads as one for any neighbours, and the other way round",
-    "refinement": "that a smaller ball was asked for: that its search was skipped can be added or left out",
+    "refinement": "that a smaller ball or a shape was asked for: that it was skipped can be added or left out",
     "shrinkage": "that the value was not moved towards the centre: that it was, and the draw before, can be left out",
     "counts": "how many units each class has, where labels are public: no fewer than its sums and the second moment "
     "show, and beyond that it is the maker's word",

@@ -30,7 +30,7 @@ from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.joint_moments import FREE_WEIGHT, JOINT_MOMENTS
 from dpmanifold.stats.mean import UNSHAPED, MeanPlan, checked_shrink, class_faults, placed, point_faults
 from dpmanifold.stats.radius import radius_recipe
-from dpmanifold.stats.ranges import SURELY, same_number
+from dpmanifold.stats.ranges import ROUNDING, SURELY, same_number
 from dpmanifold.stats.recipes import CLASSES, EITHER, Recipe, together
 from dpmanifold.stats.refine import Wanted
 from dpmanifold.stats.sealed import sealed
@@ -108,8 +108,13 @@ class ShapedMean(Statistic):
         return get(release.mechanism).grid(self.setting(release)[1], calibration)
 
     def details_faults(self, release: Release, recipe: Recipe, shares: list[Promise]) -> list[str]:
-        """Return what is wrong with classes, and with what is revealed."""
-        return class_faults(release)
+        """Return what is wrong with classes, with what is revealed, and with a public shape."""
+        shape, found = release.shape, class_faults(release)
+        if shape is not None:
+            values = np.linalg.eigvalsh(shape)
+            if not np.allclose(shape, shape.T, rtol=ROUNDING, atol=0) or values[0] < -1e-8 * values[-1]:
+                found.append("shape: it is no matrix of second moments")
+        return found
 
     def value_faults(self, release: Release, noise: float) -> list[str]:
         """Return why a value is no point that a draw could have come to."""
