@@ -59,8 +59,9 @@ class CardError(DPManifoldError, RuntimeError):
 class ReleaseLostError(DPManifoldError, RuntimeError):
     """A release was paid for and is lost: the spend stands, and nothing was released. Why is not told.
 
-    Whatever went wrong did so after records were opened, and a reason could tell about them. The message names the key
-    of the request; under it nothing will ever be released.
+    Whatever went wrong did so behind the payment, with records at hand, and a reason could tell about them: whoever
+    holds them is told it (`curator=`). Where an account paid, the message names the key of the request; under it
+    nothing will ever be released.
 
     Examples
     --------
@@ -69,8 +70,13 @@ class ReleaseLostError(DPManifoldError, RuntimeError):
     """
 
     @classmethod
-    def of(cls, key: str) -> "ReleaseLostError":
-        """Return the error for a key, in the same words whatever went wrong."""
+    def of(cls, key: str | None = None) -> "ReleaseLostError":
+        """Return the error for a key, or for a call without one, in the same words whatever went wrong."""
+        if key is None:
+            return cls(
+                "the release is lost: it counts as paid for, and nothing was released. To ask once more is to pay once "
+                "more. Why is told to whoever holds the data alone (curator=)."
+            )
         return cls(
             f"the release under key {key!r} is lost: it was paid for, the spend stands, and nothing will be released "
             "under this key. To ask once more, and to pay once more, use another key."

@@ -20,6 +20,18 @@ from dpmanifold.errors import InvalidArgumentError
 T = TypeVar("T")
 
 
+def is_own(item: object) -> bool:
+    """Return whether an item is an instance of one of the library's own classes, and not of somebody else's.
+
+    Examples
+    --------
+    >>> class Contributed(Registry[int]): ...
+    >>> is_own(Registry("colour", "dpmanifold.example")), is_own(Contributed("colour", "dpmanifold.example"))
+    (True, False)
+    """
+    return type(item).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 class Registry(Generic[T]):
     """Items by name, in the order in which they were registered.
 

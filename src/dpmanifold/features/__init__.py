@@ -32,15 +32,11 @@ FEATURES: dict[str, FeatureMap] = {found.name: found for found in (Tangent(), Jo
 FEATURES[Directions.name] = Directions(0.5)
 """The library's feature maps by name, with their usual weights: free ones, but for distances."""
 
-OWN_MAPS = (*(type(found) for found in FEATURES.values()), ClassMoments)
-"""The library's own, whose rows are tested not to depend on each other."""
-
 __all__ = [
     "COUNT_WEIGHT",
     "DISTANCE_WEIGHTS",
     "FEATURES",
     "FOURTH_WEIGHT",
-    "OWN_MAPS",
     "SQUARE_WEIGHT",
     "THIRD_WEIGHT",
     "WEIGHT",

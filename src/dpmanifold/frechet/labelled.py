@@ -62,6 +62,11 @@ class LabelledPoints(UnitPoints):
         parts = [part._replace(points=part.points.in_ball(inner)) for part in self.parts]
         return LabelledPoints(super().in_ball(inner), parts)
 
+    def at_center(self, ball: Ball) -> LabelledPoints:
+        """Return as many units at the centre of a ball, each in the classes that it has."""
+        parts = [part._replace(points=part.points.at_center(ball)) for part in self.parts]
+        return LabelledPoints(super().at_center(ball), parts)
+
     def mean_by_class(self, f: Callable[[Array, int], FloatArray], size: int, bound: float) -> FloatArray:
         """Return the mean over units of what `f` makes of a block and the number of its class, (size,).
 

@@ -207,6 +207,19 @@ class UnitPoints:
         parts = [_kept(part.then(_Mapping(self.ball, f, ball)), share) for part in self._parts]
         return UnitPoints(ball, self.unit, self._n, parts)
 
+    def at_center(self, ball: Ball) -> UnitPoints:
+        """Return as many units at the centre of a ball: what stands in for points that could not be computed.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> ball = Ball(Euclidean(1), [2.0], 5.0)
+        >>> UnitPoints.of(np.array([[1.0], [3.0]]), ball).at_center(ball).array()
+        array([[0.],
+               [0.]])
+        """
+        return UnitPoints.of(np.broadcast_to(ball.frame.origin, (self._n, *ball.frame.shape)), ball, self.unit)
+
     def where(self, chosen: Array, first: ExactSum | None = None) -> UnitPoints:
         """Return the points of some units, given a boolean for each; with the sum that is known already, if it is.
 

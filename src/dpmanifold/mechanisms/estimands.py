@@ -66,7 +66,7 @@ class _Average(LaplaceNoise, VectorMechanism):
     def law(self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints) -> Law:
         """Return the law of the noisy average as a point."""
         embedding = self._embedding(ball)
-        return _PlacedLaw(embedding, embedding.average(points), self._noise(embedding.size, calibration.scale))
+        return _PlacedLaw(embedding, self.hidden(ball, mean, points), self._noise(embedding.size, calibration.scale))
 
     def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
         """Return the average of the units' vectors; the Fréchet mean is not looked at."""

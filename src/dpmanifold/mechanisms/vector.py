@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms.base import Calibration, Mechanism
@@ -21,6 +22,13 @@ class VectorMechanism(Mechanism):
     @abstractmethod
     def vector(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
         """Return the doubles that the noise is added to, (d,), from the mean or the units' points in the frame."""
+
+    def hidden(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
+        """Return the same; where it cannot be computed, that of as many units at the ball's centre."""
+        return with_fallback(
+            lambda: self.vector(ball, mean, points),
+            lambda: self.vector(ball, ball.frame.origin, points.at_center(ball)),
+        )
 
     def longest(self, ball: Ball) -> float:
         """Return a public bound on the vector's length: the grid is chosen for it."""
@@ -46,5 +54,5 @@ class VectorMechanism(Mechanism):
         self, ball: Ball, calibration: Calibration, mean: Array, points: UnitPoints, source: RandomSource
     ) -> FloatArray:
         """Return the noisy vector, rounded to the grid."""
-        vector = self.vector(ball, mean, points)
+        vector = self.hidden(ball, mean, points)
         return noisy_vector(vector, self.noise, calibration.scale, self.grid(ball, calibration), source)

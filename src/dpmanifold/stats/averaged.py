@@ -16,6 +16,7 @@ import numpy as np
 
 from dpmanifold import sensitivity
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int, shown
+from dpmanifold._fallback import NUMERICAL, with_fallback
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.features.limits import Cut, of_length
@@ -26,6 +27,7 @@ from dpmanifold.noise.exact import grid_of
 from dpmanifold.noise.tails import Tail
 from dpmanifold.privacy import Promise
 from dpmanifold.records import LONGEST_VECTOR, value_from_json, value_to_json
+from dpmanifold.registry import is_own
 from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NEIGHBOURS, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Kind, Prepared, Statistic, Step
@@ -34,8 +36,9 @@ from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
 from dpmanifold.stats.grids import DOES_NOT_FOLLOW
 from dpmanifold.stats.ranges import ROUNDING, SURELY, Limits
 from dpmanifold.stats.recipes import Recipe
-from dpmanifold.stats.sealed import sealed
 
+# What a stranger's map may raise because of the numbers that it is given; anything else is a fault, and a loss.
+_ABOUT_A_VALUE = (ArithmeticError, ValueError, LookupError)
 # Points that a map is given at a time: few enough that looking for one that raises stays cheap.
 _PIECE = 1024
 # Public points on which a map is tried, and the batches of them that must give what they give together.
@@ -108,8 +111,11 @@ class AveragedStatistic(Statistic):
         return np.atleast_1d(np.asarray(value, dtype=np.float64)).ravel()
 
     def placed(self, numbers: FloatArray, ball: Ball) -> Any:
-        """Return `value`, or that of the middle where it fails or is no value of this kind. Never raises."""
-        return sealed(lambda: self._checked_value(numbers, ball), lambda: self._checked_value(self.middle(ball), ball))
+        """Return `value`, or that of the middle where there is none of this kind for what was drawn."""
+        return with_fallback(
+            lambda: self._checked_value(numbers, ball), lambda: self._checked_value(self.middle(ball), ball),
+            *_ABOUT_A_VALUE,
+        )  # fmt: skip
 
     def _checked_value(self, numbers: FloatArray, ball: Ball) -> Any:
         """Return a value that is written and read back as it is."""
@@ -227,17 +233,23 @@ class AveragedStatistic(Statistic):
         ball = points.ball
         return points.mean_of(lambda block: self.vectors(block, ball), self.bound(ball)) + self.middle(ball)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the map is the library's own."""
+        return is_own(self)
+
     def _fill(self, found: FloatArray, block: Array, ball: Ball, first: int, last: int) -> None:
-        """Compute rows first to last of a block; a row that raises stays 0.
+        """Compute rows first to last of a block; a row whose numbers make the map raise stays 0.
 
         One point's failure must not show in what others count for, to the last bit: they are computed again in a batch
         of the same length and at the same places, the others being the centre.
         """
+        expected: tuple[type[Exception], ...] = NUMERICAL if self.is_own else _ABOUT_A_VALUE
         shown = np.broadcast_to(ball.frame.origin, block.shape).copy()
         shown[first:last] = block[first:last]
         try:
             found[first:last] = (self._mapped(shown, ball).reshape(found.shape) - self.middle(ball))[first:last]
-        except Exception:
+        except expected:
             if last - first > 1:
                 middle = (first + last) // 2
                 self._fill(found, block, ball, first, middle)
@@ -369,7 +381,7 @@ class AveragePlan(Prepared):
     ) -> Release:
         """Average and draw, in the ball that the points are in; `stating` is what the release says that it is of."""
         statistic, calibration, ball = self.statistic, self.calibration, points.ball
-        average = sealed(lambda: statistic.average(points), lambda: statistic.middle(ball))
+        average = with_fallback(lambda: statistic.average(points), lambda: statistic.middle(ball))
         drawn = noisy(average, calibration.mechanism, calibration.scale, statistic._largest(ball), bits)
         timing = steps[0].timing if steps else DRAW_COVERED
         return Release.of(

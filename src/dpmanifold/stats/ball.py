@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, fraction, shown
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball, require_ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Forecast, Mechanism, attempt, candidates, choose, get
 from dpmanifold.noise.exact import grid_of
@@ -29,7 +30,6 @@ from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.ranges import ROUNDING, SURELY, rounding_of, same_number, tail_of, within
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.steps import Alone, mean_step
 
@@ -160,7 +160,7 @@ class BallPlan:
         # Every radius that the search may end with is public: one pass counts the units within all of them.
         stretched = np.array([self._stretched(index) for index in range(len(search.radii))])
         asked = np.concatenate([search.radii, stretched])
-        counts = sealed(lambda: points.within(center, asked), lambda: np.full(len(asked), float(self.n)))
+        counts = with_fallback(lambda: points.within(center, asked), lambda: np.full(len(asked), float(self.n)))
         found = search.find_by(counts[: len(stretched)], bits)
         radius = float(stretched[found])
         inside = search.noisy_count(float(counts[len(stretched) + found]), bits)
@@ -183,9 +183,11 @@ class BallPlan:
         outer = self.outer
         said = source_of(total, outer)
         # What was drawn may be no centre for a ball (a matrix singular to working precision): decided by the release.
-        return sealed(
+        return with_fallback(
             lambda: Ball(outer.space, center_in_space(outer, center), radius, said, simulated=not private),
             lambda: outer,
+            InvalidArgumentError,
+            InvalidDataError,
         )
 
 
@@ -323,18 +325,12 @@ def grid_of_point(release: Release, calibration: Calibration) -> int | None:
 
 def center_of(outer: Ball, draw: Array) -> Array:
     """Move a draw into the outer ball, in its frame: on positive curvature the new ball must not reach around."""
-    return sealed(lambda: outer.in_frame.pull_in(draw[None])[0], lambda: outer.frame.origin)
+    return with_fallback(lambda: outer.in_frame.pull_in(draw[None])[0], lambda: outer.frame.origin)
 
 
 def moved_into(ball: Ball, points: UnitPoints) -> UnitPoints:
     """Return units' points in the frame of a released ball, all at its centre where that fails. Never raises."""
-    return sealed(lambda: points.in_ball(ball), lambda: at_center(ball, points))
-
-
-def at_center(ball: Ball, points: UnitPoints) -> UnitPoints:
-    """Return as many units at the centre of a ball: what stands in for what could not be computed."""
-    origin = np.broadcast_to(ball.frame.origin, (len(points), *ball.frame.shape))
-    return UnitPoints.of(origin, ball, points.unit)
+    return with_fallback(lambda: points.in_ball(ball), lambda: points.at_center(ball))
 
 
 def center_in_space(outer: Ball, center: Array) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
@@ -22,7 +23,6 @@ from dpmanifold.stats.mean import MEAN, release_mean
 from dpmanifold.stats.moments import EXCESS, Moment
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.refine import SKIPPED, Refinement, Wanted, in_smaller_ball
-from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.steps import Chosen, mean_step
 
 
@@ -54,7 +54,10 @@ class Chain:
         if not steps or steps[0].value is self.ball:
             return self
         inner: Ball = steps[0].value
-        return sealed(lambda: Chain.make(inner, self.n, self.rest, self.weights, self.moments), lambda: self)
+        return with_fallback(
+            lambda: Chain.make(inner, self.n, self.rest, self.weights, self.moments), lambda: self,
+            InvalidArgumentError, PromiseError,
+        )  # fmt: skip
 
     def _moment_steps(self, header: Header) -> tuple[Step, ...]:
         """Return the draws of the moments, about a mean at the edge: the largest."""

@@ -1,7 +1,7 @@
 """What whoever holds the data is told: how many records do not count as they are.
 
 That is told before anything is spent. Registered data are opened after it, so that it is told then, and so is why a
-release was lost that an account had paid for.
+release was lost that was paid for.
 
 A ball in the wrong place, a unit of measurement off by a thousand or columns in another order move every record to the
 edge or the centre of the ball, and the release is then about the ball. Nobody can see that from the release. So the
@@ -31,7 +31,7 @@ class Notice:
     clipped : how many lie outside the ball (or on its edge) and count as points of its edge
     replaced : how many were no points of the space and count as the centre (`invalid="center"`)
     group : which records, where there are several groups
-    problem : why a release was lost that an account had paid for; else empty
+    problem : why a release was lost that was paid for; else empty
     elsewhere : other populations of the ledger with which the same records are registered, in text; else empty
     beyond : of how many the covariate lies outside its range and counts as the nearer end (regressions)
     unnumbered : of how many the covariate is no number and counts as the middle of the range (`invalid="center"`)

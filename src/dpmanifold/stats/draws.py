@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray, shown
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
@@ -23,7 +24,6 @@ from dpmanifold.noise.exact import grid_of, noisy_vector
 from dpmanifold.noise.source import RandomSource, Rng, as_source
 from dpmanifold.privacy import PromiseError
 from dpmanifold.release import DRAW_COVERED, EXACT, FLOAT, NOT_COVERED, Release
-from dpmanifold.stats.sealed import sealed
 
 AUTO = "auto"
 # Whether a smaller scale would help is seen at this share of the calibrated one.
@@ -76,11 +76,17 @@ def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibratio
 
 
 def draw_mean(ball: Ball, mechanism: Mechanism, calibration: Calibration, points: UnitPoints, bits: Bits) -> Draw:
-    """Solve the mean of points in the ball's frame and draw about it. Never raises."""
+    """Solve the mean of points in the ball's frame and draw about it."""
     origin = ball.frame.origin
+
+    def solved() -> Array:
+        mean = hidden_mean(ball, mechanism, points)
+        if ball.frame.check(mean) is not None:
+            raise FloatingPointError("what was solved is no point")
+        return mean
+
     # Other means are averages of the points themselves, which the mechanism gets anyway.
-    solves = mechanism.estimand == FRECHET
-    mean = sealed(lambda: hidden_mean(ball, mechanism, points) if solves else origin, lambda: origin)
+    mean = with_fallback(solved, lambda: origin) if mechanism.estimand == FRECHET else origin
     return draw_about(ball, mechanism, calibration, mean, points, bits)
 
 
@@ -96,27 +102,17 @@ def hidden_mean(ball: Ball, mechanism: Mechanism, points: UnitPoints) -> Array:
 def draw_about(
     ball: Ball, mechanism: Mechanism, calibration: Calibration, mean: Array, points: UnitPoints, bits: Bits
 ) -> Draw:
-    """Draw about a mean in the frame; where that fails, about the frame's origin. Never raises."""
+    """Draw about a point of the frame: once, and whatever goes wrong meanwhile, the release is lost.
+
+    What is made of the draw afterwards is a function of it alone: the frame's origin stands in for what is no point.
+    """
     origin = ball.frame.origin
-    exact = bits.exact and mechanism.offers_exact(ball, calibration)
-
-    def about(at: Array, units: UnitPoints) -> Draw:
-        if not exact:
-            return Draw(mechanism.draw(ball, calibration, at, units, bits.source))
-        numbers = mechanism.numbers(ball, calibration, at, units, bits.source)
-        return Draw(mechanism.place(ball, numbers), numbers, mechanism.grid(ball, calibration))
-
-    def about_origin() -> Draw:
-        at_origin = np.broadcast_to(origin, (len(points), *origin.shape))
-        return sealed(lambda: about(origin, UnitPoints.of(at_origin, ball, points.unit)), nothing)
-
-    def nothing() -> Draw:
-        """The last resort, which looks like any other draw."""
-        if not exact:
-            return Draw(origin)
-        return Draw(origin, np.zeros(mechanism.size(ball)), mechanism.grid(ball, calibration))
-
-    return sealed(lambda: about(mean, points), about_origin)
+    if bits.exact and mechanism.offers_exact(ball, calibration):
+        numbers = mechanism.numbers(ball, calibration, mean, points, bits.source)
+        point = with_fallback(lambda: mechanism.place(ball, numbers), lambda: origin)
+        return Draw(point, numbers, mechanism.grid(ball, calibration))
+    drawn = mechanism.draw(ball, calibration, mean, points, bits.source)
+    return Draw(with_fallback(lambda: drawn, lambda: origin))
 
 
 def tolerance_of(mechanism: Mechanism, ball: Ball, n: int) -> float:

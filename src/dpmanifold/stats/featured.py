@@ -12,6 +12,7 @@ from dpmanifold.ball import Ball, require_ball
 from dpmanifold.features import FeatureMap
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, Forecast
+from dpmanifold.registry import is_own
 from dpmanifold.release import Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import Header, Kind, Prepared, Step
@@ -63,6 +64,11 @@ class FeatureStatistic(AveragedStatistic):
     def per_unit(self, block: Array, ball: Ball) -> FloatArray:
         """Return the features of clipped coordinates."""
         return self.features.of(features.coordinates(block, ball))
+
+    @property
+    def is_own(self) -> bool:
+        """Whether statistic and map are the library's own."""
+        return is_own(self) and is_own(self.features)
 
     def average(self, points: UnitPoints) -> FloatArray:
         """Return their average: nothing is cut to the bound, as the diameter is the map's own."""
@@ -141,7 +147,7 @@ class FeaturePlan(AveragePlan):
         require_ball(ball)
         checked_arithmetic(header.arithmetic)
         statistic.refuse_wrong_words(ball)
-        if type(statistic.features) not in features.OWN_MAPS:  # a stranger's is tried first
+        if not statistic.is_own:  # a stranger's is tried first
             statistic.refuse_wrong_map(ball)
         # The tangent mean's noise is that of the first part, or in proportion to it.
         self._refinement = Refinement(ball, n, gaussian(header.privacy), refine, Wanted("tangent-mean-gaussian"))

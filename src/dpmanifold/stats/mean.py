@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, shown
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
@@ -18,7 +19,7 @@ from dpmanifold.manifolds.base import shorten
 from dpmanifold.mechanisms import MECHANISMS, Calibration, Forecast, Mechanism, get
 from dpmanifold.mechanisms.base import FRECHET
 from dpmanifold.mechanisms.registry import forecast_of
-from dpmanifold.privacy import Promise
+from dpmanifold.privacy import Promise, PromiseError
 from dpmanifold.release import NEIGHBOURS_BY_CLASS, NO_ERROR, REVEALED, TANGENT_GAP, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.ball import grid_of_point, recalibrated
@@ -29,7 +30,6 @@ from dpmanifold.stats.mean_plan import Plan, plan_mean
 from dpmanifold.stats.ranges import ROUNDING, baseline_faults, is_beyond, rounding_of
 from dpmanifold.stats.recipes import CLASSES, MOST_CLASSES, Recipe, classes_touched
 from dpmanifold.stats.refine import SKIPPED, SMALL_FILL, Refinement, Wanted, in_smaller_ball
-from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shrinkage import JAMES_STEIN, Shrinkage, best_shrinkage
 from dpmanifold.stats.stand_in import STANDS_IN, aims_at_frechet, gap_of, stand_in, stand_in_faults, stated_gap
 from dpmanifold.stats.steps import Chosen, mean_step
@@ -283,7 +283,9 @@ class MeanPlan(Prepared):
         steps = self._refinement.find(points, header, bits)
         if steps:
             # Where the released ball does not suit the mechanism the outer one is used: decided by the release.
-            suited = sealed(lambda: self._chosen(steps[0].value), lambda: None)
+            suited = with_fallback(
+                lambda: self._chosen(steps[0].value), lambda: None, InvalidArgumentError, PromiseError
+            )
             if suited is not None:
                 points, chosen = self._refinement.move(steps, points), suited
         here = header.inside(points.ball)
@@ -291,11 +293,14 @@ class MeanPlan(Prepared):
         if steps and here.ball != header.ball and self._wanted.is_auto:
             # A tangent mean may be taken for the Fréchet mean: decided by what was released, too.
             rest, n, usual = self._refinement.rest, header.n, chosen
-            instead = sealed(lambda: stand_in(usual, here.ball, n, rest, gap_of(here.ball, n, steps)), lambda: None)
+            instead = with_fallback(
+                lambda: stand_in(usual, here.ball, n, rest, gap_of(here.ball, n, steps)), lambda: None,
+                InvalidArgumentError, PromiseError,
+            )  # fmt: skip
         release = release_mean(points, here, instead or chosen, self._project, bits, steps, self._details, self._shrink)
         if not self._stands_in and instead is None:
             return release
-        gap = sealed(lambda: stated_gap(release), lambda: here.ball.diameter)
+        gap = with_fallback(lambda: stated_gap(release), lambda: here.ball.diameter)
         return replace(release, details={**release.details, TANGENT_GAP: gap})
 
 
@@ -317,13 +322,13 @@ def release_mean(
     ball = header.ball
     draw = draw_mean(ball, mechanism, calibration, points, bits)
     if mechanism.baseline:
-        value, project = sealed(lambda: _baseline_value(ball, draw.point), lambda: ball.center), False
+        value, project = with_fallback(lambda: _baseline_value(ball, draw.point), lambda: ball.center), False
     else:
-        value = sealed(lambda: placed(ball, draw.point, project), lambda: ball.center)
+        value = with_fallback(lambda: placed(ball, draw.point, project), lambda: ball.center)
     rule = shrinkage_of(ball, mechanism, calibration.scale, project, shrink)
     raw = None
     if rule is not None:
-        raw = sealed(lambda: placed(ball, draw.point, False), lambda: ball.center)
+        raw = with_fallback(lambda: placed(ball, draw.point, False), lambda: ball.center)
         value = shrunken(rule, ball, raw, project)
     return Release.of(
         MEAN,
@@ -355,7 +360,9 @@ def shrinkage_of(
 
 def shrunken(rule: Shrinkage, ball: Ball, raw: Array, project: bool) -> Array:
     """Move a released draw towards the ball's centre: a function of the release alone. Never raises."""
-    return sealed(lambda: placed(ball, rule(ball.space.log_coords(ball.center, raw)), project), lambda: ball.center)
+    return with_fallback(
+        lambda: placed(ball, rule(ball.space.log_coords(ball.center, raw)), project), lambda: ball.center
+    )
 
 
 def checked_shrink(shrink: object) -> str | None:

@@ -10,6 +10,7 @@ from scipy import special
 
 from dpmanifold import features, sensitivity
 from dpmanifold._check import Array, FloatArray
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.features import Directions, slope_of_directions
 from dpmanifold.frechet import UnitPoints
@@ -38,7 +39,6 @@ from dpmanifold.stats.ranges import SURELY, is_beyond
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.sealed import sealed
 
 PROOF = "docs/theory/median.md"
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
@@ -339,9 +339,9 @@ class MedianPlan(Prepared):
         """Find the centre and the scale, and take the step."""
         before, moved = self._approach.release(points, bits)
         ball, scale, made = moved.ball, scale_in(before), self.calibration
-        average = sealed(lambda: MEDIAN.average(moved, scale), lambda: np.zeros(ball.frame.dim))
+        average = with_fallback(lambda: MEDIAN.average(moved, scale), lambda: np.zeros(ball.frame.dim))
         drawn = noisy(average, made.mechanism, made.scale, 1.0, bits)
-        value = sealed(lambda: MEDIAN.placed(drawn.numbers, ball, scale), lambda: ball.center)
+        value = with_fallback(lambda: MEDIAN.placed(drawn.numbers, ball, scale), lambda: ball.center)
         details = {} if self._approach.skipped is None else dict.fromkeys(SKIPPED, 1.0)
         return Release.of(
             MEDIAN, value, self.header.inside(ball), made, (before,), details, tol=0.0, projected=True,

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
-from dpmanifold.errors import DPManifoldError
+from dpmanifold.errors import DPManifoldError, InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import choose
 from dpmanifold.privacy import Promise, PromiseError, PureDP
@@ -19,7 +20,6 @@ from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, release_mean
 from dpmanifold.stats.radius import RadiusPlan, radius_recipe
 from dpmanifold.stats.recipes import Recipe, together
-from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.steps import Chosen, mean_step
 
 # Fixed in advance, chosen on simulations: what the ball's centre, its radius, the mean in it, the median distance and
@@ -116,13 +116,12 @@ class Approach:
         """Release them one after the other; return the last, and the points in its ball. Never raises."""
         header, ball = self.header, self.header.ball
         steps: tuple[Release, ...] = ()
-        moved, chosen = points, sealed(lambda: self.mean_in(ball), lambda: None)
-        assert chosen is not None  # `make` has chosen it before
+        moved, chosen = points, self.mean_in(ball)
         if self.search is not None:
             found = self.search.release(points, header.promising(together(list(self.shares[:2]))), bits)
             steps = (found,)
             # Where the released ball does not suit the mean the outer one is used: decided by the release.
-            suited = sealed(lambda: self.mean_in(found.value), lambda: None)
+            suited = with_fallback(lambda: self.mean_in(found.value), lambda: None, InvalidArgumentError, PromiseError)
             if suited is not None:
                 chosen, ball = suited, found.value
                 moved = moved_into(ball, points)
@@ -140,7 +139,10 @@ def about(mean: Release) -> Ball:
     ball: Ball = mean.ball
     # What the mean's promise has paid for includes a ball before it: seen from outside there is the public one alone.
     said = source_of(mean.privacy, mean.steps[0].ball if mean.steps else ball)
-    return sealed(lambda: Ball(ball.space, mean.value, ball.radius, said, simulated=not mean.private), lambda: ball)
+    return with_fallback(
+        lambda: Ball(ball.space, mean.value, ball.radius, said, simulated=not mean.private), lambda: ball,
+        InvalidArgumentError, InvalidDataError,
+    )  # fmt: skip
 
 
 def faults_before(release: Release) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmanifold import frechet, sensitivity
 from dpmanifold._check import Array, FloatArray
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration, get
@@ -26,7 +27,6 @@ from dpmanifold.stats.draws import Bits, noisy, stated
 from dpmanifold.stats.grids import DOES_NOT_FOLLOW, DRAWN_ROUNDING
 from dpmanifold.stats.ranges import QUADRATURE, Limits, rounding_of
 from dpmanifold.stats.recipes import Recipe
-from dpmanifold.stats.sealed import sealed
 
 REFERENCE, EXCESS = "reference to centre", "excess subtracted"
 
@@ -103,7 +103,7 @@ class Moment(Statistic):
         # Longer than the bound allows would be rounding: cut, so that the bound holds for what is computed.
         reach = sensitivity.reach(ball, away=apart)
         calibration = additive(self.sensitivity(ball, header.n, apart), share)
-        exact = sealed(lambda: self.exact(points, at, reach), lambda: np.zeros(self.size(ball)))
+        exact = with_fallback(lambda: self.exact(points, at, reach), lambda: np.zeros(self.size(ball)))
         drawn = noisy(exact, calibration.mechanism, calibration.scale, self.largest(reach), bits)
         stating = {**(details or {}), **self.options(), REFERENCE: apart}
         timing = {"timing": steps[0].timing} if steps else {}
@@ -186,7 +186,7 @@ def _alike(stated: FloatArray, made: FloatArray) -> bool:
 
 def located(ball: Ball, point: Array) -> tuple[Array, float]:
     """Return a released point in the ball's frame and its distance from the origin there. Never raises."""
-    return sealed(lambda: ball.locate(point), lambda: (ball.frame.origin, 0.0))
+    return with_fallback(lambda: ball.locate(point), lambda: (ball.frame.origin, 0.0))
 
 
 def excess_about(mean: Release, ball: Ball) -> float:

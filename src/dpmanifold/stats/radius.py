@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import FloatArray, fraction
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball, require_ball
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.mechanisms import Calibration
 from dpmanifold.noise.exact import grid_of
@@ -27,7 +29,6 @@ from dpmanifold.stats.ball import TOO_FEW, found_faults, source_of
 from dpmanifold.stats.draws import Bits, checked_arithmetic, noisy, stated
 from dpmanifold.stats.ranges import tail_of, within
 from dpmanifold.stats.recipes import EITHER, Recipe
-from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.search import MOST_ERROR, RadiusSearch
 from dpmanifold.stats.steps import Alone
 
@@ -87,15 +88,16 @@ class RadiusPlan:
         search, outer, radii = self.search, self.outer, self.radii
         asked = np.concatenate([search.radii, radii])
         origin = outer.frame.origin
-        counts = sealed(lambda: points.within(origin, asked), lambda: np.full(len(asked), float(self.n)))
+        counts = with_fallback(lambda: points.within(origin, asked), lambda: np.full(len(asked), float(self.n)))
         found = search.find_by(counts[: len(radii)], bits)
         law = self.calibration.mechanism
         inside = noisy(float(counts[len(radii) + found]), law, search.count_noise, self.n, bits)
         source = source_of(header.privacy, outer)
         # A ball so small may be beyond double precision: decided by the release.
-        value = sealed(
+        value = with_fallback(
             lambda: Ball(outer.space, outer.center, float(radii[found]), source, simulated=not bits.private),
             lambda: outer,
+            InvalidArgumentError,
         )
         details = {
             "coverage": self.coverage,

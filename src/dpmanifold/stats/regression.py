@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmanifold import features
 from dpmanifold._check import FloatArray, open_fraction
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features.geodesics import Geodesic
@@ -42,7 +43,6 @@ from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import opened_marked, refuse_elsewhere, registered_range
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.settling import Request
 from dpmanifold.stats.shaping import coverage_of, flat_ball
 
@@ -275,7 +275,7 @@ class RegressionPlan(Prepared):
         coarse = plan.drawn(self._scored(points, rest, ball.radius), REGRESSION, bits, (), details)  # type: ignore[arg-type]
         curve = curve_of(coarse)
         so_far = header.promising(together(self.shares[:2]))
-        lengths = sealed(lambda: points.lengths(curve), points.no_lengths)
+        lengths = with_fallback(lambda: points.lengths(curve), points.no_lengths)
         found = self._search.release(lengths, so_far, bits, (coarse,))  # type: ignore[arg-type]
         radius = found.value.radius
         last = AveragePlan(RegressionMoments(radius), header, self.calibration)
@@ -284,7 +284,7 @@ class RegressionPlan(Prepared):
     @staticmethod
     def _scored(points: MarkedPoints, curve: Geodesic, radius: float) -> Scored:
         """Return units' scores about a curve; where they cannot be computed, those of units on it. Never raises."""
-        return sealed(lambda: points.scored(curve, radius), points.unscored)
+        return with_fallback(lambda: points.scored(curve, radius), points.unscored)
 
 
 @bar("fitting")

@@ -22,7 +22,6 @@ from dpmanifold.noise.exact import likeliest
 from dpmanifold.privacy import Promise, PureDP, gaussian_scale, laplace_scale, split
 from dpmanifold.stats.draws import Bits, noisy
 from dpmanifold.stats.ranges import tail_of
-from dpmanifold.stats.sealed import sealed
 
 # A search ends with fewer units than wanted, by more than its `error`, with at most this probability.
 _FAILURE = 0.001
@@ -151,7 +150,7 @@ class RadiusSearch:
 
         Replacing one unit changes every number of units within a radius by at most one.
         """
-        return self.find_by(sealed(lambda: self._counts(away), lambda: np.full(len(self.radii), float(self.n))), bits)
+        return self.find_by(self._counts(away), bits)
 
     def find_by(self, counts: FloatArray, bits: Bits) -> int:
         """Return the index of a radius, given how many units each of them holds. Never raises."""

@@ -5,25 +5,39 @@ the call draws. An account is handed the request and the work: it pays, commits,
 started, lets it be done once, and keeps its bytes. What the call returns is made from those bytes, the first time and
 whenever the same request comes again under the same key, so that the answers are equal in every bit.
 
-Behind the door nothing may be seen of a failure but that there was one: neither its words, nor a warning, nor where it
-happened. Whoever holds the data may give `curator=` and is told.
+Behind the door numerical maps have a value for everything (`_fallback.py`). Whatever else goes wrong there, a lack of
+memory, a time-out, a signal or a fault of a program, is a loss, whoever pays: nothing is released and nothing is drawn
+again. Nothing may be seen of it but that there was one: neither its words, nor a warning, nor where it happened.
+Whoever holds the data may give `curator=` and is told.
 """
 
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
+import pathlib
 import threading
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, PromiseError, ReleaseLostError
+from dpmanifold.errors import (
+    BudgetError,
+    CardError,
+    ClusterError,
+    InvalidArgumentError,
+    InvalidDataError,
+    PromiseError,
+    ReleaseLostError,
+    SourceChangedError,
+)
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account, Mark, Order, Receipt, checked_text, random_key
@@ -34,6 +48,12 @@ from dpmanifold.stats.curator import Curator, Notice
 OUTCOME = "dpmanifold outcome 1"
 KEY_NOTE = "The request has the key"
 """How the note begins that an error has which ended a call whose request may be paid for."""
+
+T = TypeVar("T")
+
+# No record can cause them. Whoever pays from memory holds the data, and reads what to do.
+_TOLD = (SourceChangedError, ClusterError, CardError)
+_AFTERWARDS = " The budget was spent, and nothing was released."
 
 Request = tuple[dict[str, Any], tuple[Mark, ...]]
 """A request written down, and what the account knows data by that were not registered before."""
@@ -96,11 +116,10 @@ class Payment:
         draw : opens, computes and draws
         curator : who is told why a release was lost
         """
-        if self.budget is None:
-            return draw()
-        if isinstance(self.budget, Budget):
-            self.budget.spend(privacy, label)
-            return draw()
+        if not isinstance(self.budget, Account):
+            if self.budget is not None:
+                self.budget.spend(privacy, label)
+            return _released(draw, curator)
         asked, data = request(self.budget)
         order = Order(privacy, label, random_key() if self.key is None else self.key, asked, data)
         stored = _settled(self.budget, order, _Work(draw, curator))
@@ -117,24 +136,27 @@ class _Silence:
 
     def __init__(self) -> None:
         self._lock, self._working = threading.Lock(), collections.Counter[int]()
+        self._before: warnings.catch_warnings[None] | None = None  # while it is shut
 
     def __enter__(self) -> None:
         with self._lock:
-            if not self._working:
-                self._before = warnings.catch_warnings()
-                self._before.__enter__()
+            if self._before is None:
+                before = warnings.catch_warnings()
+                before.__enter__()
                 warnings.simplefilter("ignore")
                 self._shown = getattr(warnings, _DOOR)
                 setattr(warnings, _DOOR, self._show)
+                self._before = before
             self._working[threading.get_ident()] += 1
 
     def __exit__(self, *problem: object) -> None:
         with self._lock:
             self._working[threading.get_ident()] -= 1
             self._working += collections.Counter()  # drops who has gone
-            if not self._working:
+            if not self._working and self._before is not None:
                 setattr(warnings, _DOOR, self._shown)
-                self._before.__exit__(None, None, None)
+                before, self._before = self._before, None
+                before.__exit__(None, None, None)
 
     def _show(self, message: Any) -> None:
         """Show a warning of a thread that is not at work."""
@@ -148,6 +170,69 @@ _DOOR = "_showwarnmsg"  # what the interpreter calls with every warning that the
 _SILENCE = _Silence()
 
 
+@dataclass(frozen=True)
+class _Done(Generic[T]):
+    """What came of work behind the payment: its result; or what ended it, and what of that may be seen.
+
+    Attributes
+    ----------
+    result : None if it was ended
+    ending : what the program is to be ended with, without anything about data; None where nothing asks for that
+    told : what whoever holds the data may read; None if nothing may be seen
+    """
+
+    result: T | None = None
+    ending: BaseException | None = None
+    told: Exception | None = None
+
+
+def _attempted(work: Callable[[], T], curator: Curator | None) -> _Done[T]:
+    """Do work behind the payment, once and in silence.
+
+    What ended it is left here, with its words and the frames that it went through: whoever raises something in its
+    place does so where no other error is being handled, so that it carries none along.
+    """
+    try:
+        with np.errstate(all="ignore"), _SILENCE:
+            return _Done(work())
+    except (Exception, BaseExceptionGroup) as problem:
+        _tell(curator, problem)
+        if isinstance(problem, _TOLD):
+            return _Done(told=type(problem)(str(problem).removesuffix(_AFTERWARDS) + _AFTERWARDS))
+        return _Done()
+    except BaseException as ending:
+        return _Done(ending=_bare(ending))
+
+
+def _bare(ending: BaseException) -> BaseException:
+    """Return what ends a program without what it met on its way: frames, other errors, notes and words."""
+    ending.__traceback__ = ending.__cause__ = ending.__context__ = None
+    ending.__dict__.pop("__notes__", None)
+    if isinstance(ending, KeyboardInterrupt):
+        ending.args = ()
+    if isinstance(ending, SystemExit) and not isinstance(ending.code, int | None):
+        ending.args, ending.code = (1,), 1
+    return ending
+
+
+def _tell(curator: Curator | None, problem: BaseException) -> None:
+    """Tell whoever holds the data why a release is lost, and where in the program that was."""
+    if curator is None:
+        return
+    with contextlib.suppress(Exception):
+        last = traceback.extract_tb(problem.__traceback__)[-1]
+        said = f"{type(problem).__name__}: {problem} ({pathlib.PurePath(last.filename).name}, line {last.lineno})"
+        curator(Notice(0, 0, 0, problem=said))
+
+
+def _released(draw: Draw, curator: Curator | None) -> Sequence[Release]:
+    """Return what is drawn, where a budget in memory has paid or nobody had to."""
+    done = _attempted(draw, curator)
+    if done.result is not None:
+        return done.result
+    raise done.ending or done.told or ReleaseLostError.of()
+
+
 class _Work:
     """The work of an order, as bytes; of a failure nothing comes out but that it was one."""
 
@@ -155,28 +240,15 @@ class _Work:
         self._draw, self._curator = draw, curator
 
     def __call__(self, receipt: Receipt) -> bytes:
-        stored = self._attempted(receipt)
-        if stored is None:  # raised here, where no other error is being handled, so that it carries none along
-            raise RuntimeError("lost")
-        return stored
+        def stored() -> bytes:
+            stored = outcome_of([replace(release, receipt=receipt) for release in self._draw()])
+            releases_in(stored)  # what nobody could read again is no answer
+            return stored
 
-    def _attempted(self, receipt: Receipt) -> bytes | None:
-        try:
-            with np.errstate(all="ignore"), _SILENCE:
-                stored = outcome_of([replace(release, receipt=receipt) for release in self._draw()])
-                releases_in(stored)  # what nobody could read again is no answer
-                return stored
-        except Exception as problem:  # whatever it is, it must not be seen
-            self._tell(problem)
-            return None
-
-    def _tell(self, problem: Exception) -> None:
-        if self._curator is None:
-            return
-        try:
-            self._curator(Notice(0, 0, 0, problem=f"{type(problem).__name__}: {problem}"))
-        except Exception:
-            return
+        done = _attempted(stored, self._curator)
+        if done.result is not None:
+            return done.result
+        raise done.ending or RuntimeError("lost")
 
 
 def _settled(account: Account, order: Order, work: Callable[[Receipt], bytes]) -> bytes:

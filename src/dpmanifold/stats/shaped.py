@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
+from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.features import WEIGHT, Shape
@@ -23,7 +24,7 @@ from dpmanifold.release import REVEALED, Clipping, Release
 from dpmanifold.statistic import STATISTICS, Header, Kind, Prepared, Statistic, Step
 from dpmanifold.stats.additive import additive
 from dpmanifold.stats.averaged import AveragePlan
-from dpmanifold.stats.ball import at_center, moved_into
+from dpmanifold.stats.ball import moved_into
 from dpmanifold.stats.draws import Bits, draw_mean, stated, timing_of
 from dpmanifold.stats.grids import follows
 from dpmanifold.stats.inputs import checked_flag
@@ -33,7 +34,6 @@ from dpmanifold.stats.radius import radius_recipe
 from dpmanifold.stats.ranges import ROUNDING, SURELY, same_number
 from dpmanifold.stats.recipes import CLASSES, EITHER, Recipe, together
 from dpmanifold.stats.refine import Wanted
-from dpmanifold.stats.sealed import sealed
 from dpmanifold.stats.shaping import (
     NOBODY_VARIES,
     PRIVATE,
@@ -251,7 +251,7 @@ def learned_shape(joint: Release) -> Shape:
         noise = JOINT_MOMENTS.noise_scales(joint)
         return Shape.learned(joint.value[:d], from_vecd(joint.value[d:]), float(noise[0]), float(noise[d]))
 
-    return sealed(learned, lambda: Shape.round(d))
+    return with_fallback(learned, lambda: Shape.round(d))
 
 
 def shape_of(release: Release) -> Shape:
@@ -329,7 +329,9 @@ class ShapedPlan(Prepared):
         shape, inner = settled(ball, shape, step.value)
         mechanism, calibration, _ = shaping.choice(inner, shaping.rest)
         draw = draw_mean(inner, mechanism, calibration, _mapped(points, ball, shape, inner), bits)
-        value = sealed(lambda: placed(ball, carried_back(ball, shape, draw.point), self._project), lambda: ball.center)
+        value = with_fallback(
+            lambda: placed(ball, carried_back(ball, shape, draw.point), self._project), lambda: ball.center
+        )
         return Release.of(
             SHAPED, value, header, calibration, (step,), self._details, tol=0.0, projected=self._project,
             private=bits.private, timing=timing_of(mechanism, (step,)), shape=shaping.asked.matrix, **stated(draw),
@@ -349,4 +351,4 @@ class ShapedPlan(Prepared):
 
 def _mapped(points: UnitPoints, ball: Ball, shape: Shape, white: Ball) -> UnitPoints:
     """Return the units as vectors in the norm of a shape, cut to a ball of them. Never raises."""
-    return sealed(lambda: points.through(shape.whitening(ball, white), white), lambda: at_center(white, points))
+    return with_fallback(lambda: points.through(shape.whitening(ball, white), white), lambda: points.at_center(white))
