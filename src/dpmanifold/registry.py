@@ -25,8 +25,7 @@ def is_own(item: object) -> bool:
 
     Examples
     --------
-    >>> class Contributed(Registry[int]): ...
-    >>> is_own(Registry("colour", "dpmanifold.example")), is_own(Contributed("colour", "dpmanifold.example"))
+    >>> is_own(Registry("colour", "dpmanifold.example")), is_own(1.5)
     (True, False)
     """
     return type(item).__module__.partition(".")[0] == __name__.partition(".")[0]

@@ -27,7 +27,7 @@ N, PARTS, PEOPLE = 240, 4, 12
 
 
 class Watched(RandomSource):
-    """A source of randomness that counts what is drawn from it. (To raise would be in vain: see stats/sealed.py.)"""
+    """A source of randomness that counts what is drawn from it."""
 
     private = True
 

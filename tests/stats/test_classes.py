@@ -11,11 +11,10 @@ import pytest
 from scipy import stats as laws
 
 import dpmanifold as dpm
-from dpmanifold import features, frechet, linalg
+from dpmanifold import _fallback, features, frechet, linalg
 from dpmanifold.features import ClassMoments
 from dpmanifold.release import NEIGHBOURS, NEIGHBOURS_BY_CLASS
 from dpmanifold.statistic import NEIGHBOURS_WITH_LABELS
-from dpmanifold.stats import sealed
 from dpmanifold.stats.class_moments import ClassMomentsAboutCenter
 from laws import replay
 from laws.accounts import MemoryAccount
@@ -320,7 +319,7 @@ def without_numbers(record):
 @pytest.mark.parametrize(("alone", "refine"), [("a", True), ("b", False)])
 def test_an_empty_class_shows_nowhere(alone, refine, monkeypatch):
     """Whoever holds the file sees the same words and the same many numbers, and nothing failed on the way."""
-    monkeypatch.setattr(sealed, "_swallow", lambda problem: pytest.fail(f"behind the spend: {problem}"))
+    monkeypatch.setattr(_fallback, "_taken", lambda problem: pytest.fail(f"behind the spend: {problem}"))
     X, y = records(1500), labels(1500)
     X = CAP.space.exp_coords(CAP.center, 0.1 * CAP.space.log_coords(CAP.center, X))
     notices = []
@@ -343,7 +342,7 @@ def test_an_empty_class_shows_nowhere(alone, refine, monkeypatch):
 @pytest.mark.parametrize("units", [dpm.EACH_RECORD, np.arange(40) // 2])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308, -1e308, 5e-324, 0.0])
 def test_nothing_raises_behind_the_spend_whatever_the_records_are(bad, units, monkeypatch):
-    monkeypatch.setattr(sealed, "_swallow", lambda problem: pytest.fail(f"behind the spend: {problem}"))
+    monkeypatch.setattr(_fallback, "_taken", lambda problem: pytest.fail(f"behind the spend: {problem}"))
     X = np.full((40, 2), bad)
     X[::2] = 0.25
     for refine in (False, True):

@@ -166,7 +166,7 @@ def hostile(ball, n=40):
 @pytest.mark.parametrize(("name", "X"), list(hostile(SPACE)), ids=lambda x: x if isinstance(x, str) else "")
 def test_nothing_fails_behind_the_spend_whatever_the_records_are(name, X, monkeypatch):
     seen = []
-    monkeypatch.setattr("dpmanifold.stats.sealed._swallow", seen.append)
+    monkeypatch.setattr("dpmanifold._fallback._taken", seen.append)
     found = dpm.private_components(X, SPACE, dpm.GDP(MU), **EACH, confirm=True, invalid="center")
     assert dpm.verify(found).ok, dpm.verify(found).wrong
     assert not seen

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold import EACH_RECORD, GDP, ZCDP, ApproxDP, Ball, Euclidean, PureDP, Release, frechet
+from dpmanifold import EACH_RECORD, GDP, ZCDP, ApproxDP, Ball, Euclidean, PureDP, Release, _fallback, frechet
 from dpmanifold.records import record_from_text
 from dpmanifold.stats import median as room
 from dpmanifold.stats import median_steps
-from dpmanifold.stats import sealed as sealing
 from laws import spaces
 from laws.accounts import MemoryAccount
 from laws.data import in_ball
@@ -191,7 +190,7 @@ def test_steps_of_another_kind_are_noticed():
 )
 def test_records_of_every_kind_are_released(X, refine, monkeypatch):
     seen = []
-    monkeypatch.setattr(sealing, "_swallow", seen.append)
+    monkeypatch.setattr(_fallback, "_taken", seen.append)
     release = dpm.private_median(X, PLANE, GDP(1.0), refine=refine, invalid="center", confirm=True, **EACH)
     assert seen == []
     assert release.verify().ok

@@ -570,7 +570,7 @@ def test_refinement_never_mixes_the_inner_noise_with_the_outer_ball(monkeypatch)
     ball = Ball(Euclidean(1), [0.0], 100.0)
 
     def broken(self, outer, points):
-        raise InvalidDataError("no")
+        raise np.linalg.LinAlgError("no")
 
     monkeypatch.setattr(Ball, "take_over", broken)
     release = private_mean(np.zeros((2000, 1)), ball, GDP(1.0), units=EACH_RECORD, refine=True)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
+from dpmanifold import _fallback
 from dpmanifold.features import MarkedMoments
 from dpmanifold.features.geodesics import Geodesic
-from dpmanifold.stats import sealed
 from dpmanifold.stats.inputs import Told
 from dpmanifold.stats.marks import MarkedPoints, marked_points
 from laws.accounts import MemoryAccount
@@ -235,7 +235,7 @@ STRANGE = {
 @pytest.mark.parametrize("kind", STRANGE)
 def test_nothing_fails_after_the_spend(kind, refine, monkeypatch):
     failed = []
-    monkeypatch.setattr(sealed, "_swallow", failed.append)
+    monkeypatch.setattr(_fallback, "_taken", failed.append)
     X, x = moving(PLANE, 300)
     x[::3] = [np.nan, np.inf, -np.inf, 1e300] * 25
     asked = {**EACH, **YEARS, "confirm": True, "invalid": "center", "refine": refine}
@@ -248,7 +248,7 @@ def test_nothing_fails_after_the_spend(kind, refine, monkeypatch):
 @pytest.mark.parametrize("ball", EVERYWHERE, ids=lambda ball: repr(ball.space))
 def test_nothing_fails_on_any_space_with_as_much_noise_as_there_can_be(ball, monkeypatch):
     failed = []
-    monkeypatch.setattr(sealed, "_swallow", failed.append)
+    monkeypatch.setattr(_fallback, "_taken", failed.append)
     X = in_ball(ball, 40, np.random.default_rng(0))
     for mu in (0.01, 30.0):
         asked = {**EACH, "covariate_range": (0, 10), "confirm": True}  # most covariates lie outside

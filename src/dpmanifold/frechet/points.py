@@ -66,6 +66,20 @@ class UnitPoints:
         return UnitPoints(ball, unit, len(points), [part])
 
     @staticmethod
+    def repeated(points: Array, ball: Ball, n: int, unit: str = "record") -> UnitPoints:
+        """Take few such points again and again, n in all: each is kept once.
+
+        Examples
+        --------
+        >>> from dpmanifold.manifolds import Euclidean
+        >>> UnitPoints.repeated(np.array([[1.0], [3.0]]), Ball(Euclidean(1), [0.0], 5.0), 3).array().ravel()
+        array([1., 3., 1.])
+        """
+        stored = ball.frame.pack(points)
+        whole, rest = divmod(n, len(points))
+        return UnitPoints(ball, unit, n, [Part([*[stored] * whole, stored[:rest]], _alone)])
+
+    @staticmethod
     def packed(stored: Array, ball: Ball, unit: str, first: ExactSum | None = None) -> UnitPoints:
         """Take such points as `ball.frame.pack` keeps them."""
         return UnitPoints(ball, unit, len(stored), [Part([stored], _alone)], first)

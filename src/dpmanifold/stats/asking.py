@@ -1,7 +1,7 @@
-"""What every private call does, in this order: read, plan, take bits, pay, draw. And the call for any statistic.
+"""What every private call does, in this order: read, plan, take bits, rehearse what others contributed, pay, draw.
 
-Registered data change places: what is public about them is known, so that the call plans, takes bits and pays before it
-reads.
+And the call for any statistic. Registered data change places: what is public about them is known, so that the call
+plans, takes bits and pays before it reads.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from dpmanifold.release import Release
 from dpmanifold.statistic import Header, Prepared, Statistic, refuse_unknown, statistic_named
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import fresh_bits
+from dpmanifold.stats.draws import Bits, fresh_bits
 from dpmanifold.stats.inputs import Told, checked_question, is_each_record, prepare
 from dpmanifold.stats.records import as_batch, known_number_of_records
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
+from dpmanifold.stats.rehearsal import Rehearsal, public_units
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import Draw, Payment, Request
 
@@ -51,9 +52,15 @@ class Terms:
         Payment(self.budget, self.key).check(ball, self.rng)
 
     def settle(
-        self, privacy: Promise, label: str, request: Callable[[Account], Request], draw: Draw
+        self,
+        privacy: Promise,
+        label: str,
+        request: Callable[[Account], Request],
+        draw: Draw,
+        rehearsal: Rehearsal,
     ) -> Sequence[Release]:
-        """Pay, then draw (:meth:`Payment.settle`)."""
+        """Try what others contributed, pay, then draw (:meth:`Payment.settle`)."""
+        rehearsal.run(stored=isinstance(self.budget, Account))
         return Payment(self.budget, self.key).settle(privacy, label, request, draw, self.curator)
 
 
@@ -80,7 +87,8 @@ def ask(question: Question[Prepared], X: object, ball: Ball, privacy: Promise, t
         data = account.marked(content_of(X, ball, terms.units), facts_of(ball, points))
         return question.request(made.header, [data.id]), (data,)
 
-    return terms.settle(privacy, made.label, request, lambda: [made.release(points, bits)])[0]
+    rehearsal = _rehearsal(question, made, bits)
+    return terms.settle(privacy, made.label, request, lambda: [made.release(points, bits)], rehearsal)[0]
 
 
 def _ask_registered(question: Question[Prepared], X: Registered, ball: Ball, privacy: Promise, terms: Terms) -> Release:
@@ -93,7 +101,19 @@ def _ask_registered(question: Question[Prepared], X: Registered, ball: Ball, pri
     def draw() -> list[Release]:
         return [plan.release(opened_points(X, ball, told)[0], bits)]
 
-    return terms.settle(privacy, plan.label, lambda account: (question.request(plan.header, [X.id]), ()), draw)[0]
+    def request(account: Account) -> Request:
+        return question.request(plan.header, [X.id]), ()
+
+    return terms.settle(privacy, plan.label, request, draw, _rehearsal(question, plan, bits))[0]
+
+
+def _rehearsal(question: Question[Prepared], plan: Prepared, bits: Bits) -> Rehearsal:
+    """Return how the call is made with public points."""
+    header = plan.header
+    return Rehearsal(
+        question, header.ball, bits.exact,
+        lambda bits: [plan.release(public_units(header.ball, header.n, header.unit), bits)],
+    )  # fmt: skip
 
 
 def private_statistic(

@@ -191,6 +191,12 @@ class AveragedStatistic(Statistic):
                 f"per_unit of {self.name!r} must return shape (b, {size}) for b points, got {together.shape} for "
                 f"{len(probes)}."
             )
+        if not np.isfinite(together).all():
+            raise InvalidArgumentError(
+                f"per_unit of {self.name!r} must give finite numbers, and does not for some of {_PROBES:,} public "
+                "points of the ball: such a unit would count as the middle. Say what it counts for "
+                "(np.nan_to_num does, for 0)."
+            )
         for first, last in _BATCHES:
             if not np.array_equal(together[first:last], self._tried(probes[first:last], ball), equal_nan=True):
                 raise InvalidArgumentError(

@@ -36,6 +36,7 @@ from dpmanifold.stats.registering import (
     refuse_other_classes,
     registered_counts,
 )
+from dpmanifold.stats.rehearsal import Rehearsal, public_classes
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import Request
 
@@ -121,7 +122,10 @@ def private_classes(
         opened = opened_labelled(X, ball, names, terms.told) if isinstance(X, Registered) else points
         return [plan.release(opened, bits)]  # type: ignore[arg-type]
 
-    return Discriminant(terms.settle(privacy, plan.label, request, draw)[0], tuple(names), counts)
+    rehearsal = Rehearsal(
+        question, ball, bits.exact, lambda bits: [plan.release(public_classes(ball, n, unit, len(names)), bits)]
+    )
+    return Discriminant(terms.settle(privacy, plan.label, request, draw, rehearsal)[0], tuple(names), counts)
 
 
 def _registered_counts(X: Registered, labels: object, names: list[Any], public: bool) -> tuple[float, ...] | None:

@@ -26,6 +26,7 @@ from dpmanifold.stats.means import counted_by_class
 from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import opened_by_class
+from dpmanifold.stats.rehearsal import Rehearsal, public_groups
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import Request
 
@@ -103,7 +104,10 @@ def private_groups(
     def draw() -> Sequence[Release]:
         return plan.release(opened_by_class(X, ball, names, terms.told) if isinstance(X, Registered) else found, bits)
 
-    releases = terms.settle(privacy, plan.label, request, draw)
+    rehearsal = Rehearsal(
+        question, ball, bits.exact, lambda bits: plan.release(public_groups(header, known.counts), bits)
+    )
+    releases = terms.settle(privacy, plan.label, request, draw, rehearsal)
     return GroupsTest(dict(zip(names, releases, strict=True)), level)
 
 

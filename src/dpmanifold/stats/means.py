@@ -20,7 +20,7 @@ from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.by_class import points_by_class
 from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import fresh_bits
+from dpmanifold.stats.draws import Bits, fresh_bits
 from dpmanifold.stats.inputs import checked_question, divide
 from dpmanifold.stats.mean import MEAN, MeanPlan
 from dpmanifold.stats.public_shapes import refuse_own_records
@@ -34,6 +34,7 @@ from dpmanifold.stats.registering import (
     refuse_elsewhere,
     registered_counts,
 )
+from dpmanifold.stats.rehearsal import Rehearsal, public_units
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import Request
 from dpmanifold.stats.shaped import plan_shaped
@@ -216,7 +217,13 @@ def private_means(
         groups = opened_by_class(X, ball, names, told) if isinstance(X, Registered) else found
         return [plan.release(points, bits) for plan, points in zip(plans, groups, strict=True)]
 
-    return dict(zip(names, terms.settle(privacy, question.name, request, draw), strict=True))
+    def tried(bits: Bits) -> list[Release]:
+        return [
+            plan.release(public_units(ball, n, known.unit), bits) for plan, n in zip(plans, known.counts, strict=True)
+        ]
+
+    rehearsal = Rehearsal(question, ball, bits.exact, tried)
+    return dict(zip(names, terms.settle(privacy, question.name, request, draw, rehearsal), strict=True))
 
 
 def counted_by_class(

@@ -42,6 +42,7 @@ from dpmanifold.stats.recipes import Recipe, together
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import opened_marked, refuse_elsewhere, registered_range
+from dpmanifold.stats.rehearsal import Rehearsal, public_marks
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import Request
 from dpmanifold.stats.shaping import coverage_of, flat_ball
@@ -376,4 +377,5 @@ def private_regression(
         points = opened_marked(X, ball, ends, terms.told) if isinstance(X, Registered) else read.points  # type: ignore[union-attr]
         return [plan.release(points, bits)]
 
-    return Regression(terms.settle(privacy, plan.label, request, draw)[0], ends, level)
+    rehearsal = Rehearsal(question, ball, bits.exact, lambda bits: [plan.release(public_marks(ball, n), bits)])
+    return Regression(terms.settle(privacy, plan.label, request, draw, rehearsal)[0], ends, level)

@@ -28,6 +28,7 @@ from dpmanifold.stats.inputs import checked_question, is_each_record, number_of_
 from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.registered import Registered
 from dpmanifold.stats.registering import facts_of, opened_by_class, opened_points, refuse_elsewhere, registered_counts
+from dpmanifold.stats.rehearsal import Rehearsal, public_groups
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import Request
 
@@ -123,7 +124,8 @@ def private_test(
             return plan.release(opened_by_class(X, ball, names, terms.told), bits)
         return plan.release(_opened_groups(both, ball, terms) if both else groups, bits)
 
-    first, second = terms.settle(privacy, plan.label, request, draw)
+    rehearsal = Rehearsal(question, ball, bits.exact, lambda bits: plan.release(public_groups(header, sizes), bits))
+    first, second = terms.settle(privacy, plan.label, request, draw, rehearsal)
     return TwoSampleTest(first, second, level)
 
 

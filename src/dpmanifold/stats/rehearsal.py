@@ -1,0 +1,176 @@
+"""What others contribute is tried on public points before anything is paid: the whole call, thrown away.
+
+A space, a statistic, a feature map or a mechanism that is not the library's own may fail in a step that comes behind
+the payment, and then the payment is lost; or a step of it may have no numbers for anything, and then every release
+would be made of fallbacks. So a call with such a part in it is made once in a process with points that a fixed seed
+puts into the ball and with bits of its own. What that raises is about public points, and is told in full.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmanifold._check import FloatArray
+from dpmanifold._fallback import NUMERICAL, watched
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import InClass, LabelledPoints, UnitPoints
+from dpmanifold.manifolds import Manifold
+from dpmanifold.manifolds.vectors import vector_norm
+from dpmanifold.mechanisms import MECHANISMS, Mechanism
+from dpmanifold.noise.source import SimulationSource
+from dpmanifold.registry import is_own
+from dpmanifold.release import Release
+from dpmanifold.statistic import Header, Statistic
+from dpmanifold.stats.draws import Bits
+from dpmanifold.stats.marks import MarkedPoints
+from dpmanifold.stats.requests import Question
+from dpmanifold.stats.settling import outcome_of, releases_in
+
+# Different points: the centre, others up to the edge.
+_PROBES = 64
+_SEED = 0
+
+_rehearsed: set[Hashable] = set()
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """How a call is made with public points.
+
+    Attributes
+    ----------
+    question : what is asked, with its options
+    ball : the public ball
+    exact : whether noise is drawn exactly where it can be, as in the call itself
+    release : draws with the bits that it is given
+    """
+
+    question: Question[Any]
+    ball: Ball
+    exact: bool
+    release: Callable[[Bits], Sequence[Release]]
+
+    def contributed(self) -> list[object]:
+        """Return the parts that are not the library's own."""
+        asked = self.question
+        options = [_mechanism_in(option) for option in asked.options.values()]
+        parts = [*_spaces(self.ball.space), asked.statistic, *options]
+        features = [getattr(part, "features", None) for part in parts]
+        return [part for part in (*parts, *features) if part is not None and not is_own(part)]
+
+    def run(self, stored: bool) -> None:
+        """Make the call with public points if it has a contributed part, or refuse; once in a process.
+
+        Parameters
+        ----------
+        stored : whether an account will keep the result, and must be able to read it again
+        """
+        parts = self.contributed()
+        if not parts:
+            return
+        known = _key(self.question, stored, parts)
+        if known is not None and known in _rehearsed:
+            return
+        self._tried(" and ".join(map(_named, parts)), stored)
+        if known is not None:
+            _rehearsed.add(known)
+
+    def _tried(self, who: str, stored: bool) -> None:
+        bits = Bits(SimulationSource(_SEED), False, self.exact)
+        try:
+            with watched() as taken, np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                written = outcome_of(self.release(bits))
+                if stored:
+                    releases_in(written)
+        except (MemoryError, OSError):
+            raise  # of the machine, and nothing has been paid
+        except Exception as problem:
+            raise InvalidArgumentError(
+                f"{who} cannot be used for a {self.question.name}: on public points of the ball it fails with "
+                f"{type(problem).__name__}: {problem}. Nothing was spent."
+            ) from problem
+        failed = [problem for problem in taken if isinstance(problem, NUMERICAL)]
+        if failed:
+            raise InvalidArgumentError(
+                f"{who} cannot be used for a {self.question.name}: on public points of the ball a step has no numbers, "
+                f"and a fixed value would take its place in every release ({type(failed[0]).__name__}: {failed[0]}). "
+                "Nothing was spent."
+            ) from failed[0]
+
+
+def _spaces(space: Manifold) -> Iterator[Manifold]:
+    """Yield a space and the factors that it is a product of."""
+    yield space
+    for factor in getattr(space, "factors", ()):
+        yield from _spaces(factor)
+
+
+def _mechanism_in(option: object) -> object:
+    """Return the mechanism or statistic that an option stands for, None if it is something else."""
+    if isinstance(option, (Mechanism, Statistic)):
+        return option
+    return MECHANISMS.find(option) if isinstance(option, str) and option != "auto" else None
+
+
+def _key(question: Question[Any], stored: bool, parts: list[object]) -> Hashable | None:
+    """Return what a rehearsal is remembered by; None where a part cannot be told from another one."""
+    plain = {(name, value) for name, value in question.options.items() if isinstance(value, (bool, str))}
+    key = (question.name, frozenset(plain), stored, *parts)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _named(part: object) -> str:
+    if isinstance(part, Manifold):
+        return f"space {part!r}"
+    kind = "mechanism" if isinstance(part, Mechanism) else "statistic" if isinstance(part, Statistic) else "map"
+    return f"{kind} {getattr(part, 'name', type(part).__name__)!r}"
+
+
+# -------------------------------------------------------------------- public points
+
+
+def public_units(ball: Ball, n: int, unit: str = "record") -> UnitPoints:
+    """Return n units at fixed points of a ball, from its centre to its edge.
+
+    Examples
+    --------
+    >>> from dpmanifold.manifolds import Euclidean
+    >>> len(public_units(Ball(Euclidean(2), [1.0, 2.0], 3.0), 1000))
+    1000
+    """
+    space = ball.space
+    steps = np.random.default_rng(_SEED).uniform(-1.0, 1.0, (_PROBES, space.dim))
+    reach = ball.radius if math.isfinite(ball.radius) and not ball.is_whole else 1.0
+    steps *= reach * np.linspace(0.0, 1.0, _PROBES)[:, None] / vector_norm(steps)[:, None]
+    points = ball.into_frame(space.exp_coords(ball.center, steps))
+    return UnitPoints.repeated(points, ball, n, unit)
+
+
+def public_groups(header: Header, counts: Sequence[int]) -> list[UnitPoints]:
+    """Return such units, so many in each group."""
+    return [public_units(header.ball, n, header.unit) for n in counts]
+
+
+def public_classes(ball: Ball, n: int, unit: str, classes: int) -> LabelledPoints:
+    """Return such units in classes of about the same size, each in one."""
+    sizes = [n // classes + (number < n % classes) for number in range(classes)]
+    parts = [InClass(number, 1, public_units(ball, size, unit)) for number, size in enumerate(sizes) if size]
+    return LabelledPoints(public_units(ball, n, unit), parts)
+
+
+def public_marks(ball: Ball, n: int) -> MarkedPoints:
+    """Return such units of one record each, with covariates over the whole range."""
+    marks: FloatArray = np.linspace(-1.0, 1.0, n)
+    return MarkedPoints(ball, public_units(ball, n).array(), marks)
