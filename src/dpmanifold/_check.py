@@ -67,15 +67,7 @@ def numeric_array(value: object, name: str) -> Array:
     """Return `value` as a float64 or complex128 array; refuse text, objects and ragged lists."""
     if np.ma.isMaskedArray(value):
         raise InvalidDataError(f"{name} is a masked array, whose mask would be ignored. Select the records: X[~mask].")
-    try:
-        array = np.asarray(value)
-    except ValueError as problem:
-        raise InvalidDataError(
-            f"{name} must be an array of numbers of one shape, got a ragged sequence. Stack records of equal shape."
-        ) from problem
-    except Exception:
-        # Whatever a foreign object raises; its message may quote data.
-        raise InvalidDataError(f"{name} cannot be read as an array of numbers. Make it one with np.array.") from None
+    array = np.asarray(value) if isinstance(value, np.ndarray) else _foreign(value, name)
     if array.dtype.kind == "c":
         return array.astype(np.complex128, copy=False)
     if array.dtype.kind not in "fiu":
@@ -84,6 +76,21 @@ def numeric_array(value: object, name: str) -> Array:
             "array (np.stack joins a list of arrays)."
         )
     return array.astype(np.float64, copy=False)
+
+
+def _foreign(value: object, name: str) -> Array:
+    """Return what is not an array as one. What the machine lacks says nothing about the value, and is let through."""
+    try:
+        return np.asarray(value)
+    except (MemoryError, TimeoutError):
+        raise
+    except ValueError as problem:
+        raise InvalidDataError(
+            f"{name} must be an array of numbers of one shape, got a ragged sequence. Stack records of equal shape."
+        ) from problem
+    except Exception:
+        # Whatever a foreign object raises; its message may quote data.
+        raise InvalidDataError(f"{name} cannot be read as an array of numbers. Make it one with np.array.") from None
 
 
 def index_text(mask: Array, first: int = 0) -> str:

@@ -6,6 +6,7 @@ On one machine the lock is that of a file, which the system lets go of when its 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pathlib
 import sys
@@ -48,13 +49,13 @@ class FileAttempts:
         path = self._folder / token
         try:
             self._make_folder()
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file = io.FileIO(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666), "r+")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self._like is not None:
-                os.fchmod(handle, self._like.stat().st_mode & 0o666)
+                os.fchmod(file.fileno(), self._like.stat().st_mode & 0o666)
         except OSError as problem:
             raise LedgerError(f"no attempt can be begun in {self._folder}: {problem.strerror}.") from None
-        return _HeldFile(path, handle)
+        return _HeldFile(path, file)
 
     def _make_folder(self) -> None:
         """Make the folder, open to those who can use the database."""
@@ -92,22 +93,21 @@ class FileAttempts:
 
 @final
 class _HeldFile(Held):
-    def __init__(self, path: pathlib.Path, handle: int) -> None:
-        self._path, self._handle = path, handle
+    """A file that is locked while it is open; whoever drops it without a word has released it, too."""
+
+    def __init__(self, path: pathlib.Path, file: io.FileIO) -> None:
+        self._path, self._file = path, file
         tell_of_forks(self)
 
     def release(self) -> None:
-        if self._handle >= 0:
+        if not self._file.closed:
             with contextlib.suppress(OSError):
                 self._path.unlink()
-            os.close(self._handle)
-            self._handle = -1
+            self._file.close()
 
     def before_fork(self) -> None:
         pass
 
     def after_fork_in_child(self) -> None:
         """Let go of the file: a lock that a child keeps would outlive its holder."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        self._file.close()

@@ -10,6 +10,7 @@ Each call opens the file anew and leaves nothing open: threads and forked proces
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import os
 import pathlib
@@ -286,17 +287,17 @@ class Witness:
             )
         except OSError as problem:
             self._refuse(f"cannot be opened: {problem.strerror}. The ledger's users need to read it and write to it.")
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH if flags == os.O_RDONLY else fcntl.LOCK_EX)
-        except OSError as problem:
-            os.close(handle)
-            self._refuse(f"cannot be locked: {problem.strerror}. Put it on a volume that has locks of files.")
-        try:
-            yield handle
-        finally:
-            # In words: a child that was forked meanwhile has the file open, and with it the lock.
-            fcntl.flock(handle, fcntl.LOCK_UN)
-            os.close(handle)
+        # A file, which closes itself wherever a signal cuts this short: a lock that is left would never be let go of.
+        with io.FileIO(handle, "r" if flags == os.O_RDONLY else "r+"):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH if flags == os.O_RDONLY else fcntl.LOCK_EX)
+            except OSError as problem:
+                self._refuse(f"cannot be locked: {problem.strerror}. Put it on a volume that has locks of files.")
+            try:
+                yield handle
+            finally:
+                # In words: a child that was forked meanwhile has the file open, and with it the lock.
+                fcntl.flock(handle, fcntl.LOCK_UN)
 
     def _refuse(self, fault: str) -> NoReturn:
         raise LedgerError(f"the witness {self.path} {fault}")

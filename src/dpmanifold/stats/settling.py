@@ -13,7 +13,6 @@ Whoever holds the data may give `curator=` and is told.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import json
 import pathlib
@@ -135,24 +134,26 @@ class _Silence:
     """
 
     def __init__(self) -> None:
-        self._lock, self._working = threading.Lock(), collections.Counter[int]()
+        self._lock, self._working = threading.Lock(), set[int]()
         self._before: warnings.catch_warnings[None] | None = None  # while it is shut
 
     def __enter__(self) -> None:
+        # Each step may be done again: one that a signal cut short is made up for by the next call.
         with self._lock:
             if self._before is None:
                 before = warnings.catch_warnings()
                 before.__enter__()
-                warnings.simplefilter("ignore")
-                self._shown = getattr(warnings, _DOOR)
-                setattr(warnings, _DOOR, self._show)
                 self._before = before
-            self._working[threading.get_ident()] += 1
+            warnings.simplefilter("ignore")
+            shown = getattr(warnings, _DOOR)
+            if shown != self._show:
+                self._shown = shown
+                setattr(warnings, _DOOR, self._show)
+            self._working.add(threading.get_ident())
 
     def __exit__(self, *problem: object) -> None:
         with self._lock:
-            self._working[threading.get_ident()] -= 1
-            self._working += collections.Counter()  # drops who has gone
+            self._working.discard(threading.get_ident())
             if not self._working and self._before is not None:
                 setattr(warnings, _DOOR, self._shown)
                 before, self._before = self._before, None
