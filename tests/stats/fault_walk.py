@@ -286,6 +286,8 @@ class Outcome:
             with Armed(self.fault, monkeypatch):
                 self.found = call()
         except BaseException as problem:
+            if isinstance(problem, KeyboardInterrupt) and not self.fault.fired:
+                raise  # of whoever runs the tests
             self.error = problem
         self.where = f"{query}, {payer}, {fault.__name__} at {place[0].co_filename[len(ROOT) :]}:{place[1]}"
 

@@ -3,11 +3,19 @@
 import collections
 import functools
 import itertools
+import signal
+import sys
+import time
 
+import numpy as np
 import pytest
 
+import dpmanifold as dpm
+from dpmanifold import EACH_RECORD, Ball, _fallback
 from dpmanifold.ledger import Ledger
+from dpmanifold.stats import draws
 from laws.tiers import pairs
+from stats import fault_walk
 from stats.fault_walk import (
     FAULTS,
     PAYERS,
@@ -122,3 +130,107 @@ def test_a_fault_at_any_line_behind_the_payment_is_a_loss(query, fault, books, m
         wrong, missed = walk(query, fault, payer, places, books, monkeypatch)
         assert not wrong, "\n".join(wrong)
         assert missed <= max(1, MISSED * len(places))
+
+
+# -------------------------------------------------------------------- wrong variants that the walk must find
+
+
+def swallowing(compute, fallback, *refusals):
+    """Take the fallback whatever goes wrong."""
+    try:
+        result = compute()
+    except Exception:
+        return fallback()
+    return result if _fallback.is_finite(result) else fallback()
+
+
+def drawing_again(ball, mechanism, calibration, mean, points, bits):
+    """Draw about the centre what could not be drawn about the mean."""
+    try:
+        return DRAW_ABOUT(ball, mechanism, calibration, mean, points, bits)
+    except Exception:
+        return DRAW_ABOUT(ball, mechanism, calibration, ball.frame.origin, points.at_center(ball), bits)
+
+
+DRAW_ABOUT = draws.draw_about
+
+
+def found_by_walking(fault, payer, books, monkeypatch, file):
+    """Return what a walk through some lines of one file says of the mean on a sphere."""
+    places = [one for one in lines("mean on a sphere", "budget", books) if one[0][0].co_filename.endswith(file)]
+    assert places
+    return walk("mean on a sphere", fault, payer, places[:: len(places) // 6], books, monkeypatch)[0]
+
+
+@pytest.mark.parametrize("payer", PAYERS)
+@pytest.mark.parametrize("fault", FAULTS[:3], ids=named)
+def test_a_seal_that_swallows_everything_is_found(fault, payer, books, monkeypatch):
+    with pytest.MonkeyPatch.context() as wrong:
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] == dpm.__name__ and hasattr(module, "with_fallback"):
+                wrong.setattr(module, "with_fallback", swallowing)
+        found = found_by_walking(fault, payer, books, monkeypatch, "frechet/solver.py")
+    assert any("something was released" in one for one in found)
+    assert not found_by_walking(fault, payer, books, monkeypatch, "frechet/solver.py")
+
+
+@pytest.mark.parametrize("payer", PAYERS)
+def test_a_second_draw_is_found(payer, books, monkeypatch):
+    with pytest.MonkeyPatch.context() as wrong:
+        wrong.setattr(draws, "draw_about", drawing_again)
+        found = found_by_walking(MemoryError, payer, books, monkeypatch, "noise/exact_curved.py")
+    assert any("something was drawn after the fault" in one for one in found)
+    assert not found_by_walking(MemoryError, payer, books, monkeypatch, "noise/exact_curved.py")
+
+
+# -------------------------------------------------------------------- an alarm
+
+SPHERE = dpm.Sphere(2)
+CAP = Ball(SPHERE, SPHERE.origin, 0.7, source="a field of view")
+# All of them lie far from the centre, so that a release of that is told from any other.
+ASIDE = np.array([0.5, 0.0]) + 0.05 * np.random.default_rng(0).standard_normal((5000, 2))
+RECORDS = SPHERE.exp_coords(SPHERE.origin, ASIDE)
+
+
+def with_an_alarm(seconds, monkeypatch):
+    """Ask for a mean with an alarm so long after the payment; return it or the error, the budget, and how long it took.
+
+    The alarm is one of whoever runs the program: its handler raises, as those of time limits do.
+    """
+    spend, budget, began = dpm.Budget.spend, dpm.Budget(fault_walk.PROMISE), []
+
+    def ring(number, frame):
+        raise TimeoutError(fault_walk.SECRET)
+
+    def spending(self, *arguments):
+        spend(self, *arguments)
+        began.append(time.perf_counter())
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    before = signal.signal(signal.SIGALRM, ring)
+    monkeypatch.setattr(dpm.Budget, "spend", spending)
+    try:
+        found = dpm.private_mean(RECORDS, CAP, fault_walk.PROMISE, units=EACH_RECORD, budget=budget)
+    except (TimeoutError, dpm.ReleaseLostError) as problem:
+        found = problem
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+        monkeypatch.undo()
+    return found, budget, time.perf_counter() - began[0]
+
+
+def test_an_alarm_behind_the_payment_never_becomes_a_release_of_the_centre(monkeypatch):
+    """At 120 times, from at once to after the end; whether one comes before the draw is up to the machine."""
+    usual = min(with_an_alarm(60.0, monkeypatch)[2] for _ in range(3))
+    lost = released = 0
+    for share in [*np.linspace(0.001, 1.5, 119), 1000.0]:
+        found, budget, _ = with_an_alarm(share * usual, monkeypatch)
+        assert len(budget.history) == 1
+        if isinstance(found, dpm.Release):
+            released += 1
+            assert SPHERE.dist(SPHERE.origin, found.value) > 0.3, f"the centre, at {share:.3f} of the time"
+        else:
+            lost += 1
+    assert lost
+    assert released

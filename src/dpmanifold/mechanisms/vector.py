@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import numpy as np
+
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball
@@ -24,11 +26,8 @@ class VectorMechanism(Mechanism):
         """Return the doubles that the noise is added to, (d,), from the mean or the units' points in the frame."""
 
     def hidden(self, ball: Ball, mean: Array, points: UnitPoints) -> FloatArray:
-        """Return the same; where it cannot be computed, that of as many units at the ball's centre."""
-        return with_fallback(
-            lambda: self.vector(ball, mean, points),
-            lambda: self.vector(ball, ball.frame.origin, points.at_center(ball)),
-        )
+        """Return the same; zeros where it cannot be computed: vectors lie about them."""
+        return with_fallback(lambda: self.vector(ball, mean, points), lambda: np.zeros(self.size(ball)))
 
     def longest(self, ball: Ball) -> float:
         """Return a public bound on the vector's length: the grid is chosen for it."""
