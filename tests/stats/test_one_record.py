@@ -11,10 +11,15 @@ pytestmark = pytest.mark.security
 BALL = Ball(Euclidean(2), [0.0, 0.0], 2.0)
 
 
+@pytest.mark.parametrize("kind", [lambda rows: rows, lambda rows: np.array(rows, dtype=object), np.array])
 @pytest.mark.parametrize("last", [["x", 1.0], [b"x", 1.0], [None, 1.0], [1 + 2j, 1.0]], ids=str)
-def test_text_in_one_record_of_an_array_leaves_the_others(last):
+def test_one_odd_record_leaves_the_others(last, kind):
     told = []
-    X = np.array([[1.0, 1.0]] * 99 + [last])
+    X = kind([[1.0, 1.0]] * 99 + [last])
+    if kind is np.array and isinstance(last[0], (str, bytes)):
+        with pytest.raises(InvalidDataError, match="got one of text"):  # what the others were is not to be seen
+            dpm.private_mean(X, BALL, GDP(100.0), units=EACH_RECORD, invalid="center")
+        return
     release = dpm.private_mean(X, BALL, GDP(100.0), units=EACH_RECORD, invalid="center", curator=told.append, rng=0)
     assert told == [dpm.Notice(100, 0, 1)]
     np.testing.assert_allclose(release.value, [0.99, 0.99], atol=0.01)
