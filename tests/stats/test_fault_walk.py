@@ -38,11 +38,11 @@ pytestmark = [
 # Lines of each case in the default run.
 FEW = 4
 # Who pays at a line, in turn.
-SLOTS = ("budget", "ledger", "budget", "nobody", "budget", "budget", "nobody", "ledger")
+SLOTS = ("budget", "ledger", "budget", "nobody", "budget", "budget", "nobody", "budget")
 # Their stored results are written and read in ways that others' are not.
 STORED = ("mean", "mean on a sphere", "mean of matrices", "mean of shapes", "mean of pairs", "classes", "components")
-# How many lines of a case may not run, as noise does not lead there every time.
-MISSED = 0.05
+# How many lines of a case may not run: neither noise nor the sum of what was spent leads to all of them every time.
+MISSED = 0.15
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,9 @@ def walk(query, fault, payer, places, books, monkeypatch):
         for again in range(3):
             if again == 1:
                 forget_public_choices()
-            outcome = Outcome(query, fault, payer, place, 1 if again else when, 1 + again, books, monkeypatch)
+            # Another seed each time: what is released is new then, and what follows from it not computed before.
+            seed = (number, again, FAULTS.index(fault), PAYERS.index(payer))
+            outcome = Outcome(query, fault, payer, place, 1 if again else when, seed, books, monkeypatch)
             if outcome.fault.fired:
                 found = wrong_with(query, payer, outcome, books, monkeypatch, thorough=number % 5 == 0)
                 wrong += [f"{outcome.where}: {one}" for one in found]

@@ -8,7 +8,6 @@ puts into the ball and with bits of its own. What that raises is about public po
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,8 +32,9 @@ from dpmanifold.stats.marks import MarkedPoints
 from dpmanifold.stats.requests import Question
 from dpmanifold.stats.settling import outcome_of, releases_in
 
-# Different points: the centre, others up to the edge.
-_PROBES = 64
+# Different points: most of them near the centre, so that a smaller ball is found where one is looked for, and some up
+# to the edge.
+_NEAR, _FAR = np.linspace(0.0, 0.1, 63), np.array([0.7, 1.0])
 _SEED = 0
 
 _rehearsed: set[Hashable] = set()
@@ -142,7 +142,7 @@ def _named(part: object) -> str:
 
 
 def public_units(ball: Ball, n: int, unit: str = "record") -> UnitPoints:
-    """Return n units at fixed points of a ball, from its centre to its edge.
+    """Return n units at fixed points of a ball: most near its centre, some up to its edge.
 
     Examples
     --------
@@ -151,9 +151,9 @@ def public_units(ball: Ball, n: int, unit: str = "record") -> UnitPoints:
     1000
     """
     space = ball.space
-    steps = np.random.default_rng(_SEED).uniform(-1.0, 1.0, (_PROBES, space.dim))
-    reach = ball.radius if math.isfinite(ball.radius) and not ball.is_whole else 1.0
-    steps *= reach * np.linspace(0.0, 1.0, _PROBES)[:, None] / vector_norm(steps)[:, None]
+    lengths = np.concatenate([_NEAR, _FAR]) * (1.0 if ball.is_whole else ball.radius)
+    steps = np.random.default_rng(_SEED).uniform(-1.0, 1.0, (len(lengths), space.dim))
+    steps *= (lengths / vector_norm(steps))[:, None]
     points = ball.into_frame(space.exp_coords(ball.center, steps))
     return UnitPoints.repeated(points, ball, n, unit)
 

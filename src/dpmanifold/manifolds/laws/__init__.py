@@ -34,6 +34,7 @@ from dpmanifold.manifolds.laws.radial import (
 )
 from dpmanifold.manifolds.laws.rounding import Reference, rounding_bounds_hold
 from dpmanifold.manifolds.laws.samples import BrokenLawError, require
+from dpmanifold.registry import is_own
 
 Law = Callable[[Manifold, np.random.Generator], None]
 
@@ -109,7 +110,7 @@ def refuse_contradictions(space: Manifold) -> None:
     """
     for factor in getattr(space, "factors", ()):
         refuse_contradictions(factor)
-    if type(space).__module__.partition(".")[0] == "dpmanifold":
+    if is_own(space):
         return
     key = type(space), repr(space)
     if key not in _FOUND:
