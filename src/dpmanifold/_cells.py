@@ -9,7 +9,7 @@ that another unit's cell has changed. Whatever is not a number is NaN, which is 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -65,11 +65,26 @@ def complex_cell(cell: Any) -> complex:
         return complex(np.nan)
 
 
+_TRUTH: dict[str, Any] = {"True": 1.0, "False": 0.0}  # what becomes of truth values in a column of text
+
+
 def _spelled(text: str) -> complex:
     try:
         return complex(float(text))
     except ValueError:
-        return complex(text.strip())
+        text = text.strip()
+        return complex(_TRUTH.get(text, text))
+
+
+def single(cell: Any) -> Any:
+    """Return the one entry of a list or an array of one: a column (n, 1) loses an axis where one cell is ragged.
+
+    Examples
+    --------
+    >>> single([1.5]), single(2), single([1, 2])
+    (1.5, 2, [1, 2])
+    """
+    return cell[0] if isinstance(cell, (list, tuple, np.ndarray)) and np.shape(cell) == (1,) else cell
 
 
 _READERS: dict[str, Callable[[Any], complex]] = {REAL: real_cell, COMPLEX: complex_cell}
@@ -95,7 +110,8 @@ def numbers_of(entries: object, kind: str = REAL) -> Array:
         if array.dtype.kind in "fiub" or array.dtype.kind == kind:
             values = array.astype(_DTYPES[kind], copy=False)
         elif array.dtype.kind == "c":
-            values = np.where(array.imag == 0, array.real, np.nan).astype(np.float64)
+            plain = array.astype(np.complex128)
+            values = np.where(plain.imag == 0, plain.real, np.nan)
         else:
             # Durations and dates have no number; their own `tolist` would make whole numbers of them.
             cells = array.ravel().tolist() if array.dtype.kind in "OUST" else [None] * array.size
@@ -107,22 +123,22 @@ def numbers_of(entries: object, kind: str = REAL) -> Array:
 
 
 def refuse_text(array: Array, name: str) -> None:
-    """Refuse an array of text where records belong: what its entries were before cannot be known.
+    """Refuse an array of text or dates where records belong: what its entries were before cannot be known.
 
     Examples
     --------
     >>> refuse_text(np.array([1.5, "x"]), "X")
     Traceback (most recent call last):
     ...
-    dpmanifold.errors.InvalidDataError: X must be an array of numbers, got one of text (dtype <U32): numpy makes text of
-    all entries where one is, and may drop digits. Give a list, or an array made with dtype=object; entries that are not
-    numbers are then found one by one.
+    dpmanifold.errors.InvalidDataError: X must be an array of numbers, got one of text or dates (dtype <U32): numpy
+    gives all entries the type of one, and may drop digits. Give a list, or an array made with dtype=object; entries
+    that are not numbers are then found one by one.
     """
-    if array.dtype.kind in "UST":
+    if array.dtype.kind in "USTmM":
         raise InvalidDataError(
-            f"{name} must be an array of numbers, got one of text (dtype {array.dtype}): numpy makes text of all "
-            "entries where one is, and may drop digits. Give a list, or an array made with dtype=object; entries that "
-            "are not numbers are then found one by one."
+            f"{name} must be an array of numbers, got one of text or dates (dtype {array.dtype}): numpy gives all "
+            "entries the type of one, and may drop digits. Give a list, or an array made with dtype=object; entries "
+            "that are not numbers are then found one by one."
         )
 
 
@@ -148,7 +164,7 @@ def objects(cells: Sequence[Any]) -> Array:
     return np.fromiter(cells, dtype=object, count=len(cells))
 
 
-def record_cells(record: object, shapes: dict[str, tuple[int, ...]]) -> Array | None:
+def record_cells(record: object, shapes: Mapping[str, tuple[int, ...]]) -> Array | None:
     """Return one record as numbers, by its own shape and cells; None where it has none of the shapes.
 
     Parameters
@@ -161,9 +177,16 @@ def record_cells(record: object, shapes: dict[str, tuple[int, ...]]) -> Array | 
     >>> record_cells([1, None], {"f": (2,)}), record_cells([[1, 2], [3]], {"f": (2, 2)})
     (array([ 1., nan]), None)
     """
+    return cells_in(record, {shape: kind for kind, shape in shapes.items()})
+
+
+def cells_in(record: object, kinds: Mapping[tuple[int, ...], str]) -> Array | None:
+    """Return one record as numbers of the kind that its own shape has among some; None where it has none of them."""
     try:
-        entries = record if isinstance(record, np.ndarray) else _nested(record, max(map(len, shapes.values())))
-        kind = next((kind for kind, shape in shapes.items() if shape == entries.shape), None)
+        if isinstance(record, np.ndarray) and record.dtype.kind == "O":
+            record = record.tolist()  # its cells may be lists, where another record is ragged
+        entries = record if isinstance(record, np.ndarray) else _nested(record, max(map(len, kinds)))
+        kind = kinds.get(entries.shape)
         return None if kind is None else numbers_of(entries, kind)
     except Exception:  # whatever foreign containers raise: none of it may show
         return None

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._cells import real_cell
+from dpmanifold._cells import real_cell, single
 from dpmanifold._check import Array, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
@@ -37,13 +37,16 @@ def plain_labels(labels: object) -> list[Any]:
         given: Any = labels.tolist()
     elif hasattr(labels, "__array__"):  # it has a type of its own
         array = np.asarray(labels)
-        given = [None] * len(array) if array.dtype.kind in "mM" else array.tolist() if array.ndim else None
+        if array.dtype.kind in "mM":  # numpy gives all labels the type of one
+            raise InvalidArgumentError(f"labels must be text or numbers, got an array of dates (dtype {array.dtype}).")
+        given = array.tolist() if array.ndim else None
     else:
         given = labels
     if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise InvalidArgumentError(f"labels must be one class per record, got {shown(labels)}.")
     return [
-        label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label for label in given
+        label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else single(label)
+        for label in given
     ]
 
 

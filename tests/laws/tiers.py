@@ -27,6 +27,30 @@ def cover(cases: Sequence[Sequence[Hashable]]) -> list[bool]:
     return taken
 
 
+def lots(*axes: Iterable[object], within: int = 1, ids: Callable[[object], str] | None = None) -> list:
+    """Return a product as :func:`pairs` does, the last `within` axes walked inside a test: a list of their values.
+
+    Of each combination of the other axes there is one case with those of the pairwise cover, and one, marked `whole`,
+    with all others: tens of thousands of cases would take longer to collect than to try.
+    """
+    lists = [list(axis) for axis in axes]
+    numbers = list(itertools.product(*(range(len(values)) for values in lists)))
+    found: dict[tuple, tuple[list, list]] = {}
+    for case, taken in zip(numbers, cover(numbers), strict=True):
+        values = [lists[axis][number] for axis, number in enumerate(case)]
+        first, rest = tuple(case[:-within]), tuple(values[-within:])
+        found.setdefault(first, ([], []))[0 if taken else 1].append(rest if within > 1 else rest[0])
+    cases = []
+    for first, (chosen, others) in found.items():
+        values = [lists[axis][number] for axis, number in enumerate(first)]
+        named = "-".join(map(ids, values)) if ids else None
+        cases += [pytest.param(*values, chosen, id=named)] if chosen else []
+        cases += (
+            [pytest.param(*values, others, id=named and f"{named}-others", marks=pytest.mark.whole)] if others else []
+        )
+    return cases
+
+
 def pairs(*axes: Iterable[object], ids: Callable[[object], str] | None = None) -> list:
     """Return the product of several axes for `parametrize`: cases outside its pairwise cover are marked `whole`.
 

@@ -166,6 +166,7 @@ PLAIN = {
     "list, single precision": singles,
     "tuple of tuples": lambda rows: tuple(tuple(row) for row in rows),
     "list of arrays": lambda rows: [_made(np.array, row) for row in rows],
+    "array, one axis lost": lambda rows: _made(lambda: np.array([list(row) for row in rows], dtype=object)),
     "blocks": lambda rows: data.from_blocks(lambda: iter([objects(rows[:7]), objects(rows[7:])])),
     "parts": lambda rows: (objects(rows)[:, :1], objects(rows)[:, 1:]),
 }

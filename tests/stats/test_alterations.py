@@ -28,7 +28,7 @@ from dpmanifold.stats import check
 from dpmanifold.stats.averaged import AveragedStatistic
 from dpmanifold.stats.check import CANNOT_KNOW
 from laws.data import in_ball
-from laws.tiers import pairs
+from laws.tiers import lots
 
 pytestmark = pytest.mark.security
 
@@ -611,10 +611,13 @@ def part_of(case, operation, part):
                 yield path, changed
 
 
-@pytest.mark.parametrize(("case", "operation", "part"), pairs(RESULTS, OPERATIONS, range(SLICES), ids=name_of))
-def test_an_altered_entry_is_refused_or_drawable_or_listed(case, operation, part):
+@pytest.mark.parametrize(("case", "lot"), lots(RESULTS, OPERATIONS, range(SLICES), within=2, ids=name_of))
+def test_an_altered_entry_is_refused_or_drawable_or_listed(case, lot):
     assert not [
-        "/".join(map(str, path)) for path, changed in part_of(case, operation, part) if unexplained(changed, path)
+        ("/".join(map(str, path)), operation)
+        for operation, part in lot
+        for path, changed in part_of(case, operation, part)
+        if unexplained(changed, path)
     ]
 
 

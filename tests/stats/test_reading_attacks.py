@@ -5,8 +5,11 @@ everybody's records, and 300 releases at GDP(0.1) are told apart without an erro
 with what the guarantee allows, 52 % of the guesses.
 """
 
+import dask.dataframe
 import numpy as np
 import pandas
+import polars
+import pyarrow
 import pytest
 from scipy import stats
 
@@ -14,6 +17,7 @@ import dpmanifold as dpm
 from dpmanifold import data
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.estimators import PrivateLDA
+from dpmanifold.stats.covariates import checked_numbers
 
 pytestmark = pytest.mark.security
 
@@ -208,3 +212,73 @@ def test_one_text_in_a_block_changes_the_type_of_that_block_alone():
         data.from_blocks(lambda: iter(frames), columns=["x", "y"]), PLANE, dpm.GDP(1.0), units=dpm.EACH_RECORD, **QUIET
     )
     assert found.n == N
+
+
+# -------------------------------------------------------------------- an attacker's finds
+
+ONE = dpm.Ball(dpm.Euclidean(1), [0.0], 10.0)
+TWO_CLASSES = [*["b"] * 20, *["a"] * 19]
+
+
+@pytest.mark.parametrize("odd", [None, "\ud800", "a\0", 0.5])
+@pytest.mark.parametrize("kind", ["categories", "objects", "dictionary"])
+def test_a_label_of_any_column_leaves_the_others(kind, odd):
+    x = [*[1.0] * 20, *[5.0] * 20]
+    labels = [*TWO_CLASSES, odd]
+    if odd == "\ud800" and kind != "objects" or odd == 0.5 and kind == "dictionary":
+        return  # such a column cannot be made
+    if kind == "dictionary":
+        table = pyarrow.table({"x": x, "label": pyarrow.array(labels).dictionary_encode()})
+    else:
+        made = pandas.Categorical(labels) if kind == "categories" else pandas.Series(labels, dtype=object)
+        table = pandas.DataFrame({"x": x, "label": made})
+    found = dpm.private_classes(table, "label", ONE, dpm.GDP(1e6), classes=["b", "a"], units=dpm.EACH_RECORD, **QUIET)
+    np.testing.assert_allclose(found.means.ravel(), [25 / 21, 5.0], atol=1e-3)
+
+
+def test_a_ragged_record_in_an_array_of_objects_leaves_the_others():
+    """It takes an axis from all of them: (n, k, 2) becomes (n, k), which are complex pre-shapes by their shape."""
+    shapes = dpm.KendallShapes(4)
+    ball = dpm.Ball(shapes, shapes.origin, 0.3)
+    landmarks = (shapes.to_landmarks(shapes.origin) + 0.05 * RNG.normal(size=(10, 4, 2))).tolist()
+    ragged = [*landmarks[:-1], [*landmarks[-1][:3], [1.0]]]
+    array = np.array(ragged, dtype=object)
+    assert array.shape == (10, 4)
+    given = (ragged, array, data.from_blocks(lambda: iter([array])))
+    values = [dpm.private_mean(X, ball, dpm.GDP(1.0), units=dpm.EACH_RECORD, **QUIET).value for X in given]
+    np.testing.assert_array_equal(values[1], values[0])
+    np.testing.assert_array_equal(values[2], values[0])
+    matrices = [*[np.eye(2).tolist()] * 9, [[1.0, 0.0], [0.0]]]
+    for X, space in (
+        (np.array(matrices, dtype=object), dpm.SPD(2)),
+        ((np.array(matrices, dtype=object), np.ones((10, 1))), dpm.Product([dpm.SPD(2), dpm.Euclidean(1)])),
+    ):
+        asked = {"units": dpm.EACH_RECORD, **QUIET}
+        assert dpm.private_mean(X, dpm.Ball(space, space.origin, 2.0), dpm.GDP(1.0), **asked).n == 10
+
+
+def test_numpy_arrays_of_durations_are_refused_as_those_of_text_are():
+    """One duration makes durations of all whole numbers."""
+    whole = np.array([[10, 20]] * 9 + [[1, np.timedelta64(2)]])
+    with pytest.raises(InvalidDataError, match="one of text or dates"):
+        dpm.private_mean(whole, PLANE, dpm.GDP(1.0), units=dpm.EACH_RECORD, **QUIET)
+    with pytest.raises(InvalidArgumentError, match="an array of dates"):
+        dpm.private_classes(
+            POINTS[:10], whole[:, 0], PLANE, dpm.GDP(1.0), classes=[1, 10], units=dpm.EACH_RECORD, **QUIET
+        )
+
+
+def test_a_column_of_covariates_that_lost_its_axis_is_read_as_before():
+    assert checked_numbers(np.array([[0.1], [0.2], [0.3]], dtype=object), 3, "center")[0].tolist() == [0.1, 0.2, 0.3]
+    ragged = checked_numbers(np.array([[0.1], [0.2], [1.0, 2.0]], dtype=object), 3, "center")[0]
+    np.testing.assert_array_equal(ragged, [0.1, 0.2, np.nan])
+    words = checked_numbers(polars.Series([0.1, 0.2, "x"], strict=False), 3, "center")[0]
+    np.testing.assert_array_equal(words, [0.1, 0.2, np.nan])
+
+
+def test_truth_values_that_became_text_are_read_as_before():
+    frame = pandas.DataFrame([[True, 2.0], [True, 3.0]] * 5 + [[None, 1.0]], columns=["a", "b"])
+    asked = {"units": dpm.EACH_RECORD, **QUIET}
+    one = dpm.private_mean(frame, PLANE, dpm.GDP(1.0), **asked)
+    other = dpm.private_mean(dask.dataframe.from_pandas(frame, npartitions=1), PLANE, dpm.GDP(1.0), **asked)
+    np.testing.assert_array_equal(one.value, other.value)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpmanifold.errors import DPManifoldError
-from laws.tiers import pairs
+from laws.tiers import lots
 from stats.reading import (
     AGES,
     BESIDE,
@@ -35,17 +35,20 @@ pytestmark = pytest.mark.security
 GROUPS = 8
 PLACE = re.compile(rf"\b(index|record|row) {VICTIM}\b|\bline {VICTIM + 2}\b|\bindex \({VICTIM},")
 LISTED = {
-    "numpy made text of every entry": "got one of text",
+    "numpy made text or dates of every entry": "got one of text or dates|an array of dates",
     "ids say who is who, and are refused where that is in doubt": r"\bids?\b|units",
     "public labels are no one's secret": "outside the public classes",
     "polars made structs of a column, and dropped the numbers": "of a type that is not numbers|not whole numbers",
 }
 IN_DOUBT, PUBLIC = "ids say who is who, and are refused where that is in doubt", "public labels are no one's secret"
-OF_TEXT, OF_STRUCTS = "numpy made text of every entry", "polars made structs of a column, and dropped the numbers"
+OF_TEXT, OF_STRUCTS = (
+    "numpy made text or dates of every entry",
+    "polars made structs of a column, and dropped the numbers",
+)
 
 
-def odd_group(number):
-    return [(place, odd) for place, odd in enumerate(ODD) if place % GROUPS == number]
+def odd_cells(groups):
+    return [(place, odd) for place, odd in enumerate(ODD) if place % GROUPS in groups]
 
 
 @pytest.fixture
@@ -87,10 +90,10 @@ def tried(container, query, rows, folder, monkeypatch, invalid, listed, **beside
             return None
 
 
-@pytest.mark.parametrize(("container", "query", "group"), pairs(CONTAINERS, QUERIES, range(GROUPS), ids=str))
-def test_a_cell_of_a_record_leaves_all_others(container, query, group, base, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("container", "query", "groups"), lots(CONTAINERS, QUERIES, range(GROUPS), ids=str))
+def test_a_cell_of_a_record_leaves_all_others(container, query, groups, base, tmp_path, monkeypatch):
     listed = [OF_TEXT, OF_STRUCTS] if container == "polars" else [OF_TEXT]
-    for place, odd in odd_group(group):
+    for place, odd in odd_cells(groups):
         # People, of whom the victim has two records, and records by turns.
         units = "ids" if place // GROUPS % 2 else None
         before = base(container, query, units)
@@ -114,9 +117,9 @@ def beside(name, container, entries, odd):
         return None, {}
 
 
-def walk(name, entries, listed, container, query, group, base, folder, monkeypatch):
+def walk(name, entries, listed, container, query, groups, base, folder, monkeypatch):
     before = base("list" if container in BESIDE else container, query, "ids")
-    for _, odd in odd_group(group):
+    for _, odd in odd_cells(groups):
         for invalid in ("center", "raise"):
             holder, given = beside(name, container, entries, odd)
             if holder is None:
@@ -126,26 +129,26 @@ def walk(name, entries, listed, container, query, group, base, folder, monkeypat
                 others_are_the_same(before, after, 2)
 
 
-@pytest.mark.parametrize(("container", "query", "group"), pairs(BESIDE_CONTAINERS, QUERIES, range(GROUPS), ids=str))
-def test_an_id_leaves_all_others_or_is_refused(container, query, group, base, tmp_path, monkeypatch):
-    walk("ids", IDS, [IN_DOUBT], container, query, group, base, tmp_path, monkeypatch)
+@pytest.mark.parametrize(("container", "query", "groups"), lots(BESIDE_CONTAINERS, QUERIES, range(GROUPS), ids=str))
+def test_an_id_leaves_all_others_or_is_refused(container, query, groups, base, tmp_path, monkeypatch):
+    walk("ids", IDS, [IN_DOUBT], container, query, groups, base, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("container", "query", "group"),
-    pairs(BESIDE_CONTAINERS, [q for q in QUERIES if "labels" in QUERIES[q].needs], range(GROUPS), ids=str),
+    ("container", "query", "groups"),
+    lots(BESIDE_CONTAINERS, [q for q in QUERIES if "labels" in QUERIES[q].needs], range(GROUPS), ids=str),
 )
-def test_a_label_leaves_all_others(container, query, group, base, tmp_path, monkeypatch):
+def test_a_label_leaves_all_others(container, query, groups, base, tmp_path, monkeypatch):
     public = [] if query.startswith("classes") else [PUBLIC]
-    walk("labels", LABELS, public, container, query, group, base, tmp_path, monkeypatch)
+    walk("labels", LABELS, public, container, query, groups, base, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("container", "query", "group"), pairs(BESIDE_CONTAINERS, ["regression"], range(GROUPS), ids=str)
+    ("container", "query", "groups"), lots(BESIDE_CONTAINERS, ["regression"], range(GROUPS), ids=str)
 )
-def test_a_covariate_leaves_all_others(container, query, group, base, tmp_path, monkeypatch):
+def test_a_covariate_leaves_all_others(container, query, groups, base, tmp_path, monkeypatch):
     listed = [OF_TEXT, OF_STRUCTS] if container.startswith("polars") else [OF_TEXT]
-    walk("covariate", AGES, listed, container, query, group, base, tmp_path, monkeypatch)
+    walk("covariate", AGES, listed, container, query, groups, base, tmp_path, monkeypatch)
 
 
 def test_the_matrix_sees_a_reader_that_goes_by_the_type_of_all(base, tmp_path, monkeypatch):

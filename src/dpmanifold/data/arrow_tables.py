@@ -87,6 +87,8 @@ def words_of(column: Any) -> Any:
         column = column.unify_dictionaries().combine_chunks()
     if not pyarrow.types.is_dictionary(column.type):
         return column.dictionary_encode()
+    if column.null_count:
+        return column.dictionary_decode().dictionary_encode()
     codes, words = column.indices.to_numpy(zero_copy_only=False), column.dictionary
     used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
     if len(used) == len(words):

@@ -124,11 +124,9 @@ def _ordered_by_name(reading: Reading, meant: Sequence[int], places: Sequence[in
 
 
 def _are_complex(space: Manifold, columns: Sequence[Column]) -> bool:
-    """Return whether columns are as many as a record has complex numbers, and may hold some."""
+    """Return whether columns are as many as a record has complex numbers, and not as many as it has real ones."""
     widths = {kind: {math.prod(one.shape) for one in space.layouts() if one.kind == kind} for kind in (REAL, COMPLEX)}
-    return len(columns) in widths[COMPLEX] - widths[REAL] and all(
-        column.kind in ("complex", "object") for column in columns
-    )
+    return len(columns) in widths[COMPLEX] - widths[REAL]
 
 
 def _refuse(column: Column, where: str, apart: bool) -> None:

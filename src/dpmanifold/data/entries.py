@@ -175,7 +175,9 @@ def joined(parts: Sequence[Entries], text: bool = False) -> Array:
     codes = np.concatenate([np.empty(0, np.int32), *(chunk.indices.to_numpy() for chunk in whole.chunks)])
     if not text and all(map(_WHOLE.fullmatch, words)):
         return np.asarray(np.array(list(map(int, words)), dtype=np.int64)[codes])
-    return np.asarray(np.array(words, dtype=str)[codes])
+    # numpy drops NUL characters at the end of text.
+    spelled = objects(words) if any(word.endswith("\0") for word in words) else np.array(words, dtype=str)
+    return np.asarray(spelled[codes])
 
 
 def as_array(entries: Entries) -> Array:

@@ -56,7 +56,7 @@ class PandasRows(Rows):
 
         try:
             return words_of(pyarrow.array(column, from_pandas=True))
-        except pyarrow.ArrowException:
+        except (pyarrow.ArrowException, ValueError, TypeError):
             # Not all of it is text after all: whoever groups ids says so.
             return np.asarray(column)
 

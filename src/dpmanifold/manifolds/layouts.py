@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmanifold._cells import REAL, numbers_of, refuse_text
+from dpmanifold._cells import REAL, cells_in, numbers_of, objects, refuse_text
 from dpmanifold._check import Array, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
@@ -86,6 +86,8 @@ def records_from(space: Manifold, array: object, order: str | None = None, look:
     """
     values = array if isinstance(array, np.ndarray) else numeric_array(array, "array")
     refuse_text(values, "array")
+    if values.dtype.kind == "O":
+        return _from_objects(space, values, order)
     layouts = space.layouts()
     # The shape says which kind of numbers is meant; real ones are complex only where the space has no others.
     real = values.dtype.kind in "iuf" and any(layout.kind == REAL for layout in layouts)
@@ -115,6 +117,24 @@ def records_from(space: Manifold, array: object, order: str | None = None, look:
     if found.read is not None:
         return found.read(values, order if look or not found.orders else order or found.orders[0])
     return values if found.shape == found.becomes else values.reshape(len(values), *found.becomes)
+
+
+def _from_objects(space: Manifold, array: Array, order: str | None) -> Array:
+    """Return records of an array of objects, each read by its own shape and cells: NaN where it is none.
+
+    Where records may be of two shapes, as landmarks and pre-shapes are, they come in an array (n,) of arrays.
+    """
+    layouts = [one for one in space.layouts() if one.orders or order is None]
+    kinds = {one.shape: one.kind for one in reversed(layouts)}
+    found: list[Array | None] = []
+    for record in array:
+        cells = cells_in(record, kinds)
+        found.append(None if cells is None else records_from(space, cells[None], order, look=False)[0])
+    if len(space.record_shapes) > 1:
+        return objects(found)
+    missing = np.full(space.shape, np.nan, dtype=space.dtype)
+    empty = np.empty((0, *space.shape), dtype=space.dtype)
+    return np.stack([missing if record is None else record for record in found]) if found else empty
 
 
 def several_a_unit(space: str, shape: tuple[int, ...], axes: int) -> str:

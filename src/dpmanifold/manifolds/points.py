@@ -102,10 +102,10 @@ class PointSet(ForPeople):
         return self.from_card(X)
 
     def as_numbers(self, X: object, name: str = "X") -> object:
-        """Return an array of records as an array of numbers, NaN where a cell holds none; what else there is, as it is.
+        """Return an array of records as an array of numbers, or as a list of records where it holds objects.
 
         The shape of the records says which kind of numbers is meant, never the type that the array has: one cell of one
-        record may have given it that type.
+        record may have given it that type. What is no array is returned as it is.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class PointSet(ForPeople):
         Examples
         --------
         >>> from dpmanifold.manifolds import Euclidean
-        >>> Euclidean(2).as_numbers(np.array([[1, None], [np.float32(0.5), 2 + 0j]], dtype=object))
+        >>> Euclidean(2).as_numbers(np.array([[1, 2j], [0.5, 2 + 0j]]))
         array([[1. , nan],
                [0.5, 2. ]])
         """
@@ -123,11 +123,12 @@ class PointSet(ForPeople):
             return X
         array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
         refuse_text(array, name)
+        if array.dtype.kind == "O":
+            return list(array)  # its shape is not that of each record: a ragged one takes an axis from all
         kind = next((kind for kind, shape in self.record_shapes.items() if array.shape[1:] == shape), None)
         if kind is not None and (array.dtype.kind not in "iuf" or np.ma.isMaskedArray(array)):
             return numbers_of(array, kind)
-        # What has another shape is refused for it; objects may be records in a list.
-        return list(array) if array.dtype.kind == "O" and array.ndim == 1 else array
+        return array  # what has another shape is refused for it
 
     @property
     def has_card_passes(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from dpmanifold._cells import record_cells
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg.cards import fetched
@@ -115,7 +116,7 @@ class ProductPoints(Manifold):
             )
         named = [f"factor {j} of X" for j in range(len(X))]
         X = tuple(
-            factor.as_numbers(fetched(part, name), name)
+            _as_part(factor, fetched(part, name), name)
             for factor, part, name in zip(self.factors, X, named, strict=True)
         )
         sizes = [_records_in(part, factor, j) for j, (part, factor) in enumerate(zip(X, self.factors, strict=True))]
@@ -191,6 +192,17 @@ class ProductPoints(Manifold):
 
     def _random(self, batch: tuple[int, ...], rng: np.random.Generator) -> Array:
         return self._joined([run.space._random((*batch, run.count), rng) for run in self._runs])
+
+
+def _as_part(factor: Manifold, part: object, name: str) -> object:
+    """Return an array of a factor's records as numbers, one of objects record by record, NaN where it is none."""
+    numbers = factor.as_numbers(part, name)
+    if not isinstance(numbers, list) or isinstance(part, list):
+        return numbers
+    found = [record_cells(record, factor.record_shapes) for record in numbers]
+    missing = np.full(factor.shape, np.nan, dtype=factor.dtype)
+    with np.errstate(all="ignore"):
+        return np.stack([missing if record is None else factor._array(record) for record in found])
 
 
 def _records_in(part: object, factor: Manifold, number: int) -> int:

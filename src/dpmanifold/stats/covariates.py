@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._cells import numbers_of, real_cells, refuse_text
+from dpmanifold._cells import numbers_of, objects, real_cells, refuse_text, single
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -25,9 +25,10 @@ def checked_numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray
             f"covariate must be one number per record, got the name {covariate!r}: X has no columns. Give an array."
         )
     if hasattr(covariate, "__array__"):
-        values = numbers_of(_of_one_axis(covariate, n))
+        given = _of_one_axis(covariate, n)
+        values = real_cells(list(map(single, given.tolist()))) if given.dtype.kind == "O" else numbers_of(given)
     elif isinstance(covariate, Sequence):
-        values = real_cells(covariate)
+        values = real_cells(list(map(single, covariate)))
     else:
         raise InvalidArgumentError(
             f"covariate must be one number per record, in a list or an array, got {shown(covariate)}."
@@ -48,6 +49,8 @@ def _of_one_axis(covariate: Any, n: int) -> Array:
     if is_a(covariate, "polars", "Series") and covariate.dtype.is_nested():
         # polars makes structs of all entries where one is a dictionary, and drops the numbers.
         raise InvalidArgumentError(f"covariate is of a type that is not numbers: a Series of {covariate.dtype}.")
+    if is_a(covariate, "polars", "Series"):
+        covariate = objects(covariate.to_list())  # one word makes text of them all
     given = covariate if isinstance(covariate, np.ma.MaskedArray) else np.asarray(covariate)
     refuse_text(given, "covariate")
     if given.ndim == 2 and given.shape[1] == 1:

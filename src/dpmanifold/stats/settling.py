@@ -196,24 +196,15 @@ def _attempted(work: Callable[[], T], curator: Curator | None) -> _Done[T]:
     try:
         with np.errstate(all="ignore"), _SILENCE:
             return _Done(work())
-    except (Exception, BaseExceptionGroup) as problem:
+    except (KeyboardInterrupt, GeneratorExit):
+        return _Done(ending=KeyboardInterrupt())
+    except SystemExit:
+        return _Done(ending=SystemExit(1))  # its own code could tell
+    except BaseException as problem:  # whatever it is: panics of other libraries are no Exceptions
         _tell(curator, problem)
         if isinstance(problem, _TOLD):
             return _Done(told=type(problem)(str(problem).removesuffix(_AFTERWARDS) + _AFTERWARDS))
         return _Done()
-    except BaseException as ending:
-        return _Done(ending=_bare(ending))
-
-
-def _bare(ending: BaseException) -> BaseException:
-    """Return what ends a program without what it met on its way: frames, other errors, notes and words."""
-    ending.__traceback__ = ending.__cause__ = ending.__context__ = None
-    ending.__dict__.pop("__notes__", None)
-    if isinstance(ending, KeyboardInterrupt):
-        ending.args = ()
-    if isinstance(ending, SystemExit) and not isinstance(ending.code, int | None):
-        ending.args, ending.code = (1,), 1
-    return ending
 
 
 def _tell(curator: Curator | None, problem: BaseException) -> None:
