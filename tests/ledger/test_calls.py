@@ -484,7 +484,8 @@ def test_the_reason_is_for_the_curator_whose_own_errors_do_not_show_either(accou
             dpm.private_mean(data, BALL, dpm.GDP(1.0), units=None, curator=curator, budget=account)
         assert account.orders[-1].key in str(found.value)
         assert found.value.__context__ is None
-    assert [str(notice) for notice in told] == [f"The release is lost: ValueError: {SECRET}"] * 2
+    assert all(str(notice).startswith(f"The release is lost: ValueError: {SECRET} (") for notice in told)
+    assert len(told) == 2
 
 
 def test_classes_that_changed_since_are_lost(account):

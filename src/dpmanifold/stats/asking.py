@@ -60,8 +60,15 @@ class Terms:
         rehearsal: Rehearsal,
     ) -> Sequence[Release]:
         """Try what others contributed, pay, then draw (:meth:`Payment.settle`)."""
-        rehearsal.run(stored=isinstance(self.budget, Account))
-        return Payment(self.budget, self.key).settle(privacy, label, request, draw, self.curator)
+
+        def rehearsed(account: Account) -> Request:
+            asked = request(account)  # or it is refused for what cannot be written down
+            rehearsal.run(stored=True)
+            return asked
+
+        if not isinstance(self.budget, Account):
+            rehearsal.run(stored=False)
+        return Payment(self.budget, self.key).settle(privacy, label, rehearsed, draw, self.curator)
 
 
 @bar("clipping and solving")

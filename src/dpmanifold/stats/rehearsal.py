@@ -95,7 +95,7 @@ class Rehearsal:
         except Exception as problem:
             raise InvalidArgumentError(
                 f"{who} cannot be used for a {self.question.name}: on public points of the ball it fails with "
-                f"{type(problem).__name__}: {problem}. Nothing was spent."
+                f"{type(problem).__name__}: {str(problem).rstrip('.')}. Nothing was spent."
             ) from problem
         failed = [problem for problem in taken if isinstance(problem, NUMERICAL)]
         if failed:
