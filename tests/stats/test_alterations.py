@@ -382,7 +382,9 @@ def listed_as(path):
     """The entry of `UNKNOWABLE` that a path ends with; None if there is none."""
     named = "/".join(name for name in path if isinstance(name, str))
     for entry in UNKNOWABLE:
-        ends = "(/point|/number|/matrix|/vector|/ball/center)?" if entry == "value" else "( [^/]+)?"
+        ends = {"value": "(/point|/number|/matrix|/vector|/ball/center)?"}.get(entry, "")
+        if entry.endswith(("of the", "to the power")):  # for all that begin so
+            ends = " [^/]+"
         if re.search(rf"(?<!sensitivity/)(^|(?<=/)){entry}{ends}$", named):
             return entry
     return None

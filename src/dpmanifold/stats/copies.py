@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmanifold._check import FloatArray
+from dpmanifold.errors import DPManifoldError
 from dpmanifold.mechanisms import get
 from dpmanifold.mechanisms.vector import VectorMechanism
 from dpmanifold.noise import RiemannianGaussian, RiemannianLaplace
@@ -85,5 +86,8 @@ def _nearest(drawn: Drawn, alarm: float) -> float:
     found = Tail(law, release.scale, space.dim, release.grid).nearest(alarm)
     if space.curvature[1] > 0:
         radial = RiemannianLaplace if law == ADDITIVE[0] else RiemannianGaussian
-        found = min(found, float(radial(space, space.origin, release.scale).radius.quantile(alarm)))
+        try:
+            found = min(found, float(radial(space, space.origin, release.scale).radius.quantile(alarm)))
+        except DPManifoldError:  # of products the law of a distance is not known: draws that are equal are copies
+            found = min(found, 0.0)
     return _CURVED * found
