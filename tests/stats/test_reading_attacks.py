@@ -225,7 +225,7 @@ TWO_CLASSES = [*["b"] * 20, *["a"] * 19]
 def test_a_label_of_any_column_leaves_the_others(kind, odd):
     x = [*[1.0] * 20, *[5.0] * 20]
     labels = [*TWO_CLASSES, odd]
-    if odd == "\ud800" and kind != "objects" or odd == 0.5 and kind == "dictionary":
+    if (odd == "\ud800" and kind != "objects") or (odd == 0.5 and kind == "dictionary"):
         return  # such a column cannot be made
     if kind == "dictionary":
         table = pyarrow.table({"x": x, "label": pyarrow.array(labels).dictionary_encode()})
