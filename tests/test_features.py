@@ -39,7 +39,6 @@ def test_the_laws_of_a_feature_map(found, dim):
     assert broken_laws(found, dim, np.random.default_rng(dim)) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dim", DIMENSIONS)
 @pytest.mark.parametrize("found", OTHERS, ids=told)
 def test_the_laws_with_other_weights(found, dim):

@@ -41,7 +41,7 @@ for name, words in {commands!r}.items():
 """
 
 
-@pytest.fixture(scope="module", params=["ascii", pytest.param("latin-1", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["ascii", "latin-1"])
 def printed(request, tmp_path_factory):
     """An encoding, and a folder with what every command printed and wrote in it."""
     folder = tmp_path_factory.mktemp("printed")

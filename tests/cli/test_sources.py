@@ -75,7 +75,7 @@ def released(path="out.json"):
     return json.loads(pathlib.Path(path).read_text())
 
 
-@pytest.mark.parametrize("space", ["spd", pytest.param("spd-riemann", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("space", ["spd", "spd-riemann"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_mean_is_the_same_from_everywhere(stored, invoke, way, space):
     words = [*WAYS[way], *WHERE, "--space", space, "--units", "each-record", "--seed", "7", "--out", "out.json"]

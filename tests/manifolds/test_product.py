@@ -35,30 +35,25 @@ class OnProduct(SpaceLaws):
         return max([1.0, *worst]) * max(self.space.weights.max(), 1 / self.space.weights.min())
 
 
-@pytest.mark.slow
 class TestMixed(OnProduct):
     """A factor of either sign, a complex one and a flat one, in one row of numbers."""
 
     space = Product([Sphere(2), AFFINE, KendallShapes(3), Euclidean(1)], weights=[1.0, 0.5, 2.0, 1.0])
 
 
-@pytest.mark.slow
 class TestHadamard(OnProduct):
     space = Product([AFFINE] * 2 + [Hyperbolic(2)], weights=[1.0, 2.0, 1.0])
 
 
-@pytest.mark.slow
 class TestClosed(OnProduct):
     space = Product([KendallShapes(4)] * 2)
     spread = longest = 0.7
 
 
-@pytest.mark.slow
 class TestTorus(OnProduct):
     space = Product([Sphere(1)] * 2)
 
 
-@pytest.mark.slow
 class TestOfProducts(OnProduct):
     space = Product(
         [Product([Sphere(2)] * 2, weights=[1.0, 2.0]), Product([Hyperbolic(1), SPD(2)])], weights=[2.0, 1.0]
@@ -134,7 +129,6 @@ def test_arguments_are_checked(arguments, message):
 # -------------------------------------------------------------------- bounds
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "space",
     [
@@ -159,7 +153,6 @@ def test_beyond_the_limit_of_one_factor_a_ball_is_refused():
         Ball(space, space.origin, 0.4)
 
 
-@pytest.mark.slow
 def test_tangent_means_are_as_near_as_stated_where_signs_of_curvature_meet():
     """Three records, wherever they are; a bound from the negative factor alone would be exceeded."""
     space = Product([Sphere(2), SPD(2, metric="riemann")], weights=[1.0, 20.0])

@@ -32,7 +32,6 @@ def balls():
     return [Ball(space, space.random_point(rng=1), 0.8 * min(space.radius_limit, 1.0)) for space in (ROUND, WITH_FLAT)]
 
 
-@pytest.mark.slow
 class TestOnProducts(MechanismLaws):
     """The laws of all mechanisms, with neighbours that differ in all factors at once."""
 
@@ -52,7 +51,6 @@ def lengths(space, points):
     return np.array([factor.dist(origin, part) for factor, origin, part in parts])
 
 
-@pytest.mark.slow
 def test_exact_draws_have_the_law_of_independent_factors_of_scale_over_weight():
     """Kolmogorov and Smirnov against draws in doubles, 1e-6 false alarms; the scale without the weight is rejected."""
     source = SimulationSource(1)
@@ -118,7 +116,6 @@ def test_releases_on_round_products_are_exact_and_verify():
     assert release.is_exact
 
 
-@pytest.mark.slow
 def test_what_draws_tell_together_stays_within_the_promise(monkeypatch):
     """On the worst neighbours that a search finds: each factor's draw tells its distance over its scale."""
     ball = Ball(ROUND, ROUND.origin, 0.9 * ROUND.radius_limit)

@@ -35,9 +35,7 @@ def chain(release):
 # -------------------------------------------------------------------- honest releases
 
 
-@pytest.mark.parametrize(
-    "ball", [b if n == 0 else pytest.param(b, marks=pytest.mark.slow) for n, b in enumerate(spaces.BALLS)], ids=repr
-)
+@pytest.mark.parametrize("ball", spaces.BALLS, ids=repr)
 def test_honest_medians_verify_and_are_read_again(ball):
     X = in_ball(ball, 3000, np.random.default_rng(0))
     promises = [GDP(1.0), PureDP(2.0)] if ball is spaces.BALLS[0] else [GDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-6)]
@@ -124,14 +122,12 @@ def places(record, path=()):
             yield (*path, name)
 
 
-@pytest.mark.parametrize(
-    ("refine", "every"),
-    [(True, 7), pytest.param(True, 1, marks=pytest.mark.slow), pytest.param(False, 1, marks=pytest.mark.slow)],
-)
-def test_whatever_number_is_changed_verify_or_reading_notices(refine, every):
+@pytest.mark.security
+@pytest.mark.parametrize("refine", [False, True])
+def test_whatever_number_is_changed_verify_or_reading_notices(refine):
     record = honest(refine).to_dict(answers=False)
     unseen = []
-    for path in list(places(record))[::every]:
+    for path in list(places(record)):
         changed = copy.deepcopy(record)
         part = changed
         for name in path[:-1]:
@@ -216,12 +212,9 @@ def noises(ball, X, runs, rng):
 CURVED = Ball(dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 3.0)
 
 
-SLOW = pytest.mark.slow
-
-
 @pytest.mark.parametrize(
     ("ball", "outliers"),
-    [(PLANE, 0.15), *(pytest.param(*case, marks=SLOW) for case in ((PLANE, 0.0), (CURVED, 0.0), (CURVED, 0.15)))],
+    [(PLANE, 0.15), (PLANE, 0.0), (CURVED, 0.0), (CURVED, 0.15)],
     ids=repr,
 )
 def test_the_noise_is_what_is_stated(ball, outliers, monkeypatch):
@@ -255,8 +248,8 @@ def errors(X_of, ball, runs, private, **options):
     return np.sqrt(np.mean(np.square(ours))), np.sqrt(np.mean(np.square(plain)))
 
 
-@pytest.mark.parametrize("far", [8.0, pytest.param(3.0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("dim", [2, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("far", [8.0, 3.0])
+@pytest.mark.parametrize("dim", [2, 6])
 def test_a_seventh_of_outliers_costs_no_more_than_without_privacy(dim, far):
     """About 1.01 to 1.06 of the median's error is to be expected, 12 runs seeded; the refined mean is far off."""
     ball = Ball(Euclidean(dim), [0.0] * (dim - 1) + [3.0], 10.0)
@@ -312,7 +305,6 @@ def test_notes_say_what_a_step_leaves_and_what_outliers_can_do():
     assert plain[1].endswith("which moves with them: their distance counts with their share")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("outliers", [0.0, 0.15])
 def test_the_stated_error_holds_from_the_median_of_the_same_records(outliers):
     """What one step leaves is in the error and not in the noise error, which alone would be too small; 40 seeded."""
@@ -332,7 +324,6 @@ def test_a_line_has_its_own_slope():
     assert abs(X.mean()) > 1.0
 
 
-@pytest.mark.slow
 def test_the_picture_and_the_report_say_median():
     release = dpm.private_median(cloud(300), PLANE, GDP(1.0), **EACH)
     title, subtitle, *rest = (text.get_text() for text in dpm.plots.show(release).texts)

@@ -42,9 +42,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["flat", *(pytest.param(one, marks=pytest.mark.slow) for one in ("hadamard", "closed"))]
-)
+@pytest.mark.parametrize("name", ["flat", "hadamard", "closed"])
 @pytest.mark.parametrize("what", CALLS)
 def test_every_statistic_is_released_written_and_verified(name, what, tmp_path):
     result = CALLS[what](records(name), records(name, seed=1, shift=0.1), BALLS[name])
@@ -115,7 +113,6 @@ def test_a_tuple_that_may_be_records_is_refused_and_a_list_is_records():
     np.testing.assert_array_equal(one.value, other.value)
 
 
-@pytest.mark.slow
 def test_weights_share_out_the_noise():
     """The noise in a factor's own units is in proportion to one over its weight: 300 draws, 1e-6 false alarms."""
     X, ball = records("flat", 50), BALLS["flat"]
@@ -140,7 +137,6 @@ def test_one_bad_factor_makes_the_record_count_as_the_centre():
     np.testing.assert_array_equal(one.value, dpm.private_mean(centred, ball, P, units=EACH, rng=2).value)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flat", "hadamard", "closed"])
 def test_pictures_and_reports_are_made(name):
     release = CALLS["tangent mean"](records(name), None, BALLS[name])

@@ -20,13 +20,7 @@ EACH = {"units": dpm.EACH_RECORD}
 YEARS = {"covariate_range": (0.0, 10.0)}
 CAP = dpm.Ball(dpm.Sphere(2), [0.0, 0.6, 0.8], 0.6)
 PLANE = dpm.Ball(dpm.Euclidean(2), [1.0, 2.0], 2.0)
-
-
-# Two of them each time, and all of them in the slow tests.
-EVERYWHERE = [
-    pytest.param(ball, marks=() if number in (1, 5) else pytest.mark.slow)
-    for number, ball in enumerate([*BALLS, *SMALL_BALLS])
-]
+EVERYWHERE = [*BALLS, *SMALL_BALLS]
 
 
 def moving(ball, n, seed=0, sigma=0.1, half=0.4):
