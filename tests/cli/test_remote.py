@@ -217,7 +217,9 @@ def test_a_service_that_lies(remote, service):
 def test_an_interrupted_command_is_given_again(remote, service, url, tmp_path):
     service.polls = 10**6
     words = ["remote", *MEAN, "--out", "m.json", "--url", url]
-    code = f"from dpmanifold.cli import app\napp({words!r}, prog_name='dpm')"
+    # What runs the tests in the background ignores the signal, and children inherit that.
+    usual = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code = f"{usual}from dpmanifold.cli import app\napp({words!r}, prog_name='dpm')"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         deadline = time.monotonic() + 60
         while not service.payments and time.monotonic() < deadline:
