@@ -211,7 +211,7 @@ ShowNotice = Annotated[
     typer.Option(
         "--notice",
         help="Say on stderr how many records were clipped or replaced, even if it is no terminal, and why a "
-        "release was lost that a ledger paid for; with --dataset this alone does. NOT PRIVATE: for the curator alone.",
+        "release was lost that was paid for; with --dataset this alone does. NOT PRIVATE: for the curator alone.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors: no notice, no progress.")]

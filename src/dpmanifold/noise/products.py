@@ -89,9 +89,9 @@ def usable(space: Manifold, law: str, scale: float) -> bool:
     >>> usable(Product([Sphere(2), SPD(3)]), "gaussian", 0.1), usable(Product([Sphere(2)]), "laplace", 0.1)
     (True, False)
     """
-    if checked_law(law) != "gaussian" or not space.has_gaussian or not isinstance(space, Product):
+    if checked_law(law) != "gaussian" or not space.has_gaussian or not hasattr(space, "factors"):
         return False
-    each = zip(space.factors, space.weights.tolist(), strict=True)
+    each = zip(cast(Product, space).factors, cast(Product, space).weights.tolist(), strict=True)
     return all(f.is_flat or _sampler(f).usable(f, law, _own(checked_scale(scale), a)) for f, a in each)
 
 

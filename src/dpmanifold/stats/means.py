@@ -77,7 +77,7 @@ def private_mean(
     mechanism : "auto" (exact draws, then the smallest expected noise that keeps the promise), a name or a Mechanism
     invalid : "raise" (the error describes data: for the curator) or "center" (a bad record counts as the centre)
     curator : a function that is told, before anything is spent, how many records were clipped or replaced (a
-        :class:`Notice`); of registered data after it, and why a release was lost that an account had paid for. That is
+        :class:`Notice`); of registered data after it, and why a release was lost that was paid for. That is
         data about the data, for whoever holds them and nobody else
     confirm : go on although more than half of the records were clipped or replaced, which is refused otherwise
     project : move the draw into the ball, which costs nothing and never hurts
