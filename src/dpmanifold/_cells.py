@@ -22,6 +22,24 @@ REAL, COMPLEX = "f", "c"
 _DTYPES = {REAL: np.dtype(np.float64), COMPLEX: np.dtype(np.complex128)}
 
 
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic)
+
+
+def refuse_fault(cell: object, problem: Exception) -> None:
+    """Raise again what reading a cell of a plain type cannot raise: a lack of memory or a time-out is no cell's fault.
+
+    Examples
+    --------
+    >>> refuse_fault("x", ValueError("no number"))
+    >>> refuse_fault("x", TimeoutError("too late"))
+    Traceback (most recent call last):
+    ...
+    TimeoutError: too late
+    """
+    if isinstance(cell, _PLAIN) and not isinstance(problem, (ValueError, OverflowError)):
+        raise problem
+
+
 def real_cell(cell: Any) -> float:
     """Return the real number in a cell, NaN where there is none.
 
@@ -61,7 +79,8 @@ def complex_cell(cell: Any) -> complex:
         if isinstance(cell, (numbers.Real, Decimal, np.bool_)):
             return complex(float(cell))
         return complex(cell) if isinstance(cell, numbers.Complex) else complex(np.nan)
-    except Exception:  # numbers too large, words, and whatever foreign objects raise: none of it may show
+    except Exception as problem:  # numbers too large, words, and whatever foreign objects raise: none of it may show
+        refuse_fault(cell, problem)
         return complex(np.nan)
 
 
@@ -188,7 +207,9 @@ def cells_in(record: object, kinds: Mapping[tuple[int, ...], str]) -> Array | No
         entries = record if isinstance(record, np.ndarray) else _nested(record, max(map(len, kinds)))
         kind = kinds.get(entries.shape)
         return None if kind is None else numbers_of(entries, kind)
-    except Exception:  # whatever foreign containers raise: none of it may show
+    except Exception as problem:  # whatever foreign containers raise: none of it may show
+        if type(record) in (list, tuple, np.ndarray) and isinstance(problem, (MemoryError, TimeoutError)):
+            raise
         return None
 
 

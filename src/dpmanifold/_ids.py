@@ -208,6 +208,8 @@ def as_sequence(units: object, name: str) -> list[Any] | Array:
         if not hasattr(units, "__array__"):
             return list(units)  # type: ignore[call-overload, no-any-return]
         array = np.asarray(units)
+    except (MemoryError, TimeoutError):
+        raise
     except Exception:
         # Whatever a foreign container raises; its message may quote data.
         raise InvalidArgumentError(f"{name} cannot be read, got {shown(units)}. Give a list.") from None

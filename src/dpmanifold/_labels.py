@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._cells import real_cell, single
+from dpmanifold._cells import real_cell, refuse_fault, single
 from dpmanifold._check import Array, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
@@ -69,7 +69,8 @@ def written(label: Any) -> str | None:
             return _numeral(float(text)) if _NUMERAL.fullmatch(text) else text
         number = isinstance(label, (numbers.Number, Decimal, np.bool_)) and not isinstance(label, np.timedelta64)
         return _numeral(real_cell(label)) if number else None
-    except Exception:  # whatever foreign objects raise: none of it may show
+    except Exception as problem:  # whatever foreign objects raise: none of it may show
+        refuse_fault(label, problem)
         return None
 
 

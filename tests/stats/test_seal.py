@@ -13,6 +13,7 @@ import pytest
 
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, Ball, Euclidean, Hyperbolic, KendallShapes, PureDP, Sphere, _fallback
+from dpmanifold.cli.endings import Terminated
 from dpmanifold.mechanisms import MECHANISMS, attempt, get
 from laws.accounts import MemoryAccount
 from laws.tiers import pairs
@@ -201,6 +202,10 @@ def test_a_draw_that_fails_is_not_made_again(monkeypatch, way, failure):
     assert_nothing_is_seen(lost.value)
 
 
+class Panic(BaseException):
+    """What libraries in other languages raise where they fail."""
+
+
 def payers():
     return {"nobody": None, "a budget": dpm.Budget(GDP(5.0)), "an account": MemoryAccount(GDP(5.0))}
 
@@ -226,7 +231,9 @@ def assert_nothing_is_seen(error):
 
 @pytest.mark.security
 @pytest.mark.parametrize("payer", payers())
-@pytest.mark.parametrize("kind", [MemoryError, TimeoutError, AttributeError, KeyError, RecursionError, ExceptionGroup])
+@pytest.mark.parametrize(
+    "kind", [MemoryError, TimeoutError, AttributeError, KeyError, RecursionError, ExceptionGroup, Panic]
+)
 def test_whatever_is_not_arithmetic_is_a_loss_whoever_pays(monkeypatch, payer, kind):
     fails_at_the_end(monkeypatch, kind(SECRET, [ValueError(SECRET)]) if kind is ExceptionGroup else kind(SECRET))
     told, budget = [], payers()[payer]
@@ -242,7 +249,14 @@ def test_whatever_is_not_arithmetic_is_a_loss_whoever_pays(monkeypatch, payer, k
 @pytest.mark.parametrize("payer", payers())
 @pytest.mark.parametrize(
     ("ending", "code"),
-    [(KeyboardInterrupt(SECRET), ()), (SystemExit(SECRET), (1,)), (SystemExit(143), (143,)), (SystemExit(), ())],
+    [
+        (KeyboardInterrupt(SECRET), ()),
+        (SystemExit(SECRET), (1,)),
+        (SystemExit(17), (1,)),
+        (SystemExit(), (1,)),
+        (SystemExit(143), (143,)),
+        (Terminated(143), (143,)),
+    ],
     ids=repr,
 )
 def test_what_ends_the_program_ends_it_and_says_nothing(monkeypatch, payer, ending, code):

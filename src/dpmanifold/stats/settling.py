@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pathlib
+import signal
 import threading
 import traceback
 import warnings
@@ -198,13 +199,21 @@ def _attempted(work: Callable[[], T], curator: Curator | None) -> _Done[T]:
             return _Done(work())
     except (KeyboardInterrupt, GeneratorExit):
         return _Done(ending=KeyboardInterrupt())
-    except SystemExit:
-        return _Done(ending=SystemExit(1))  # its own code could tell
+    except SystemExit as ending:
+        return _Done(ending=_by_signal(ending))
     except BaseException as problem:  # whatever it is: panics of other libraries are no Exceptions
         _tell(curator, problem)
         if isinstance(problem, _TOLD):
             return _Done(told=type(problem)(str(problem).removesuffix(_AFTERWARDS) + _AFTERWARDS))
         return _Done()
+
+
+def _by_signal(ending: SystemExit) -> SystemExit:
+    """Return what the handler of a signal ends the program with, 128 and its number; any other code could tell."""
+    code = ending.code
+    if isinstance(code, int) and code - 128 in set(map(int, signal.valid_signals())):
+        return type(ending)(code)
+    return SystemExit(1)
 
 
 def _tell(curator: Curator | None, problem: BaseException) -> None:
