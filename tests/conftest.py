@@ -15,7 +15,7 @@ settings.register_profile(
     "repeatable",
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=30,
     suppress_health_check=[HealthCheck.differing_executors],
 )
 settings.load_profile("repeatable")

@@ -142,12 +142,14 @@ def test_a_draw_whose_time_depends_on_the_data_is_seen(monkeypatch, clock, arith
     assert worst.lower > worst.allowed
 
 
+@pytest.mark.slow
 def test_a_draw_whose_time_does_not_depend_on_the_data_is_not_seen(monkeypatch):
     """Wrong with probability 0.001/8 at most: eight bounds hold together at 0.999, and this is one of them."""
     worst = timed(monkeypatch, WorkClock(), "float", "draw", 1)
     assert worst.lower <= worst.allowed
 
 
+@pytest.mark.slow
 def test_timing_refutes_nothing():
     assert not SMALL.refuted
     assert "(not promised)" in repr(SMALL)
@@ -168,6 +170,7 @@ def test_bad_arguments_are_refused_with_the_remedy():
         picture("audit.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimand", "name"), [("tangent", "tangent-mean-gaussian"), ("extrinsic", "extrinsic-mean-")])
 def test_the_mean_that_was_asked_for_is_attacked(estimand, name):
     found = audit_mean(10, CAP, dpm.GDP(1.0), estimand=estimand, runs=800, rng=0)
@@ -189,6 +192,7 @@ def test_means_without_a_ball_are_not_attacked():
     assert "statistic needs a ball" in result.stderr
 
 
+@pytest.mark.slow
 def test_progress_reaches_the_stated_total():
     seen = []
     audit_mean(10, LINE, dpm.GDP(1.0), runs=800, rng=0, progress=seen.append)

@@ -129,6 +129,7 @@ def test_random_words_give_a_vector_away_long(d, runs, loses_by, arithmetic):
     judge(arithmetic, float(np.mean(pairs)), runs, GAUSSIAN, loses_by)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_a_pure_promise_has_impossible_outputs_in_floats(arithmetic):
     """A fifth of the doubles under one data set cannot occur under the other; confidence 0.999 in all, seeded.
@@ -177,6 +178,7 @@ def test_the_attack_finds_nothing_where_noise_is_rounded_once(d):
     judge("rounded", won(*scores), half, GAUSSIAN, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_random_words_give_a_variance_away(arithmetic):
     """About the public centre; releases that were cut at 0 tell nothing by their bits and count as coins."""
@@ -200,6 +202,7 @@ def mean_product(vectors):
     return vectors.T @ vectors / len(vectors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_random_words_give_the_diagonal_of_a_second_moment_away(arithmetic):
     """A second moment about a released mean: the attacker computes both candidates about that mean."""
@@ -229,6 +232,7 @@ def test_random_words_give_the_diagonal_of_a_second_moment_away(arithmetic):
     judge(arithmetic, won(*ratios), runs, privacy, 0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_random_words_give_the_centre_of_a_ball_away(arithmetic):
     """A ball found privately: its centre is a mean. (Its count has few bits below the noise, and tells nothing.)"""

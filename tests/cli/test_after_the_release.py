@@ -85,6 +85,7 @@ def test_a_failing_step_keeps_the_release_and_says_the_same_for_neighbours(
         assert json.loads(first.stdout) == json.loads((tmp_path / "x" / "r.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_view_that_fails_leaves_the_others_and_names_the_remedy(folder, invoke, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr("dpmanifold.cli.outputs.save_picture", explode)
@@ -179,6 +180,7 @@ def test_signals_leave_the_release_and_no_temporary_files(folder, launch, name, 
     assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy", "mean.json"]
 
 
+@pytest.mark.slow
 def test_a_signal_before_the_release_leaves_nothing(folder, launch):
     first = """
 import os, signal, dpmanifold.cli.private as room
@@ -232,6 +234,7 @@ def test_other_output_on_a_full_stdout_gives_a_message(launch, words):
     assert result.stderr == b"dpm: standard output cannot be written: No space left on device.\n"
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_gives_a_message_and_keeps_the_release(folder, launch):
     reader, writer = os.pipe()
     os.close(reader)

@@ -74,6 +74,7 @@ def test_means_by_class(invoke, directions):
     assert [release.mechanism for release in found] == ["tangent-mean-gaussian"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_plan_states_the_mean(invoke, estimand):
     words = [*PLAN, "--radius", "0.7", "--estimand", estimand, "--error", "0.01", "--refine"]

@@ -41,7 +41,7 @@ for name, words in {commands!r}.items():
 """
 
 
-@pytest.fixture(scope="module", params=["ascii", "latin-1"])
+@pytest.fixture(scope="module", params=["ascii", pytest.param("latin-1", marks=pytest.mark.slow)])
 def printed(request, tmp_path_factory):
     """An encoding, and a folder with what every command printed and wrote in it."""
     folder = tmp_path_factory.mktemp("printed")
@@ -73,6 +73,7 @@ def test_no_letter_is_too_much(printed, command):
         assert dpm.verify(dpm.load(folder / "out.json")).ok
 
 
+@pytest.mark.slow
 def test_a_bare_c_locale_is_enough(folder, launch):
     result = launch(*COMMANDS["interval"][:-2], LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert result.returncode == 0, result.stderr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tracemalloc
 
 import adbc_driver_sqlite.dbapi
@@ -251,23 +249,6 @@ def test_gaps_in_a_database(tmp_path):
 
 # -------------------------------------------------------------------- memory
 
-MEMORY = """
-import resource, sys
-import numpy as np, pandas, pyarrow
-from dpmanifold import SPD, data
-block = np.tile(np.eye(3), (20_000, 1, 1))
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-def blocks(count):
-    return lambda: ((block + i, np.arange(len(block)) + i) for i in range(count))
-def total(count):
-    [piece] = data.from_blocks(blocks(count)).bound(SPD(3), "units")
-    return sum(len(each.records) for each in piece.blocks())
-total(3)
-before = peak()
-assert total(150) == 3_000_000  # 216 MB of records
-print(peak() - before)
-"""
-
 
 def test_memory_is_that_of_a_few_blocks():
     block = np.tile(np.eye(3), (20_000, 1, 1))
@@ -278,8 +259,3 @@ def test_memory_is_that_of_a_few_blocks():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4 * block.nbytes < 800_000 * 72 / 9
-
-
-def test_memory_does_not_grow_with_the_number_of_blocks():
-    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 20  # MB

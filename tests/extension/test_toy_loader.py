@@ -63,6 +63,7 @@ def test_an_entry_point_that_cannot_be_loaded_is_named(atoms, offer, monkeypatch
         data.load_array(atoms[0])
 
 
+@pytest.mark.slow
 def test_the_command_line_reads_it_once_the_distribution_is_installed(atoms, tmp_path):
     """In a process of its own, with nothing but the folder that an installation leaves behind."""
     path, _ = atoms

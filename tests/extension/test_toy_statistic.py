@@ -50,6 +50,7 @@ def test_release_is_the_average_with_the_stated_noise(privacy, arithmetic):
     assert dpm.verify(found).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("privacy", "law"), [(PROMISES[0], "gamma"), (PROMISES[3], "chi")])
 def test_the_length_of_the_noise_has_the_law_that_is_forecast(privacy, law):
     """Kolmogorov-Smirnov over 300 seeded draws, false alarm 1e-6; with half the scale it is rejected."""

@@ -61,6 +61,7 @@ def test_quick_coverage(name):
     assert at_least(np.mean([row[0] for row in rows]), 0.95, 25)
 
 
+@pytest.mark.slow
 def test_quick_tables():
     rows = np.array([jiang2025.coverage_once(name, 0.3, seed) for name in jiang2025.DATA for seed in range(15)])
     assert at_least(rows[:, 6].mean(), 0.95, 30)
@@ -82,6 +83,7 @@ def test_without_the_noise_of_the_mean_regions_miss(monkeypatch):
     assert not at_least(np.mean([row[0] for row in rows]), 0.95, 40)
 
 
+@pytest.mark.slow
 def test_linearised_at_the_mean_far_regions_miss(monkeypatch):
     """Wrong variant: noise at the far mean taken as if it had been drawn there, not at the ball's centre."""
     monkeypatch.setattr(estimate.ReleasedMean, "derivative", lambda self, base: np.eye(self.ball.frame.dim))

@@ -79,6 +79,7 @@ def test_the_allowance_of_95_misses_twice_as_often_as_it_may(monkeypatch):
         assert excess_misses(NormalData(d, 10.0, relative, d), (0.999,), 1000) > WITHIN
 
 
+@pytest.mark.slow
 def test_drawn_releases_are_those_of_the_public_call():
     """Error, size and statistic of regions have one law on both ways. False alarms: three in a thousand."""
     data = NormalData(2, 10.0, 0.25, 5)
@@ -162,6 +163,7 @@ def test_p_values_never_raise(n, mu):
 # -------------------------------------------------------------------- few units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right", [True, False])
 def test_the_covariance_of_few_units_is_unbiased(right, monkeypatch):
     """Five units: by n it would be a fifth too small. Standard error 3 %, so 12 % is four of them: one in 10,000."""
@@ -283,6 +285,7 @@ def excess_interval_misses(levels, count, stretch=2.0, seed=0):
     return missed / count / (1 - np.asarray(levels))
 
 
+@pytest.mark.slow
 def test_intervals_hold_every_level(monkeypatch):
     """Expectations below 1; without an allowance for the noise on the fourth moment three times as many misses."""
     assert (excess_interval_misses(LEVELS, 1200) < WITHIN).all()

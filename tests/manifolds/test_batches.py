@@ -8,12 +8,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpmanifold import Ball, KendallShapes, Sphere
+from dpmanifold import Ball, KendallShapes, Product, Sphere
 from dpmanifold.manifolds import registry
 from laws.spaces import BALLS, SPACES
 
 SIZES = (1, 2, 3, 7, 32)
-# What takes long to look at.
+# What takes a second or two to look at.
+LONG = [KendallShapes(4), KendallShapes(9), *(space for space in SPACES if isinstance(space, Product))]
 
 
 def maps_of(ball):
@@ -34,7 +35,9 @@ def depends_on_its_batch(map_of, X):
     return any(other.tobytes() != whole.tobytes() for other in others) or strided.tobytes() != whole[1::3].tobytes()
 
 
-@pytest.mark.parametrize("space", SPACES, ids=repr)
+@pytest.mark.parametrize(
+    "space", [pytest.param(space, marks=pytest.mark.slow) if space in LONG else space for space in SPACES], ids=repr
+)
 def test_a_record_is_mapped_alone(space):
     ball = Ball(space, space.random_point(rng=2), min(0.9 * space.radius_limit, 1.0))
     # Where the space has few coordinates, rounding differs for few records.

@@ -129,6 +129,7 @@ def test_arguments_are_checked(arguments, message):
 # -------------------------------------------------------------------- bounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "space",
     [
@@ -153,6 +154,7 @@ def test_beyond_the_limit_of_one_factor_a_ball_is_refused():
         Ball(space, space.origin, 0.4)
 
 
+@pytest.mark.slow
 def test_tangent_means_are_as_near_as_stated_where_signs_of_curvature_meet():
     """Three records, wherever they are; a bound from the negative factor alone would be exceeded."""
     space = Product([Sphere(2), SPD(2, metric="riemann")], weights=[1.0, 20.0])

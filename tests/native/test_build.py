@@ -59,6 +59,7 @@ def failing_compiler(tmp_path):
     return str(script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [True, False], ids=["no compiler", "one that fails"])
 def test_a_wheel_without_a_compiler_is_pure_and_says_what_it_lacks(source, tmp_path, missing):
     compiler = "no-such-compiler" if missing else failing_compiler(tmp_path)

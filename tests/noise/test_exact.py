@@ -304,6 +304,7 @@ def test_rounding_undecided_at_first_is_refined_and_right(rounds, tail):
     assert drawn[0] * 2.0**30 == (target + 1 if tail == 0 else target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_refinement_is_as_rare_as_stated_whatever_the_value(law, monkeypatch):
     """With 64 bits on a grid of 2^-50 (a = 51) it can be counted: below b 2^(a-b) per coordinate, alike for all v."""

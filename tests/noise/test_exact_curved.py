@@ -137,6 +137,7 @@ def worst_pvalue(first, second):
     return min(pvalues) * len(pvalues)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", SIZES)
 def test_numbers_do_not_tell_the_phase_of_the_footpoint(n, monkeypatch):
     space = KendallShapes(4)
@@ -211,6 +212,7 @@ def test_every_scale_is_usable(space, law, scale):
     assert space.check(place_point(space, numbers)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_wide_noise_on_a_circle_has_its_law(law, monkeypatch):
     """Above one radius angles are proposed uniformly. Wrong variant: every proposal is accepted."""

@@ -89,6 +89,7 @@ def test_wrong_hyperbolic_radii_are_caught(space, scale):
     assert rejects((source.exponential(size=(CAUGHT, d)) / rates)[:, :-1].sum(axis=1), cdf)
 
 
+@pytest.mark.slow
 def test_directions_seen_from_the_origin_are_not_uniform():
     """What the test of directions would say of a draw that was not carried to the footpoint by an isometry."""
     space, scale = HYPERBOLIC[0]

@@ -118,13 +118,14 @@ def weighted_ks(draws, reference, weights):
     return np.abs(ours - theirs).max(), 2.7 * np.sqrt(1 / len(grid) + 1 / effective), effective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ball", "scale"),
     [
-        pytest.param(Ball(KendallShapes(4), KendallShapes(4).random_point(rng=6), 0.36), 0.05, marks=pytest.mark.slow),
+        (Ball(KendallShapes(4), KendallShapes(4).random_point(rng=6), 0.36), 0.05),
         (Ball(SPD(2, metric="riemann"), np.diag([2.0, 0.5]), 1.0), 0.1),
-        pytest.param(Ball(SPD(3, metric="riemann"), np.eye(3), 1.0), 0.08, marks=pytest.mark.slow),
-        pytest.param(Ball(Hyperbolic(2), Hyperbolic(2).origin, 1.5), 0.1, marks=pytest.mark.slow),
+        (Ball(SPD(3, metric="riemann"), np.eye(3), 1.0), 0.08),
+        (Ball(Hyperbolic(2), Hyperbolic(2).origin, 1.5), 0.1),
     ],
     ids=lambda x: repr(x) if isinstance(x, Ball) else None,
 )

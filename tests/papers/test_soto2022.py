@@ -163,6 +163,7 @@ def test_kng_is_third_at_best_but_is_not_shown_to_need_twice_the_scale():
 # -------------------------------------------------------------------- chains
 
 
+@pytest.mark.slow
 def test_a_long_chain_agrees_with_exact_draws():
     space = KendallShapes(5)
     ball = Ball(space, space.origin, 0.3)

@@ -470,13 +470,8 @@ def found_out(record):
         return True
 
 
-SLOW = pytest.mark.slow
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, pytest.param({"labels_public": True}, marks=SLOW), pytest.param({"refine": True}, marks=SLOW)],
-)
+@pytest.mark.security
+@pytest.mark.parametrize("options", [{}, {"labels_public": True}, {"refine": True}])
 def test_every_number_that_is_altered_is_noticed(options):
     """But the ball's own, the promise's and n: these agree again if changed together, and none of them alone."""
     ball = dpm.Ball(dpm.Euclidean(1), [0.0], 50.0)

@@ -310,6 +310,7 @@ def noticed(record):
         return True
 
 
+@pytest.mark.security
 def test_every_number_and_word_that_is_altered_is_noticed():
     found = dpm.private_components(cloud(SPACE, 60), SPACE, dpm.GDP(1.0), **EACH, confirm=True, count=2, refine=True)
     record = found.to_dict()

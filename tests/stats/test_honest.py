@@ -35,7 +35,7 @@ from laws import spaces
 from laws.data import in_ball
 
 BALLS = [Ball(Euclidean(1), [1e4], 2.0), *spaces.BALLS]
-# A flat space, a sphere and matrices by default; the others take the same ways, in the slow tier.
+# A flat space, a sphere and matrices; on the others the same takes seconds.
 USUAL = [
     ball if number in (1, 2, 5) else pytest.param(ball, marks=pytest.mark.slow) for number, ball in enumerate(BALLS)
 ]
@@ -61,9 +61,7 @@ def assert_honest(result):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.names())
-@pytest.mark.parametrize(
-    "ball", [ball if n == 2 else pytest.param(ball, marks=pytest.mark.slow) for n, ball in enumerate(BALLS)], ids=repr
-)
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_means_by_every_mechanism_verify(ball, mechanism):
     X = in_ball(ball, 200, np.random.default_rng(0))
     able = [p for p in PROMISES if not isinstance(attempt(get(mechanism), ball, 200, p), str)]
@@ -75,7 +73,7 @@ def test_means_by_every_mechanism_verify(ball, mechanism):
         assert_honest(private_variance(X, ball, able[0], about=mean, **EACH))
 
 
-# Two kinds of promise by default; the others, which take the same way, in the slow tier.
+# Seconds each: the other kinds of promise take the same way.
 @pytest.mark.parametrize(
     "privacy",
     [p if isinstance(p, GDP) else pytest.param(p, marks=pytest.mark.slow) for p in PROMISES],

@@ -392,7 +392,7 @@ def pairs(ball, n, rng, count=200):
 
 @pytest.mark.parametrize(
     "ball",
-    [ball if n % 3 == 0 else pytest.param(ball, marks=pytest.mark.slow) for n, ball in enumerate(BALLS)],
+    BALLS,
     ids=repr,
 )
 def test_moments_of_neighbours_differ_by_at_most_mu_scales(ball):

@@ -212,6 +212,7 @@ def noises(ball, X, runs, rng):
 CURVED = Ball(dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ball", "outliers"),
     [(PLANE, 0.15), (PLANE, 0.0), (CURVED, 0.0), (CURVED, 0.15)],

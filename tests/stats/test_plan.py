@@ -13,8 +13,9 @@ CAP = Ball(Sphere(2), [0.0, 0.0, 1.0], 0.6)
 WHOLE = Ball.whole(Sphere(2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimand", ["frechet", "tangent", "extrinsic"])
-@pytest.mark.parametrize("kind", [pytest.param(PureDP, marks=pytest.mark.slow), GDP])
+@pytest.mark.parametrize("kind", [PureDP, GDP])
 def test_needs_are_those_of_the_mean_that_was_asked_for(estimand, kind):
     n = dpm.needed_units(0.02, CAP, kind(0.5), estimand=estimand)
     assert dpm.plan_mean(n, CAP, kind(0.5), estimand=estimand).best.error <= 0.02 * (1 + 1e-6)

@@ -256,6 +256,7 @@ def test_forecast_equals_reality_for_releases(ball, trials):
         check_errors(row, ball.space.dist(truth, draws) / 2)
 
 
+@pytest.mark.slow
 def test_auto_takes_the_best_row_of_the_plan():
     for ball in BALLS:
         for privacy in PROMISES:
@@ -265,6 +266,7 @@ def test_auto_takes_the_best_row_of_the_plan():
             assert plan.best.mechanism in repr(plan)
 
 
+@pytest.mark.slow
 def test_plan_says_when_it_is_no_use_and_what_would_be():
     ball = Ball(SPD(9), np.eye(9), 20.0)
     plan = dpm.plan_mean(20, ball, PureDP(0.1))

@@ -30,6 +30,7 @@ def check(cell, runs):
         assert out.refined <= 0.6 * out.plain, "refinement does not help where it should"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", FEW_CELLS, ids=str)
 def test_refinement_neither_hurts_nor_lies(cell):
     check(cell, 40)
@@ -52,13 +53,14 @@ def test_a_naive_search_is_rejected():
 # -------------------------------------------------------------------- the search knows its noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "share"),
     [
         (2000, PureDP(0.06)),
-        pytest.param(500, GDP(0.2), marks=pytest.mark.slow),
-        pytest.param(2000, GDP(0.2), marks=pytest.mark.slow),
-        pytest.param(3000, ZCDP(0.01), marks=pytest.mark.slow),
+        (500, GDP(0.2)),
+        (2000, GDP(0.2)),
+        (3000, ZCDP(0.01)),
     ],
     ids=str,
 )
