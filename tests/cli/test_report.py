@@ -69,10 +69,7 @@ RESULTS = {
 }  # fmt: skip
 
 
-SLOW = ("classes", "components", "regression")
-
-
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in RESULTS])
+@pytest.mark.parametrize("kind", RESULTS)
 def test_a_report_is_written_for_people(kind):
     page = html_report(RESULTS[kind]())
     words = Page(page).words

@@ -119,10 +119,9 @@ def noticed(record):
         return True
 
 
-@pytest.mark.parametrize(
-    ("public", "every"), [(False, 5), *(pytest.param(public, 1, marks=pytest.mark.slow) for public in (False, True))]
-)
-def test_every_altered_number_is_noticed(public, every):
+@pytest.mark.security
+@pytest.mark.parametrize("public", [False, True])
+def test_every_altered_number_is_noticed(public):
     rng = np.random.default_rng(0)
     ball = dpm.Ball(dpm.Euclidean(1), [1.0], 1.0, source="a range")
     x = rng.uniform(*RANGE, 300)
@@ -131,10 +130,10 @@ def test_every_altered_number_is_noticed(public, every):
     record = json.loads(json.dumps(result.to_dict()))
     assert not noticed(record)
     assert [step["statistic"] for step in record["release"]["steps"]] == ["radius"]
-    for path in list(numbers_in(record["release"], ("release",)))[::every]:
+    for path in list(numbers_in(record["release"], ("release",))):
         changed = altered({name: entry for name, entry in record.items() if name != "answers"}, path)
         assert noticed(changed), path
-    for path in list(numbers_in(record["answers"], ("answers",)))[::every]:
+    for path in list(numbers_in(record["answers"], ("answers",))):
         assert noticed(altered(record, path)), path
 
 

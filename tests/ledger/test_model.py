@@ -517,15 +517,16 @@ def grants_without_a_limit(monkeypatch):
     monkeypatch.setattr(standing.Standing, "after", generous)
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(
     "defect",
     [
-        pytest.param(begun_before_the_witness_knows, marks=pytest.mark.slow),
-        pytest.param(opened_whatever_the_witness_has, marks=pytest.mark.slow),
-        pytest.param(drawn_again_after_a_crash, marks=pytest.mark.slow),
-        pytest.param(a_tolerance_in_the_last_digits, marks=pytest.mark.slow),
-        pytest.param(recovered_for_free, marks=pytest.mark.slow),
-        pytest.param(grants_without_a_limit, marks=pytest.mark.slow),
+        begun_before_the_witness_knows,
+        opened_whatever_the_witness_has,
+        drawn_again_after_a_crash,
+        a_tolerance_in_the_last_digits,
+        recovered_for_free,
+        grants_without_a_limit,
     ],
     ids=lambda defect: defect.__name__,
 )

@@ -288,7 +288,7 @@ def test_what_a_file_lacks_is_said_in_words_of_the_form(service, root):
     found = asked(service, "lacks", path="lacks.csv", columns="d*", covariate="age", covariate_range=None)
     assert "covariate_range" in found.message
     found = asked(service, "lacks", path="lacks.csv", columns="d*", labels="group", classes=["a"])
-    assert found.state == "refused"
+    assert "2 of 6 labels are none of the classes and count as the first of them" in found.message
 
 
 def test_a_refusal_takes_its_place_back(service, root):

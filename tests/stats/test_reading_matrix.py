@@ -160,7 +160,7 @@ def test_the_matrix_sees_a_reader_that_goes_by_the_type_of_all(base, tmp_path, m
         plain = array.dtype.kind in "iuf"
         return array.astype(float) if plain else np.full(array.shape, np.nan)
 
-    monkeypatch.setattr("dpmanifold.manifolds.points.numbers_of", by_type)
+    monkeypatch.setattr("dpmanifold._cells.numbers_of", by_type)
     after = tried("array of objects", "mean", with_odd(None), tmp_path, monkeypatch, "center", [], units=None)
     with pytest.raises(AssertionError):
         others_are_the_same(before, after, 1)

@@ -250,7 +250,7 @@ def _row(service: Service, registration: str) -> Row[Any]:
 
 def _told(notice: Notice) -> str:
     """Return a notice, where it says something."""
-    moved = notice.clipped or notice.replaced or notice.beyond or notice.unnumbered
+    moved = notice.clipped or notice.replaced or notice.beyond or notice.unnumbered or notice.unlabelled
     return str(notice) if moved or notice.problem or notice.elsewhere else "All records lie in the ball."
 
 
