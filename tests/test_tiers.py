@@ -85,9 +85,10 @@ def test_what_is_never_left_out_is_not_called_slow(request):
     assert not both, both
 
 
-# What could leave tests out, and the files that may: the one mark of products is set where products are made.
+# What could leave tests out, and the files that may: the one mark of products is set where products are made; which
+# lines the walk of faults is a product with is known only when it runs.
 DEVICES = {
-    "mark.whole": {TESTS / "laws" / "tiers.py"},
+    "mark.whole": {TESTS / "laws" / "tiers.py", TESTS / "stats" / "test_fault_walk.py"},
     "add_marker": set(),
     "pytest_collection_modifyitems": set(),
     "pytest_ignore_collect": set(),
