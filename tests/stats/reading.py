@@ -18,6 +18,7 @@ import pyarrow.parquet
 
 import dpmanifold as dpm
 from dpmanifold import data
+from dpmanifold._cells import real_cell
 from dpmanifold.frechet import LabelledPoints, UnitPoints
 from dpmanifold.stats.marks import MarkedPoints, Read
 
@@ -105,16 +106,33 @@ def frame_of(rows, **columns):
     return _made(lambda: pandas.DataFrame({name: pandas.Series(_entries(cells)) for name, cells in made.items()}))
 
 
-def _entries(cells):
+def one_by_one(cells):
     array = np.empty(len(cells), dtype=object)
     for i, cell in enumerate(cells):
         array[i] = cell
-    return pandas.Series(array).infer_objects()
+    return array
+
+
+def _entries(cells):
+    return pandas.Series(one_by_one(cells)).infer_objects()
 
 
 def polars_of(rows, **columns):
-    made = {name: [row[i] for row in rows] for i, name in enumerate("xy")} | columns
-    return _made(lambda: polars.DataFrame(made, strict=False))
+    made = ({name: [row[i] for row in rows] for i, name in enumerate("xy")} if rows else {}) | columns
+    frame = _made(lambda: polars.DataFrame(made, strict=False))
+    for name, cells in made.items():
+        refuse_lost(frame[name], cells)
+    return frame
+
+
+def refuse_lost(series, cells):
+    """Refuse what polars itself has dropped when it made a column; structs are for the library to refuse."""
+    if series.dtype.is_nested():
+        return
+    stored = series.to_list()
+    plain = [place for place, cell in enumerate(cells) if place != VICTIM and type(cell) is float]
+    if any(real_cell(stored[place]) != cells[place] for place in plain):
+        raise CannotBeMadeError
 
 
 def arrow_of(rows, **columns):
@@ -160,7 +178,7 @@ PLAIN = {
     "array of objects": objects,
     "array of objects, single precision": lambda rows: objects(singles(rows)),
     "array, single precision": lambda rows: _made(np.array, singles(rows)),
-    "array of lists": lambda rows: _entries(rows).to_numpy(),
+    "array of lists": one_by_one,
     "masked array": masked,
     "list": lambda rows: rows,
     "list, single precision": singles,
@@ -188,13 +206,13 @@ BESIDE = {
     "list": list,
     "tuple": tuple,
     "array": lambda cells: _made(np.array, cells),
-    "array of objects": lambda cells: _entries(cells).to_numpy(),
+    "array of objects": one_by_one,
     "masked array": lambda cells: np.ma.array(
-        _entries([None if cell is np.ma.masked else cell for cell in cells]).to_numpy(),
+        one_by_one([None if cell is np.ma.masked else cell for cell in cells]),
         mask=[cell is np.ma.masked for cell in cells],
     ),
-    "Series": lambda cells: pandas.Series(_entries(cells)),
-    "polars Series": lambda cells: _made(lambda: polars.Series(cells, strict=False)),
+    "Series": lambda cells: _made(_entries, cells),
+    "polars Series": lambda cells: polars_of([], cells=cells)["cells"],
     "Arrow array": lambda cells: _made(pyarrow.array, cells),
 }
 

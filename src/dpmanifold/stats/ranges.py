@@ -7,11 +7,12 @@ they may: each draw gets a tenth of it, and shares it out evenly among what is c
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize
+from scipy import linalg, optimize
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
@@ -146,7 +147,9 @@ class Limits(NamedTuple):
                 return 0.0
             a, sizes = np.array(rows), np.array(beyond)
             unit = max(enough, float(np.abs(sizes).max()))
-            counts = optimize.nnls(np.vstack([a.T, sizes / unit]), np.append(np.zeros(size), 1.0))[0]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", linalg.LinAlgWarning)  # of old versions of scipy
+                counts = optimize.nnls(np.vstack([a.T, sizes / unit]), np.append(np.zeros(size), 1.0))[0]
             together, left = counts @ a, 1 - float(counts @ sizes) / unit
             length = float(np.linalg.norm(together))
             # Inequalities that all but cancel each other say nothing: each is off by its rounding.
