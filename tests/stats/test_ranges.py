@@ -251,3 +251,18 @@ def test_honest_releases_of_extreme_units_verify(seed):
                 many += 1
                 assert verify(result).ok, verify(result).wrong
     assert many > 100
+
+
+def test_a_search_that_does_not_converge_refutes_nothing(monkeypatch):
+    """scipy gives up after so many steps, sooner in old versions; an honest release is no less honest then."""
+
+    def gives_up(*arguments):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("scipy.optimize.nnls", gives_up)
+    ball = dpm.Ball(dpm.Euclidean(3), np.zeros(3), 1.0)
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    asked = {"covariate_range": (0, 10), "confirm": True, "units": dpm.EACH_RECORD}
+    for seed in range(5):
+        found = dpm.private_regression(X, np.arange(40.0), ball, dpm.GDP(0.01), rng=seed, arithmetic="exact", **asked)
+        assert found.verify().ok

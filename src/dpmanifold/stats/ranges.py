@@ -147,9 +147,12 @@ class Limits(NamedTuple):
                 return 0.0
             a, sizes = np.array(rows), np.array(beyond)
             unit = max(enough, float(np.abs(sizes).max()))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", linalg.LinAlgWarning)  # of old versions of scipy
-                counts = optimize.nnls(np.vstack([a.T, sizes / unit]), np.append(np.zeros(size), 1.0))[0]
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", linalg.LinAlgWarning)  # of old versions of scipy
+                    counts = optimize.nnls(np.vstack([a.T, sizes / unit]), np.append(np.zeros(size), 1.0))[0]
+            except RuntimeError:
+                break  # it did not converge: what was not found refutes nothing
             together, left = counts @ a, 1 - float(counts @ sizes) / unit
             length = float(np.linalg.norm(together))
             # Inequalities that all but cancel each other say nothing: each is off by its rounding.
