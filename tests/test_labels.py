@@ -42,7 +42,7 @@ def test_a_list_made_an_array_would_fail_that_test():
 def test_labels_are_found_by_how_they_are_written():
     assert numbers_of_labels(["2", "1"], [1, 2]).tolist() == [1, 0]
     assert numbers_of_labels(np.array([2, 1]), ["1", "2"]).tolist() == [1, 0]
-    for wrong in (["3"], [None], [[1, 2]], [np.timedelta64(1)], ["01"], np.ma.array([1], mask=[True])):
+    for wrong in (["3"], [None], [[1, 2]], [np.timedelta64(1, "s")], ["01"], np.ma.array([1], mask=[True])):
         with pytest.raises(InvalidDataError, match="that at index 0 is outside the public classes"):
             numbers_of_labels(wrong, [1, 2])
         assert numbers_of_labels(wrong, [1, 2], "center").tolist() == [-1]

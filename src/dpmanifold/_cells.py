@@ -50,7 +50,7 @@ def real_cell(cell: Any) -> float:
     --------
     >>> [real_cell(cell) for cell in (1, np.float32(0.5), True, "007", b"-2", 3 + 0j)]
     [1.0, 0.5, 1.0, 7.0, -2.0, 3.0]
-    >>> [real_cell(cell) for cell in (None, "abc", 3 + 1j, 10**400, [1.0], np.ma.masked, np.timedelta64(3))]
+    >>> [real_cell(cell) for cell in (None, "abc", 3 + 1j, 10**400, [1.0], np.ma.masked, np.timedelta64(3, "s"))]
     [nan, nan, nan, nan, nan, nan, nan]
     """
     if type(cell) is float:
