@@ -227,6 +227,8 @@ def test_a_label_of_any_column_leaves_the_others(kind, odd):
     labels = [*TWO_CLASSES, odd]
     if (odd == "\ud800" and kind != "objects") or (odd == 0.5 and kind == "dictionary"):
         return  # such a column cannot be made
+    if odd == "a\0" and kind == "categories":
+        return  # to old versions of pandas it is the category "a"
     if kind == "dictionary":
         table = pyarrow.table({"x": x, "label": pyarrow.array(labels).dictionary_encode()})
     else:
