@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pathlib
+import re
 import signal
 import threading
 import traceback
@@ -127,38 +128,49 @@ class Payment:
 
 
 class _Silence:
-    """No warnings, from the first thread that comes until the last one has gone: the filters are one for all.
+    """No warnings of the threads that are at work; those of others are left alone.
 
-    Another thread's `warnings.catch_warnings` that ends meanwhile puts its own filters back, and what shows warnings.
-    So the one door that every warning goes through to be shown, which no such block puts back, is shut for the threads
-    that are at work.
+    The filters are one for all threads, and another thread's `warnings.catch_warnings` that ends meanwhile puts its own
+    back. So no others are put back here: a filter that applies to threads at work alone comes and goes. And the one
+    door that every warning goes through to be shown, which no such block puts back, is shut for them.
     """
 
     def __init__(self) -> None:
         self._lock, self._working = threading.Lock(), set[int]()
-        self._before: warnings.catch_warnings[None] | None = None  # while it is shut
+        self._filter: Any = ("ignore", self, Warning, None, 0)
+
+    def match(self, text: str) -> bool:
+        """Return whether this thread is at work: what a filter asks of its pattern."""
+        return threading.get_ident() in self._working
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return re.compile, ("(?!)",)  # whoever sends filters to another process sends one that matches nothing
 
     def __enter__(self) -> None:
         # Each step may be done again: one that a signal cut short is made up for by the next call.
         with self._lock:
-            if self._before is None:
-                before = warnings.catch_warnings()
-                before.__enter__()
-                self._before = before
-            warnings.simplefilter("ignore")
+            self._working.add(threading.get_ident())
+            self._filter_by(self._filter)
             shown = getattr(warnings, _DOOR)
             if shown != self._show:
                 self._shown = shown
                 setattr(warnings, _DOOR, self._show)
-            self._working.add(threading.get_ident())
 
     def __exit__(self, *problem: object) -> None:
         with self._lock:
             self._working.discard(threading.get_ident())
-            if not self._working and self._before is not None:
-                setattr(warnings, _DOOR, self._shown)
-                before, self._before = self._before, None
-                before.__exit__(None, None, None)
+            if not self._working:
+                self._filter_by()
+                if getattr(warnings, _DOOR) == self._show:
+                    setattr(warnings, _DOOR, self._shown)
+
+    def _filter_by(self, *own: Any) -> None:
+        """Have this filter in front of all others, or nowhere."""
+        filters: Any = warnings.filters
+        found = [*own, *(one for one in filters if one is not self._filter)]
+        if len(found) != len(filters) or any(one is not two for one, two in zip(found, filters, strict=True)):
+            filters[:] = found
+            getattr(warnings, "_filters_mutated", lambda: None)()  # what was decided before is decided anew
 
     def _show(self, message: Any) -> None:
         """Show a warning of a thread that is not at work."""
