@@ -8,16 +8,19 @@ READY := $(VENV)/.ready
 # the environment says: tests start some fifty Pythons, and each would compile the package anew.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
+# With axe-core the service's pages are looked at for barriers.
+AXE := npm ci --silent --no-audit --no-fund --prefix tests/service/browser 2> /dev/null \
+	|| { echo "axe-core cannot be installed (npm): the service's pages are not looked at for barriers." >&2; \
+	test "$$CI" != true; }
+
 .PHONY: demo docs kernels sanitize sanitize-card test test-all test-lowest test-numpy test-reference wheels lint format bench clean
 
 $(READY): pyproject.toml papers/pyproject.toml CMakeLists.txt tests/service/browser/package-lock.json \
 		$(wildcard src/dpmanifold/linalg/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,docs]" --editable ./papers
-	@npm ci --silent --no-audit --no-fund --prefix tests/service/browser 2> /dev/null \
-		|| { echo "axe-core cannot be installed (npm): the service's pages are not looked at for barriers." >&2; \
-		test "$$CI" != true; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INSTALL) --editable ".[dev,docs]" --editable ./papers
+	@$(AXE)
 	touch $(READY)
 
 demo: $(READY)
@@ -34,9 +37,12 @@ test: $(READY)
 test-all: $(READY)
 	$(THREADS) $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not reference"
 
-# The same tests without the compiled kernels.
-test-numpy: $(READY)
-	$(THREADS) $(BIN)/python -m pytest -q -n 2 --dist worksteal --backend numpy
+# The same tests as on a machine without a C++ compiler: in a copy, since kernels lie beside the sources.
+NUMPY := build/numpy
+test-numpy:
+	rm -rf $(NUMPY) && mkdir -p $(NUMPY)
+	git ls-files -z | xargs -0 cp --parents --target-directory=$(NUMPY)
+	$(MAKE) -C $(NUMPY) test PYTHON=$(PYTHON) INSTALL="--config-settings=cmake.define.DPM_KERNELS=OFF"
 
 # The lower bounds that pyproject.toml declares, and nothing newer; on the oldest Python, unless PYTHON says otherwise.
 LOWEST := .venv-lowest
@@ -47,6 +53,7 @@ test-lowest:
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--constraint $(LOWEST)/constraints.txt --build-constraint $(LOWEST)/constraints.txt --editable ".[dev]" --editable ./papers
+	@$(AXE)
 	$(THREADS) $(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal
 
 # The compiled kernels alone, next to the package: for who works on them (CXX chooses the compiler).

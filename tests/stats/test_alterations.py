@@ -10,12 +10,11 @@ import json
 import math
 import pathlib
 import re
-import warnings
 from functools import cache
 
 import numpy as np
 import pytest
-from scipy import linalg, optimize, stats
+from scipy import optimize, stats
 
 import dpmanifold as dpm
 from dpmanifold import EACH_RECORD, GDP, SPD, Ball, Euclidean, InvalidDataError, PureDP, Sphere, verify
@@ -536,9 +535,7 @@ def away_from_hull(numbers, phi, size, enough):
     atoms = phi(rng.normal(size=(100 + 40 * size, size)) * rng.uniform(0, 2, (100 + 40 * size, 1)))
     heavy, apart = 1e3, math.inf
     for _ in range(80):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", linalg.LinAlgWarning)  # of old versions of scipy
-            weights, _ = optimize.nnls(np.vstack([atoms.T, np.full(len(atoms), heavy)]), np.append(numbers, heavy))
+        weights, _ = optimize.nnls(np.vstack([atoms.T, np.full(len(atoms), heavy)]), np.append(numbers, heavy))
         missing = numbers - weights @ atoms / weights.sum()
         apart = float(np.linalg.norm(missing))
         if apart <= enough:

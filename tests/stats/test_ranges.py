@@ -254,7 +254,7 @@ def test_honest_releases_of_extreme_units_verify(seed):
 
 
 def test_a_search_that_does_not_converge_refutes_nothing(monkeypatch):
-    """scipy gives up after so many steps, sooner in old versions; an honest release is no less honest then."""
+    """scipy gives up after so many steps; an honest release is no less honest then."""
 
     def gives_up(*arguments):
         raise RuntimeError("Maximum number of iterations reached.")

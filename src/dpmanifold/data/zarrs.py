@@ -93,7 +93,8 @@ class ZarrSource(Source):
         array = self._array
         beside = Beside(self._ids(units, "units"), self._ids(labels, "labels"))
         places = Places(self._wanted.reading(space))
-        places.reading.try_out(array.shape[1:], array.dtype)
+        # Text is of numpy's own type for it, or, where numpy has none yet, of objects.
+        places.reading.try_out(array.shape[1:], "U1" if array.dtype == object else array.dtype)
         whole = int((getattr(array, "shards", None) or array.chunks)[0])
         return [
             ZarrPiece(array, span, whole, places, Beside(_part(beside.units, span), _part(beside.labels, span)))

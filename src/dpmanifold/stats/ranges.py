@@ -7,12 +7,11 @@ they may: each draw gets a tenth of it, and shares it out evenly among what is c
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import optimize
 
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.ball import Ball
@@ -148,9 +147,7 @@ class Limits(NamedTuple):
             a, sizes = np.array(rows), np.array(beyond)
             unit = max(enough, float(np.abs(sizes).max()))
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", linalg.LinAlgWarning)  # of old versions of scipy
-                    counts = optimize.nnls(np.vstack([a.T, sizes / unit]), np.append(np.zeros(size), 1.0))[0]
+                counts = optimize.nnls(np.vstack([a.T, sizes / unit]), np.append(np.zeros(size), 1.0))[0]
             except RuntimeError:
                 break  # it did not converge: what was not found refutes nothing
             together, left = counts @ a, 1 - float(counts @ sizes) / unit
