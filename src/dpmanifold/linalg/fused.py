@@ -317,8 +317,10 @@ def inspect(x: FloatArray, tolerance: float) -> tuple[Array, Array]:
         inverse = np.linalg.solve(np.linalg.cholesky(symmetrize(scaled)), np.broadcast_to(np.eye(k), x.shape))
         # Smallest eigenvalue >= 1/|L^-1|^2, largest <= k.
         doubtful = ~((inverse * inverse).sum(axis=(-1, -2)) * (2 * k * k * _EPS) < 1)
-    except np.linalg.LinAlgError:
-        doubtful = np.ones(x.shape[:-2], dtype=bool)
+    except np.linalg.LinAlgError:  # of one of them, which decides nothing about the others
+        finite = np.isfinite(scaled).all(axis=(-1, -2))
+        values = np.linalg.eigvalsh(np.where(finite[..., None, None], symmetrize(scaled), -np.eye(k)))
+        doubtful = ~(values[..., 0] > 4 * k * _EPS * values[..., -1])
     return np.asarray(gap > tolerance), np.asarray(doubtful)
 
 
