@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from dpmanifold import SPD, data
+from dpmanifold import GDP, SPD, Ball, data, private_means, private_regression
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 nibabel = pytest.importorskip("nibabel")
@@ -214,14 +214,22 @@ def test_participants(study, tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["n/a", "NA", ""])
-def test_what_somebody_with_an_image_has_not_is_refused(study, missing):
+def test_a_gap_in_a_column_is_what_it_is_in_every_table(study, missing):
+    """Nobody owns an image by it, a public class cannot be known, a covariate counts as the middle of its range."""
     root, _ = study
     write_participants(root, {**PEOPLE, "sub-02": missing, "sub-09": "n/a"})
     source = data.from_bids(root, order="fsl")
     assert len(read(source)) == 3, "the column is not asked for"
-    for ask in ({"units": "diagnosis"}, {"units": "participant_id", "labels": "diagnosis"}):
-        with pytest.raises(InvalidDataError, match=r"participants\.tsv: .*'diagnosis'"):
-            source.bound(SPD(3), **ask)
+    with pytest.raises(InvalidArgumentError, match="units has a missing id at index 1"):
+        source.bound(SPD(3), units="diagnosis")
+    ball = Ball(SPD(3), 1e-3 * np.eye(3), 3.0)
+    asked = {"units": "participant_id", "rng": 7, "confirm": True}
+    with pytest.raises(InvalidDataError, match="label"):
+        private_means(source, "diagnosis", ball, GDP(1.0), classes=["patient", "control"], **asked)
+    with pytest.raises(InvalidDataError, match='invalid="center"'):
+        private_regression(source, "diagnosis", ball, GDP(1.0), covariate_range=(0, 1), **asked)
+    found = private_regression(source, "diagnosis", ball, GDP(1.0), covariate_range=(0, 1), invalid="center", **asked)
+    assert found.n == 3
 
 
 def test_gaps_of_people_without_an_image_are_nobodys(study):

@@ -479,3 +479,26 @@ def test_caminos_own_files(tmp_path, small):
         path.write_bytes(content)
         with pytest.raises(InvalidDataError, match=r"dt\.Bdouble: Camino's tensors are 8 numbers"):
             data.load_array(path)
+
+
+def test_ids_in_another_order_than_the_images_are_refused(tmp_path, small):
+    people = ["sub-02", "sub-01", "sub-03"]
+    paths = [saved(tmp_path / f"{person}_tensor.nii.gz", small, "fsl") for person in people]
+    source = data.from_nifti(paths, order="fsl")
+    assert len(source.bound(SPD(3), people)) == 3
+    assert len(source.bound(SPD(3), ["02", "01", "03"])) == 3
+    assert len(source.bound(SPD(3), ["ann", "bob", "cid"])) == 3, "files are named otherwise"
+    assert len(source.bound(SPD(3), ["01", "ann", "bob"])) == 3, "not every file is named after an id"
+    for other in (sorted(people), ["01", "02", "03"]):
+        with pytest.raises(InvalidDataError, match="units are in another order than the images"):
+            source.bound(SPD(3), other)
+
+
+def test_a_number_per_image_is_a_column_of_the_images(tmp_path, small):
+    paths = [saved(tmp_path / f"{number}.nii.gz", small, "fsl") for number in range(3)]
+    ball, ages = dpm.Ball(SPD(3), 1e-3 * np.eye(3), 3.0), [31.0, 42.0, 53.0]
+    asked = {"units": "person", "covariate_range": (20, 80), "rng": 7, "confirm": True, "invalid": "center"}
+    source = data.from_nifti(paths, order="fsl", per_image={"age": ages, "person": ["ann", "bob", "cid"]})
+    with pytest.raises(InvalidArgumentError, match=r"one number per image is a column.*per_image"):
+        dpm.private_regression(source, ages, ball, dpm.GDP(1.0), **asked)
+    assert dpm.private_regression(source, "age", ball, dpm.GDP(1.0), **asked).n == 3

@@ -131,6 +131,14 @@ def test_people_who_own_no_record_are_not_handed_on():
 # -------------------------------------------------------------------- how columns are written
 
 
+@pytest.mark.parametrize("chosen", [None, ["xx", "FA", "xz", "yy", "yz", "zz"]])
+def test_another_column_does_not_take_the_place_of_a_missing_entry(chosen):
+    rows, columns = np.triu_indices(3)
+    six = pandas.DataFrame(TENSORS[:, rows, columns], columns=["xx", "FA", "xz", "yy", "yz", "zz"])
+    with pytest.raises(InvalidArgumentError, match="not all of them are there: 'xx', 'xz', 'yy', 'yz', 'zz'"):
+        gathered(data.from_frame(six, chosen))
+
+
 def test_orders_coordinates_and_landmarks():
     rows, columns = np.triu_indices(3)
     six = pandas.DataFrame(TENSORS[:, rows, columns], columns=["xx", "xy", "xz", "yy", "yz", "zz"])

@@ -722,6 +722,16 @@ def test_wide_landmarks_with_other_names_need_columns(tmp_path):
     refused(InvalidArgumentError, data.load_landmarks, odd, says="columns")
 
 
+def test_landmarks_in_space_are_refused_until_two_coordinates_are_chosen(tmp_path):
+    solid = np.concatenate([POINTS, np.ones((5, 4, 1))], axis=2)
+    path = write(tmp_path, "x.csv", wide([f"{axis}{i}" for i in range(1, 5) for axis in "xyz"], solid))
+    refused(InvalidArgumentError, data.load_landmarks, path, says=["'z1'", "in the plane", "columns="])
+    np.testing.assert_array_equal(data.load_landmarks(path, columns=["x*", "y*"])[0], POINTS)
+    np.testing.assert_array_equal(data.load_landmarks(path, columns=["z*", "x*"])[0], solid[..., [0, 2]])
+    long = write(tmp_path, "long.csv", "id,landmark,x,y,z\na,1,0,0,1\na,2,1,0,1\na,3,0,1,1\n")
+    refused(InvalidArgumentError, data.load_landmarks, long, says=["'z'", "in the plane"])
+
+
 def test_ids_come_from_a_column_or_are_counted(tmp_path):
     path = write(tmp_path, "x.csv", "who,x1,y1\n7,1,2\n9,,4\n")
     points, ids = data.load_landmarks(path)

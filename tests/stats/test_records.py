@@ -159,3 +159,14 @@ def test_what_is_no_batch_at_all_is_refused(X):
     """Its type and the shape of an array are those of all records together, and no single record's."""
     with pytest.raises(InvalidDataError):
         checked_records(X, BALLS[0], "center")
+
+
+@pytest.mark.parametrize("invalid", ["raise", "center"])
+@pytest.mark.parametrize("ids", [EACH_RECORD, list(range(40))])
+def test_an_array_with_the_axes_of_no_record_is_refused_by_its_shape(invalid, ids):
+    """Before ids are counted along the wrong axis, and before every record of it counts as the centre."""
+    ball = Ball(SPD(3), np.eye(3), 2.0)
+    six, turned = np.tile([1.0, 0, 0, 1, 0, 1], (40, 1)), np.tile(np.eye(3)[..., None], 40)
+    for X, remedy in ((six, "as_records"), (six.astype(object), "as_records"), (turned, "moveaxis")):
+        with pytest.raises(InvalidDataError, match=remedy):
+            dpm.private_mean(X, ball, dpm.GDP(1.0), units=ids, invalid=invalid, rng=7)

@@ -209,7 +209,7 @@ def opened_whole(
         return None
     table = data.open_file(paths[0])
     assert isinstance(table, data.Table)
-    if how.columns is None and kind.table_reader == "landmarks" and is_long(table):
+    if how.columns is None and kind.table_reader == "landmarks" and is_long(table.names):
         return table
     # How many lines a table of text has is not known before it is read, and ids of another file are one per line.
     elsewhere = any(name is not None and name not in (EACH, *table.names) for name in along)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold._check import shown
-from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import PathLike, bad_file, checked_file, checked_path, listed
 from dpmanifold.data.formats import open_file
 from dpmanifold.data.image_source import ImageSource
@@ -267,17 +266,9 @@ class _Participants:
         return iter(self._row)
 
     def of(self, people: Iterable[str], name: str) -> list[Any]:
-        """Return the entries of a column for these people, none missing."""
+        """Return the entries of a column for these people; what a gap counts as is for whoever asks."""
         entries = self._file.column(name, text=True, labels=True).tolist()
-        found = []
-        for person in people:
-            entry = entries[self._row[person]]
-            if entry.lower() in MISSING_WORDS:
-                raise bad_file(
-                    self.path, f"{person} has nothing in column {name!r}, and an image. Fill it in, or leave both out."
-                )
-            found.append(entry)
-        return found
+        return [entries[self._row[person]] for person in people]
 
 
 class _Columns(Mapping[str, list[Any]]):

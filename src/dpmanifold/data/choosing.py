@@ -16,6 +16,7 @@ import numpy as np
 from dpmanifold._cells import COMPLEX, REAL
 from dpmanifold._check import Array, FloatArray
 from dpmanifold.data._files import listed
+from dpmanifold.data.landmarks import is_long
 from dpmanifold.data.readers import read_for, rows_for
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.rows import Column, Places
@@ -94,6 +95,11 @@ def _chosen(
         raise InvalidDataError(f"{where} has no columns for records beside those of ids and labels.")
     asked = _Asked(where, [columns[place].name for place in considered])
     given = [reading.columns] if isinstance(reading.columns, str) else reading.columns
+    if given is None and type(reading.space).table_reader == "landmarks" and is_long(asked.names):
+        raise InvalidArgumentError(
+            f"{where} has a row per landmark, and a specimen's rows may stand anywhere in it. Give a row per specimen "
+            "(x1, y1, x2, y2, ...), or read a file whole with data.load_landmarks."
+        )
     if given is None:
         meant = considered
     else:
@@ -165,9 +171,11 @@ def _try_out(reading: Reading, chosen: Sequence[Column], kind: str, where: str) 
     except InvalidDataError as problem:
         names = listed(column.name for column in chosen)
         if reading.columns is None:
+            known = ", ".join(reading.space.coordinates) if reading.coordinates is None else ""
+            systems = f" Other coordinates are read by coordinates=, which is one of {known}." if known else ""
             raise InvalidArgumentError(
                 f"columns is needed: {where} has the columns {names} beside those of ids and labels, and which of them "
-                f"are the records never follows from what they hold. ({problem})"
+                f"are the records never follows from what they hold. ({problem}){systems}"
             ) from None
         raise InvalidDataError(f"{problem} Taken from {where} were the columns {names}.") from None
 

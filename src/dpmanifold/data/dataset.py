@@ -240,11 +240,6 @@ class Dataset(Source):
             self._try_out(reading)
             key = None if first.path.suffix.lower() == ".npy" else chosen_key(first.path, self._key)
             return Binding(reading, () if key is None else (key,), reading.units, reading.labels)
-        if first.is_long and reading.columns is None and reading.space.table_reader == "landmarks":
-            raise InvalidArgumentError(
-                f"paths: {first.path.name!r} has a row per landmark, and a specimen's rows may stand anywhere in it. "
-                "Write a row per specimen (x1, y1, x2, y2, ...), or read it whole with data.load_landmarks."
-            )
         places = places_of(reading, first.columns, first.path.name)
         names = [first.columns[place].name for place in places.numbers]
         for part in self._parts[1:]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._ids import unit_ids
 from dpmanifold.data._files import listed
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import records_from
 from dpmanifold.sources import Block, Piece, Source
@@ -99,6 +100,7 @@ class ImageSource(Source):
         if units is not None:
             found = unit_ids(self._values(units, "units"), count)
             owners = [found.names[number] for number in found.group.tolist()]
+            _refuse_other_images(owners, [image.name for image in self._images])
         elif self._each_record is not None:
             raise InvalidArgumentError(f"units: {self._each_record}")
         classes = [None] * count if labels is None else self._values(labels, "labels")
@@ -114,6 +116,21 @@ class ImageSource(Source):
                 f"{name} {shown(given)} is no column of these images. {there}; or give one value per image."
             )
         return _one_each(self._columns[given], len(self._images), f"per_image[{given!r}]")
+
+
+def _refuse_other_images(ids: Sequence[Any], names: Sequence[str]) -> None:
+    """Refuse ids in another order than the images where every image is named after one of them."""
+    words = [set(re.split(r"[/\\_. ]|sub-", name)) | set(re.split(r"[/\\_. ]", name)) for name in names]
+    known = {str(own) for own in ids}
+    meant = [known & of_name for of_name in words]
+    if all(len(one) == 1 for one in meant) and set().union(*meant) == known:
+        for own, of_name in zip(ids, meant, strict=True):
+            if str(own) not in of_name:
+                raise InvalidDataError(
+                    "units are in another order than the images: each image is named after one of the ids, and some "
+                    "after another one than stands in its place. Put ids, and whatever comes with them, in the order "
+                    "of the images."
+                )
 
 
 def _one_each(values: object, count: int, name: str) -> list[Any]:

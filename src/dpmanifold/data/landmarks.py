@@ -16,8 +16,8 @@ from dpmanifold.errors import InvalidArgumentError
 
 # x1, x_1, X.1; 1x, lm1_x, landmark1.x, p1x
 _COORDINATE = re.compile(
-    r"(?P<axis>[xy])[_. -]?(?P<number>\d{1,9})"
-    r"|(?:lm|landmark|p|point)?[_. -]?(?P<number2>\d{1,9})[_. -]?(?P<axis2>[xy])",
+    r"(?P<axis>[xyz])[_. -]?(?P<number>\d{1,9})"
+    r"|(?:lm|landmark|p|point)?[_. -]?(?P<number2>\d{1,9})[_. -]?(?P<axis2>[xyz])",
     re.IGNORECASE,
 )
 _ID_NAMES = ("id", "specimen", "individual")
@@ -112,6 +112,8 @@ def _from_table(
         )
     owner = id_column or _named(table.names, _ID_NAMES)
     mark, x, y = (_named(table.names, names) for names in (_MARK_NAMES, ("x",), ("y",)))
+    if columns is None:
+        _refuse_third(table)
     if columns is None and mark and x and y:
         if owner is None:
             raise InvalidArgumentError(
@@ -119,7 +121,7 @@ def _from_table(
             )
         return _from_long(table, owner, mark, [x, y])
     if columns is None:
-        chosen = _in_pairs([name for name in table.names if _COORDINATE.fullmatch(name)])
+        chosen = _in_pairs([name for name in table.names if _place(name) is not None])
         if not chosen:
             raise InvalidArgumentError(
                 f"columns is needed: which columns of {table.path.name!r} are x1, y1, x2, y2, ...? It has "
@@ -132,6 +134,20 @@ def _from_table(
     return table.numbers(chosen), None if owner is None else table.entries(owner)
 
 
+def _refuse_third(table: Table) -> None:
+    """Refuse landmarks in space where nobody said which two of their coordinates are meant."""
+    if is_long(table.names):
+        third, remedy = _named(table.names, ("z",)), "Leave one of the three coordinates out of the table."
+    else:
+        third = next((name for name in table.names if (_place(name) or (0, ""))[1] == "z"), None)
+        remedy = "Choose two of the three coordinates with columns=, such as x*,y*."
+    if third is not None:
+        raise InvalidArgumentError(
+            f"columns: {table.path.name!r} has landmarks in space, with the column {third!r}, and shapes are of "
+            f"landmarks in the plane. {remedy}"
+        )
+
+
 def _chosen(table: Table, columns: str | Sequence[str]) -> list[str]:
     """Return the columns that were asked for: as listed, or paired by their names where patterns say which."""
     given = select_columns(table.names, columns, table.path)
@@ -142,9 +158,8 @@ def _chosen(table: Table, columns: str | Sequence[str]) -> list[str]:
     if any(is_pattern(entry, table.names) for entry in ([columns] if isinstance(columns, str) else columns)):
         return _in_pairs(given) or given
     for x, y in zip(given[::2], given[1::2], strict=True):
-        places = [_COORDINATE.fullmatch(name) for name in (x, y)]
-        numbers = {int(place["number"] or place["number2"]) for place in places if place}
-        if all(places) and len(numbers) == 2:
+        places = [_place(name) for name in (x, y)]
+        if all(places) and len({place[0] for place in places if place}) == 2:
             raise InvalidArgumentError(
                 f"columns lists {x!r} and {y!r} as the x and the y of one landmark. List x1, y1, x2, y2, ..., or give "
                 "patterns such as x*,y*, which are paired by their names."
@@ -157,20 +172,22 @@ def _named(names: Sequence[str], known: Sequence[str]) -> str | None:
     return next((name for word in known for name in names if name.casefold() == word), None)
 
 
+def _place(name: str) -> tuple[int, str] | None:
+    """Return the landmark's number and the axis that a column's name tells; None where it tells neither."""
+    match = _COORDINATE.fullmatch(name)
+    if match is None:
+        return None
+    return int(match["number"] or match["number2"]), (match["axis"] or match["axis2"]).lower()
+
+
 def _in_pairs(names: Sequence[str]) -> list[str] | None:
     """Return names such as x1, x2, y1, y2 in the order x1, y1, x2, y2; None if they are not all pairs of that kind."""
-    found: dict[tuple[int, str], str] = {}
-    for name in names:
-        match = _COORDINATE.fullmatch(name)
-        if match is None:
-            return None
-        place = int(match["number"] or match["number2"]), (match["axis"] or match["axis2"]).lower()
-        if place in found:
-            return None
-        found[place] = name
-    order = sorted(found)
-    complete = [number for number, axis in order if axis == "x"] == [number for number, axis in order if axis == "y"]
-    return [found[place] for place in order] if complete else None
+    found = {_place(name): name for name in names}
+    if len(found) < len(names) or None in found:
+        return None
+    order = sorted(place for place in found if place is not None)
+    numbers = [[number for number, other in order if other == axis] for axis in sorted({axis for _, axis in order})]
+    return [found[place] for place in order] if len(numbers) == 2 and numbers[0] == numbers[1] else None
 
 
 def specimen_column(path: PathLike, column: str, labels: bool = False) -> Array | None:
@@ -203,7 +220,7 @@ def specimen_column(path: PathLike, column: str, labels: bool = False) -> Array 
 def column_of_specimens(table: Table, column: str, labels: bool = False) -> Array | None:
     """Do what :func:`specimen_column` does with a table that was opened."""
     owner = _named(table.names, _ID_NAMES)
-    if owner is None or not is_long(table):
+    if owner is None or not is_long(table.names):
         return None
     if column not in table.names:
         raise InvalidArgumentError(
@@ -222,9 +239,9 @@ def column_of_specimens(table: Table, column: str, labels: bool = False) -> Arra
     return np.asarray(values[np.sort(first_row)])
 
 
-def is_long(table: Table) -> bool:
+def is_long(names: Sequence[str]) -> bool:
     """Return whether a table has a row per landmark: all of it is read before the first specimen is known."""
-    return all(_named(table.names, names) for names in (_MARK_NAMES, ("x",), ("y",)))
+    return all(_named(names, known) for known in (_MARK_NAMES, ("x",), ("y",)))
 
 
 def _from_long(table: Table, owner: str, mark: str, axes: list[str]) -> tuple[FloatArray, Array]:

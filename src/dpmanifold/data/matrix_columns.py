@@ -68,11 +68,12 @@ def matrix_columns(names: Sequence[str], among_others: bool = False) -> list[str
         first, last = min(entries)[0], max(map(max, entries))
         side = range(first, last + 1)
         return [entries.get((i, j)) or entries[j, i] for i in side for j in side]
-    # Numbers may count columns; letters do not.
-    if any(len(entries) == len(names) > 1 for entries in by_letters):
+    # Numbers may count columns; letters do not, and other columns do not take the place of those that are missing.
+    partial = next((entries for entries in by_letters if len(entries) > 1 and not _whole(entries)), None)
+    if partial is not None:
         raise InvalidArgumentError(
-            f"columns are named like entries of a matrix, and not all of them are there: {listed(names)}. Name the "
-            "columns of the records with columns=, or rename them."
+            "columns are named like entries of a matrix, and not all of them are there: "
+            f"{listed(partial.values())}. Name the columns of the records with columns=, or rename them."
         )
     return None
 

@@ -14,7 +14,6 @@ from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_header
 from dpmanifold.data.csv_table import CsvTable
 from dpmanifold.data.file_pieces import ArrayPiece, Binding, FilePiece, TablePiece, groups_in_pieces
 from dpmanifold.data.formats import loader_of, open_file
-from dpmanifold.data.landmarks import is_long
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.pieces import Beside
 from dpmanifold.data.rows import Column
@@ -35,7 +34,6 @@ class Part:
     columns : of a table
     header, keys : of an array, and what other arrays are in its archive
     groups : how many rows each row group of a Parquet file has
-    is_long : whether it is a table with a row per landmark
     about : roughly how many records it has, where `rows` does not say it
     """
 
@@ -44,7 +42,6 @@ class Part:
     header: ArrayHeader | None = None
     groups: tuple[int, ...] | None = None
     keys: tuple[str, ...] = ()
-    is_long: bool = False
     about: int | None = None
 
     @property
@@ -81,9 +78,9 @@ def opened_part(path: pathlib.Path, key: str | None) -> Part:
     table = cast(StreamedTable, open_file(path))
     if isinstance(table, ParquetTable):
         columns = tuple(_parquet_column(table, name) for name in table.names)
-        return Part(stamp, columns, groups=tuple(table.group_rows), is_long=is_long(table))
+        return Part(stamp, columns, groups=tuple(table.group_rows))
     columns = tuple(Column(name, "number") for name in table.names)
-    return Part(stamp, columns, is_long=is_long(table), about=_about(table))
+    return Part(stamp, columns, about=_about(table))
 
 
 def _about(table: StreamedTable) -> int | None:

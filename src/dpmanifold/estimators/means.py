@@ -199,7 +199,7 @@ class PrivateMDM(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
     Traceback (most recent call last):
     ...
     dpmanifold...BudgetError: promise PureDP(epsilon=2.0) is more than the budget has left, nothing of
-    PureDP(epsilon=2.0). Nothing was spent. Ask for less, or plan with a larger budget.
+    PureDP(epsilon=2.0). Nothing was spent. Plan with a larger budget.
     """
 
     releases_: dict[Any, Release]

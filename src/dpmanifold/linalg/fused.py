@@ -318,7 +318,7 @@ def inspect(x: FloatArray, tolerance: float) -> tuple[Array, Array]:
         # Smallest eigenvalue >= 1/|L^-1|^2, largest <= k.
         doubtful = ~((inverse * inverse).sum(axis=(-1, -2)) * (2 * k * k * _EPS) < 1)
     except np.linalg.LinAlgError:  # of one of them, which decides nothing about the others
-        finite = np.isfinite(scaled).all(axis=(-1, -2))
+        finite = np.asarray(np.isfinite(scaled).all(axis=(-1, -2)))
         values = np.linalg.eigvalsh(np.where(finite[..., None, None], symmetrize(scaled), -np.eye(k)))
         doubtful = ~(values[..., 0] > 4 * k * _EPS * values[..., -1])
     return np.asarray(gap > tolerance), np.asarray(doubtful)

@@ -185,6 +185,7 @@ def refusal(promise: Promise, cap: Promise, total: Amount, whole: Amount, *, of:
     promise PureDP(epsilon=0.5) is more than the budget has left, PureDP(epsilon=0.25) of PureDP(epsilon=1.0).
     Nothing was spent. Ask for less, or plan with a larger budget.
     """
+    left = as_promise_down(cap, left_of(whole, total))
     cost = cost_of(promise, cap)
     excess = [used - most for used, most in zip(added(total, cost), whole, strict=True)]
     if all(over <= _LAST_DIGITS * more for over, more in zip(excess, cost, strict=True)):
@@ -195,8 +196,8 @@ def refusal(promise: Promise, cap: Promise, total: Amount, whole: Amount, *, of:
             "split(promise, 10) gives ten."
         )
     else:
-        remedy = f"Ask for less, or {'plan with a larger budget' if of == 'budget' else 'ask its steward for more'}."
-    left = as_promise_down(cap, left_of(whole, total))
+        remedy = "Plan with a larger budget." if of == "budget" else "Ask its steward for more."
+        remedy = remedy if left is None else f"Ask for less, or {remedy[0].lower()}{remedy[1:]}"
     same = left is not None and str(left) == str(promise)  # a float and a typed number: only quotes tell them apart
     there = "nothing" if left is None else repr(left) if same else readable(left)
     return (

@@ -6,7 +6,7 @@ depends on its own number, so that units with several records cannot be reduced 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import UnitIds
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.frechet import UnitPoints
@@ -206,5 +206,10 @@ def _gathered(source: Source, ball: Ball, covariate: object, units: object) -> t
         values = on_a_line(line)
     elif beside is not None:
         values = [value for block in blocks for value in np.asarray(block.labels).tolist()]
+    elif source.rows is None and isinstance(values, Sized) and len(values) != len(records):
+        raise InvalidArgumentError(
+            f"covariate must have shape ({len(records)},), one number per record, got {len(values)} of them. What is "
+            "one number per image is a column of the images, by its name: data.from_nifti(paths, per_image={...})."
+        )
     owners = units if named is None else [name for block in blocks for name in np.asarray(block.units).tolist()]
     return records, values, owners

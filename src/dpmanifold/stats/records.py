@@ -17,6 +17,7 @@ from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.frechet.records import Records, is_stream
+from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.sources import as_source
 
@@ -42,11 +43,23 @@ def records_of(X: object, ball: Ball, invalid: str, first: int = 0) -> Records:
     `first` is the index of the first record, in messages.
     """
     checked_invalid(invalid)
+    _refuse_shape(X, ball.space)
     X = ball.space.as_numbers(ball.space.from_card(X))
     if is_stream(X, ball.space):
         return Records(X, ball.space, lambda block, index: checked_records(block, ball, invalid, index), first=first)
     records, replaced = checked_records(X, ball, invalid, first)
     return Records.valid(records, ball.space, replaced)
+
+
+def _refuse_shape(X: object, space: Manifold) -> None:
+    """Refuse arrays whose axes are not those of records, before ids are counted: no record gives an array its axes.
+
+    An array of objects may hold what is one axis more; it is refused where it has the axes of another layout.
+    """
+    if not isinstance(X, np.ndarray) or X.ndim < 2 or X.shape[1:] in space.record_shapes.values():
+        return
+    if X.dtype.kind != "O" or any(X.shape[1:] == layout.shape for layout in space.layouts()):
+        space.as_points(np.broadcast_to(0.0, X.shape), "X", batch=True)
 
 
 def as_batch(X: object, ball: object) -> object:
