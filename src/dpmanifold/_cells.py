@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._check import Array, FloatArray
-from dpmanifold.errors import InvalidDataError
+from dpmanifold._check import Array, FloatArray, numeric_array
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 REAL, COMPLEX = "f", "c"
 _DTYPES = {REAL: np.dtype(np.float64), COMPLEX: np.dtype(np.complex128)}
@@ -84,7 +84,8 @@ def complex_cell(cell: Any) -> complex:
         return complex(np.nan)
 
 
-_TRUTH: dict[str, Any] = {"True": 1.0, "False": 0.0}  # what becomes of truth values in a column of text
+TRUTH = {"true": 1, "false": 0}
+"""What containers write for truth values among text, in small letters."""
 
 
 def _spelled(text: str) -> complex:
@@ -92,7 +93,7 @@ def _spelled(text: str) -> complex:
         return complex(float(text))
     except ValueError:
         text = text.strip()
-        return complex(_TRUTH.get(text, text))
+        return complex(TRUTH.get(text.lower(), text))
 
 
 def single(cell: Any) -> Any:
@@ -161,6 +162,30 @@ def refuse_text(array: Array, name: str) -> None:
         )
 
 
+def from_polars(container: Any, name: str) -> Any:
+    """Return a Series or a DataFrame of polars as an array that has each cell as it is; what else it is, as it is.
+
+    polars gives all cells of a column the type of one: text, or integers that numpy does not have. Of structs and lists
+    nobody can tell what the others were, and they are refused.
+    """
+    kind = type(container)
+    if kind.__module__.partition(".")[0] != "polars" or kind.__name__ not in ("Series", "DataFrame"):
+        return container
+    columns = [container] if kind.__name__ == "Series" else container.get_columns()
+    for column in columns:
+        if column.dtype.is_nested() and column.dtype.base_type().__name__ != "Array":
+            raise InvalidArgumentError(f"{name} is of a type that is not numbers or text: {column.dtype} of polars.")
+    if all(str(column.dtype) in _POLARS_NUMBERS for column in columns):
+        return container.to_numpy()
+    cells = [objects(column.to_list()) for column in columns]
+    return cells[0] if kind.__name__ == "Series" else np.stack(cells, axis=1)
+
+
+_POLARS_NUMBERS = {
+    "Float32", "Float64", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Boolean",
+}  # fmt: skip
+
+
 def real_cells(cells: Sequence[Any]) -> FloatArray:
     """Return the real numbers in cells, each by itself, as an array (n,).
 
@@ -181,6 +206,24 @@ def objects(cells: Sequence[Any]) -> Array:
     (2,)
     """
     return np.fromiter(cells, dtype=object, count=len(cells))
+
+
+def as_cells(records: object, name: str) -> Array:
+    """Return an array as it is, and a list as an array of numbers; where it is not of numbers alone, (n,) of objects.
+
+    Examples
+    --------
+    >>> as_cells([[1, 2.5]], "X").shape, as_cells([[1, None], [2]], "X").shape
+    ((1, 2), (2,))
+    """
+    records = from_polars(records, name)
+    if isinstance(records, np.ndarray) or not isinstance(records, Sequence) or isinstance(records, (str, bytes)):
+        return records if isinstance(records, np.ndarray) else numeric_array(records, name)
+    try:
+        array = np.asarray(records)
+    except ValueError:  # ragged
+        return objects(records)
+    return array if array.dtype.kind in "fiuc" else objects(records)
 
 
 def record_cells(record: object, shapes: Mapping[str, tuple[int, ...]]) -> Array | None:

@@ -12,17 +12,19 @@ import numbers
 import re
 from collections.abc import Hashable
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from dpmanifold._cells import real_cell, refuse_fault, single
+from dpmanifold._cells import TRUTH, from_polars, real_cell, refuse_fault, single
 from dpmanifold._check import Array, shown
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 # What Python and numpy write for a number: 007 and +7 are text.
 _NUMERAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?")
-_TRUTH = {"True": "1", "False": "0"}
+
+# Labels that are looked up only once.
+_MOST_REMEMBERED = 10_000
 
 
 def plain_labels(labels: object) -> list[Any]:
@@ -33,6 +35,7 @@ def plain_labels(labels: object) -> list[Any]:
     >>> plain_labels([1, "x", np.float64(0.5)]), plain_labels(np.array(["a", "b"]))
     ([1, 'x', 0.5], ['a', 'b'])
     """
+    labels = from_polars(labels, "labels")
     if isinstance(labels, np.ma.MaskedArray):
         given: Any = labels.tolist()
     elif hasattr(labels, "__array__"):  # it has a type of its own
@@ -44,10 +47,12 @@ def plain_labels(labels: object) -> list[Any]:
         given = labels
     if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise InvalidArgumentError(f"labels must be one class per record, got {shown(labels)}.")
-    return [
-        label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else single(label)
-        for label in given
-    ]
+    return [label.item() if _is_scalar(label) and label.dtype.kind not in "mM" else single(label) for label in given]
+
+
+def _is_scalar(label: object) -> TypeGuard[np.generic]:
+    """Return whether a label is of a type of numpy's, as it is or in an array without axes."""
+    return isinstance(label, np.generic) or (type(label) is np.ndarray and label.ndim == 0)
 
 
 def written(label: Any) -> str | None:
@@ -65,7 +70,7 @@ def written(label: Any) -> str | None:
             label = label.decode("utf-8")
         if isinstance(label, str):
             text = str.__str__(label).strip()
-            text = _TRUTH.get(text, text)
+            text = str(TRUTH.get(text.lower(), text))
             return _numeral(float(text)) if _NUMERAL.fullmatch(text) else text
         number = isinstance(label, (numbers.Number, Decimal, np.bool_)) and not isinstance(label, np.timedelta64)
         return _numeral(real_cell(label)) if number else None
@@ -95,7 +100,8 @@ def numbers_of_labels(labels: object, names: list[Any], invalid: str = "raise", 
     (array([0, 1, 0]), array([ 0, -1]))
     """
     number = {written(name): i for i, name in enumerate(names)}
-    found = np.array([_found(label, number) for label in plain_labels(labels)], dtype=np.intp)
+    known: dict[Any, int] = {}
+    found = np.array([_found(label, number, known) for label in plain_labels(labels)], dtype=np.intp)
     outside = np.flatnonzero(found < 0)
     if outside.size and invalid == "raise":
         raise InvalidDataError(
@@ -105,9 +111,17 @@ def numbers_of_labels(labels: object, names: list[Any], invalid: str = "raise", 
     return found
 
 
-def _found(label: Any, number: dict[str | None, int]) -> int:
+def _found(label: Any, number: dict[str | None, int], known: dict[Any, int]) -> int:
+    """Return the number of a label's class; what plain labels are written as is remembered, for they are few."""
+    kind = type(label)
+    plain = kind is int or kind is str or kind is bool or kind is float
+    if plain and (kind, label) in known:
+        return known[kind, label]
     key = written(label)
-    return -1 if key is None else number.get(key, -1)
+    place = -1 if key is None else number.get(key, -1)
+    if plain and len(known) < _MOST_REMEMBERED:
+        known[kind, label] = place
+    return place
 
 
 def checked_names(classes: object, *, least: int = 2, kinds: Any = (str, int, float)) -> list[Any]:

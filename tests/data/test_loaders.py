@@ -415,7 +415,7 @@ def test_other_shapes_are_refused(shape, space, says):
 
 
 def test_as_records_refuses_what_is_not_numbers_or_not_a_space():
-    refused(InvalidDataError, data.as_records, [["a"]], SPD(1), says="numbers")
+    refused(InvalidDataError, data.as_records, np.array([["a"]]), SPD(1), says="numbers")
     refused(InvalidArgumentError, data.as_records, [[1.0]], Ball(SPD(1), [[1.0]], 1.0), says="space")
 
 

@@ -18,7 +18,6 @@ import pyarrow.parquet
 
 import dpmanifold as dpm
 from dpmanifold import data
-from dpmanifold._cells import real_cell
 from dpmanifold.frechet import LabelledPoints, UnitPoints
 from dpmanifold.stats.marks import MarkedPoints, Read
 
@@ -34,6 +33,23 @@ AGES = [20.0 + 4 * owner + 0.25 for owner in OWNERS]
 PRIVACY = dpm.GDP(50.0)  # so that twelve people are enough for every query
 BALL = dpm.Ball(dpm.Euclidean(2), [0.0, 0.0], 4.0)
 ROWS = [[float(x) for x in row] for row in np.random.default_rng(0).normal(size=(RECORDS, 2))]
+
+
+# What cells may be that are no floats, and what containers make of them where one cell is another thing.
+TYPES = {
+    "whole numbers": lambda cell: round(4 * cell),
+    "truth values": lambda cell: cell > 0,
+    "decimals": lambda cell: decimal.Decimal(repr(cell)),
+    "fractions": lambda cell: fractions.Fraction(cell),
+    "text": repr,
+    "single precision": np.float32,
+    "numpy's truth values": lambda cell: np.bool_(cell > 0),
+}
+
+
+def of_type(kind):
+    """The rows with cells of another type."""
+    return [[TYPES[kind](cell) for cell in row] for row in ROWS]
 
 
 class Hostile:
@@ -65,9 +81,9 @@ def replaced(entries, odd, place=VICTIM):
     return [*entries[:place], odd, *entries[place + 1 :]]
 
 
-def with_odd(odd):
+def with_odd(odd, rows=ROWS):
     """The rows, with one odd cell in the second column."""
-    return [*ROWS[:VICTIM], [ROWS[VICTIM][0], odd], *ROWS[VICTIM + 1 :]]
+    return [*rows[:VICTIM], [rows[VICTIM][0], odd], *rows[VICTIM + 1 :]]
 
 
 def objects(rows):
@@ -130,9 +146,16 @@ def refuse_lost(series, cells):
     if series.dtype.is_nested():
         return
     stored = series.to_list()
-    plain = [place for place, cell in enumerate(cells) if place != VICTIM and type(cell) is float]
-    if any(real_cell(stored[place]) != cells[place] for place in plain):
+    if any(_number(stored[place]) != _number(cell) for place, cell in enumerate(cells) if place != VICTIM):
         raise CannotBeMadeError
+
+
+def _number(cell):
+    """The number that a person sees in a cell, or what else stands there; not by the reader that is tested."""
+    try:
+        return float({"true": 1, "false": 0}.get(cell.lower(), cell) if isinstance(cell, str) else cell)
+    except (TypeError, ValueError):
+        return str(cell)
 
 
 def arrow_of(rows, **columns):
@@ -225,8 +248,8 @@ class Query(NamedTuple):
 
 
 def _labelled(function, **options):
-    def ask(X, ball, labels, **terms):
-        return function(X, labels, ball, PRIVACY, classes=CLASSES, **options, **terms)
+    def ask(X, ball, labels, classes=CLASSES, **terms):
+        return function(X, labels, ball, PRIVACY, classes=classes, **options, **terms)
 
     return Query(ask, ("labels",))
 
@@ -272,12 +295,13 @@ def asked(container, query, rows, folder, *, units="ids", **beside):
     found = QUERIES[query]
     columns = {name: beside.get(name, COLUMNS[name]) for name in found.needs}
     ids = beside.get("ids", IDS)
+    named = {"classes": beside["classes"]} if "classes" in beside else {}
     if container in PLAIN:
-        given = {**columns, "units": dpm.EACH_RECORD if units is None else ids}
+        given = {**columns, **named, "units": dpm.EACH_RECORD if units is None else ids}
         return found, PLAIN[container](rows), given, PAIR_BALL if container == "parts" else BALL
     inside = columns if container == "pandas, all columns" else {"labels": LABELS, "covariate": AGES, **columns}
     stored = TABLES[container](rows, folder, **inside, **({} if units is None else {"ids": ids}))
-    return found, stored, {**dict.fromkeys(columns), **{name: name for name in columns},
+    return found, stored, {**named, **{name: name for name in columns},
                            "units": dpm.EACH_RECORD if units is None else "ids"}, BALL  # fmt: skip
 
 

@@ -137,6 +137,21 @@ def test_labelled_objects_whose_labels_differ_are_refused():
         dpm.private_regression(
             data.from_frame(people, "v"), others, ball, dpm.GDP(1.0), covariate_range=(0, 1), units="person"
         )
+    line = dpm.Euclidean(1)
+    pair = dpm.Ball(dpm.Product([line, line]), np.zeros((2, 1)), 1.0)
+    parts = (mixed, mixed)
+    with pytest.raises(InvalidArgumentError, match=r"units has the row labels \(index\) of factor 0 of X"):
+        dpm.private_mean(parts, pair, dpm.GDP(1.0), units=people.person, budget=budget)
+    with pytest.raises(InvalidArgumentError, match="factor 1 of X has the row labels"):
+        dpm.private_mean((mixed, people[["v"]]), pair, dpm.GDP(1.0), units=dpm.EACH_RECORD, budget=budget)
+    with pytest.raises(InvalidArgumentError, match="labels has the row labels"):
+        dpm.private_groups(parts, two, pair, dpm.GDP(1.0), **asked | {"units": dpm.EACH_RECORD})
+    rows = [row for _, row in mixed.iterrows()]
+    with pytest.raises(InvalidArgumentError, match="units has the row labels"):
+        dpm.private_mean(rows, ball, dpm.GDP(1.0), units=people.person, budget=budget)
+    several = pandas.MultiIndex.from_arrays([people.index, people.index])
+    with pytest.raises(InvalidArgumentError, match="units has other row labels than X"):
+        dpm.private_mean(people[["v"]], ball, dpm.GDP(1.0), units=people.person.set_axis(several), budget=budget)
     model = PrivateLDA(ball, dpm.GDP(1.0), classes=[0, 1], units="each-record", budget=budget)
     with pytest.raises(InvalidArgumentError, match="y has the row labels"):
         model.fit(people[["v"]], others)
@@ -284,3 +299,36 @@ def test_truth_values_that_became_text_are_read_as_before():
     one = dpm.private_mean(frame, PLANE, dpm.GDP(1.0), **asked)
     other = dpm.private_mean(dask.dataframe.from_pandas(frame, npartitions=1), PLANE, dpm.GDP(1.0), **asked)
     np.testing.assert_array_equal(one.value, other.value)
+
+
+def test_a_dictionary_among_labels_or_parts_of_polars_is_refused_as_a_whole():
+    """polars makes structs of everybody's entries, and drops them."""
+    labels = polars.Series([0, 1] * 20 + [{"a": 1}], strict=False)
+    X = np.zeros((41, 1))
+    line = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    asked = {"units": dpm.EACH_RECORD, **QUIET}
+    with pytest.raises(InvalidArgumentError, match=r"labels is of a type.*Struct"):
+        dpm.private_classes(X, labels, line, dpm.GDP(1.0), classes=[0, 1], **asked)
+    pair = dpm.Ball(dpm.Product([dpm.Euclidean(1)] * 2), np.zeros((2, 1)), 1.0)
+    with pytest.raises(InvalidArgumentError, match=r"factor 0 of X is of a type.*Struct"):
+        dpm.private_mean((polars.DataFrame({"x": labels}), X), pair, dpm.GDP(1.0), **asked)
+
+
+def test_an_integer_that_numpy_does_not_have_leaves_the_others():
+    whole = [0, 1] * 20 + [2**70]
+    frame = polars.DataFrame({"x": [0.1] * 41, "which": whole}, strict=False)
+    line = dpm.Ball(dpm.Euclidean(1), [0.0], 1.0)
+    asked = {"units": dpm.EACH_RECORD, **QUIET}
+    for X, labels in ((data.from_frame(frame, "x"), "which"), (np.full((41, 1), 0.1), frame["which"])):
+        found = dpm.private_classes(X, labels, line, dpm.GDP(50.0), classes=[0, 1], **asked)
+        assert abs(found.units_by_class[0] - 21) < 5, "the odd label counts as the first class"
+        if isinstance(labels, str):
+            dpm.private_regression(X, labels, line, dpm.GDP(1.0), covariate_range=(0, 1), **asked)
+
+
+def test_lists_with_an_odd_cell_are_read_row_by_row():
+    found = data.from_coordinates([[10.0, 20.0], [30.0, "x"], [1.0]], "lonlat")
+    assert np.isnan(found).any(axis=1).tolist() == [False, True, True]
+    assert found[0].tobytes() == data.from_coordinates([[10.0, 20.0]], "lonlat")[0].tobytes()
+    records = data.as_records([[1, 0, 1], [1, None, 1]], dpm.SPD(2))
+    assert np.isnan(records).any(axis=(1, 2)).tolist() == [False, True]

@@ -19,13 +19,16 @@ from stats.reading import (
     IDS,
     LABELS,
     ODD,
+    OWNERS,
     QUERIES,
     ROWS,
     TABLES,
+    TYPES,
     VICTIM,
     CannotBeMadeError,
     asked,
     contributions,
+    of_type,
     replaced,
     with_odd,
 )
@@ -38,12 +41,12 @@ LISTED = {
     "numpy made text or dates of every entry": "got one of text or dates|an array of dates",
     "ids say who is who, and are refused where that is in doubt": r"\bids?\b|units",
     "public labels are no one's secret": "outside the public classes",
-    "polars made structs of a column, and dropped the numbers": "of a type that is not numbers|not whole numbers",
+    "a column has the type of one cell, and dropped the numbers": "of a type that is not numbers|not whole numbers",
 }
 IN_DOUBT, PUBLIC = "ids say who is who, and are refused where that is in doubt", "public labels are no one's secret"
 OF_TEXT, OF_STRUCTS = (
     "numpy made text or dates of every entry",
-    "polars made structs of a column, and dropped the numbers",
+    "a column has the type of one cell, and dropped the numbers",
 )
 
 
@@ -62,12 +65,13 @@ def base(monkeypatch, tmp_path):
     """What units give when no cell is odd, and what of it is the victim's: what another number in its place changes."""
     made = {}
 
-    def found(container, query, units):
-        key = container, query, units
+    def found(container, query, units, kind="floats"):
+        key = container, query, units, kind
         if key not in made:
-            question, X, given, ball = asked(container, query, ROWS, tmp_path, units=units)
+            rows, other = (ROWS, 0.75) if kind == "floats" else (of_type(kind), TYPES[kind](-ROWS[VICTIM][1]))
+            question, X, given, ball = asked(container, query, rows, tmp_path, units=units)
             before = contributions(question, X, given, ball, monkeypatch)
-            question, X, given, ball = asked(container, query, with_odd(0.75), tmp_path, units=units)
+            question, X, given, ball = asked(container, query, with_odd(other, rows), tmp_path, units=units)
             made[key] = before, before - contributions(question, X, given, ball, monkeypatch)
         return made[key]
 
@@ -111,6 +115,26 @@ def test_a_cell_of_a_record_leaves_all_others(container, query, lot, base, tmp_p
         after = tried(container, query, with_odd(odd), tmp_path, monkeypatch, invalid, listed, units=units)
         if after is not None:
             others_are_the_same(base(container, query, units), after)
+
+
+@pytest.mark.parametrize(
+    ("container", "kind", "lot"),
+    lots([one for one in CONTAINERS if one != "masked array"], TYPES, range(GROUPS), HOW, within=2, ids=str),
+)
+def test_a_cell_leaves_cells_of_any_type(container, kind, lot, base, tmp_path, monkeypatch):
+    """Containers write and keep whole numbers, truth values, decimals and text in other ways beside an odd cell."""
+    try:
+        before = base(container, "mean", None, kind)
+    except (CannotBeMadeError, DPManifoldError):
+        pytest.skip("the container cannot hold such cells, or is refused as a whole")
+    if not before[1]:
+        pytest.skip("the container holds no numbers then, whoever is in it")
+    listed = [OF_TEXT, OF_STRUCTS] if container in ("polars", "Arrow", "Parquet") else [OF_TEXT]
+    for _, odd, invalid in odd_cells(lot):
+        rows = with_odd(odd, of_type(kind))
+        after = tried(container, "mean", rows, tmp_path, monkeypatch, invalid, listed, units=None)
+        if after is not None:
+            others_are_the_same(before, after)
 
 
 BESIDE_CONTAINERS = [*BESIDE, *TABLES]
@@ -162,6 +186,40 @@ def test_a_label_leaves_all_others(container, query, lot, base, tmp_path, monkey
 def test_a_covariate_leaves_all_others(container, query, lot, base, tmp_path, monkeypatch):
     listed = [OF_TEXT, OF_STRUCTS] if container.startswith("polars") else [OF_TEXT]
     walk("covariate", AGES, listed, container, query, lot, base, tmp_path, monkeypatch)
+
+
+def leaves_others(name, query, container, entries, other, folder, monkeypatch, **given):
+    """Look at every odd cell among entries of one type; `other` is what the victim's might be instead."""
+
+    def found(odd):
+        holder, cells = beside(name, container, entries, odd)
+        if holder is None:
+            return None
+        return tried(holder, query, ROWS, folder, monkeypatch, "center", [OF_TEXT, OF_STRUCTS], **cells, **given)
+
+    before, changed = found(entries[VICTIM]), found(other)
+    if before is None or changed is None:
+        pytest.skip("the container cannot hold such cells, or is refused as a whole")
+    if before == changed:
+        pytest.skip("the container holds no numbers then, whoever is in it")
+    for odd in ODD:
+        after = found(odd)
+        if after is not None:
+            others_are_the_same((before, before - changed), after)
+
+
+@pytest.mark.parametrize("kind", [int, bool, float, str, np.int8, np.bool_, np.float64])
+@pytest.mark.parametrize("container", BESIDE_CONTAINERS)
+def test_a_label_leaves_labels_of_any_type(container, kind, tmp_path, monkeypatch):
+    entries, other = [kind(owner % 2) for owner in OWNERS], kind(1 - OWNERS[VICTIM] % 2)
+    leaves_others("labels", "classes", container, entries, other, tmp_path, monkeypatch, classes=[0, 1])
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("container", BESIDE_CONTAINERS)
+def test_a_covariate_leaves_covariates_of_any_type(container, kind, tmp_path, monkeypatch):
+    entries, other = [TYPES[kind](age) for age in AGES], TYPES[kind](-AGES[VICTIM])
+    leaves_others("covariate", "regression", container, entries, other, tmp_path, monkeypatch)
 
 
 def test_the_matrix_sees_a_reader_that_goes_by_the_type_of_all(base, tmp_path, monkeypatch):

@@ -121,6 +121,26 @@ def test_a_space_that_states_a_law_and_has_none_is_refused(options):
     )
 
 
+def test_a_rehearsal_for_another_promise_or_another_arithmetic_is_no_rehearsal():
+    ball = cap(Lawless(2))
+    assert dpm.private_mean(records(ball), ball, dpm.PureDP(1.0), units=EACH_RECORD).private
+    refused(CALLS["mean"], ball, r"space Lawless\(2\) cannot be used for a mean")
+
+    class Placeless(type(MECHANISMS.get("wrapped-gaussian"))):
+        """Draws in doubles, and has no point for what it draws exactly."""
+
+        name = "placeless"
+
+        def place(self, ball, numbers):
+            return np.full(ball.frame.shape, np.nan)
+
+    line = Ball(dpm.Hyperbolic(2), dpm.Hyperbolic(2).origin, 1.0)
+    asked = {"units": EACH_RECORD, "mechanism": Placeless()}
+    assert not dpm.private_mean(records(line), line, dpm.GDP(5.0), rng=0, **asked).private
+    with pytest.raises(dpm.InvalidArgumentError, match="mechanism 'placeless' cannot be used"):
+        dpm.private_mean(records(line), line, dpm.GDP(5.0), **asked)
+
+
 def test_a_product_with_such_a_factor_is_refused():
     refused(CALLS["mean"], cap(dpm.Product([dpm.Sphere(2), Lawless(2)])), r"space Lawless\(2\) cannot be used")
 
@@ -272,6 +292,16 @@ def test_a_statistic_whose_map_is_wrong_is_refused(statistic, words):
     with pytest.raises(dpm.InvalidArgumentError, match=f"per_unit of 'first'.*{words}"):
         of_statistic(statistic)(records(LINE), LINE, units=EACH_RECORD, budget=budget)
     assert not budget.history
+
+
+def test_a_statistic_without_a_value_for_what_is_drawn_is_refused():
+    class Valueless(Averaged):
+        def value(self, numbers, ball):
+            if numbers[0] != 0.0:
+                raise ValueError("none for this")
+            return 0.0
+
+    refused(of_statistic(Valueless()), LINE, "statistic 'first' cannot be used for a first: .*none for this")
 
 
 def test_a_statistic_that_fails_in_another_step_is_refused():

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import dpmanifold as dpm
-from dpmanifold import EACH_RECORD, GDP, Ball, Euclidean, Hyperbolic, KendallShapes, PureDP, Sphere, _fallback
+from dpmanifold import EACH_RECORD, GDP, Ball, Euclidean, Hyperbolic, KendallShapes, PureDP, Sphere, _fallback, data
 from dpmanifold.cli.endings import Terminated
+from dpmanifold.engines import ThreadEngine, using
+from dpmanifold.ledger import Ledger
 from dpmanifold.mechanisms import MECHANISMS, attempt, get
 from laws.accounts import MemoryAccount
 from laws.tiers import pairs
@@ -313,6 +315,32 @@ def test_nothing_is_warned_of_behind_the_payment(monkeypatch, recwarn):
     assert not recwarn.list
     with pytest.warns(UserWarning, match="after"):
         warnings.warn("after", stacklevel=1)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_nothing_is_warned_of_in_threads_that_do_a_part_of_the_work(tmp_path, action):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    behind = False
+
+    def part(records):
+        def blocks():
+            if behind:
+                warnings.warn(SECRET, stacklevel=1)
+            yield records
+
+        return blocks
+
+    source = data.from_blocks([part(records) for records in np.array_split(X, 4)])
+    ball = Ball(dpm.Euclidean(2), [0.0, 0.0], 3.0)
+    with Ledger.create(str(tmp_path / "study.db")) as ledger, using(ThreadEngine(3)):
+        population = ledger.population("records", cap=GDP(9.0), unit="record")
+        registered = population.register("normal", source, ball, units=EACH_RECORD)
+        behind = True
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter(action)
+            assert dpm.private_mean(registered, ball, GDP(1.0), units=None, budget=population).private
+        assert not shown
 
 
 # -------------------------------------------------------------------- the edge

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dpmanifold._cells import numbers_of, refuse_text
-from dpmanifold._check import FloatArray, index_text, numeric_array, shown
+from dpmanifold._cells import REAL, as_cells, cells_in, numbers_of, refuse_text
+from dpmanifold._check import Array, FloatArray, index_text, numeric_array, shown
 from dpmanifold.data._files import listed
 from dpmanifold.data.tables import Table, select_columns
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
@@ -70,9 +70,9 @@ def from_coordinates(array: object, coordinates: str, *, invalid: str = "nan", l
         raise InvalidArgumentError(f"coordinates must be one of {', '.join(systems)}, got {shown(coordinates)}.")
     if invalid not in ("nan", "raise"):
         raise InvalidArgumentError(f'invalid must be "nan" or "raise", got {shown(invalid)}.')
-    given = array if isinstance(array, np.ndarray) else numeric_array(array, "array")
+    given = as_cells(array, "array")
     refuse_text(given, "array")
-    values = numbers_of(given)
+    values = _rows(given, len(systems[coordinates].axes)) if given.dtype.kind == "O" else numbers_of(given)
     if values.ndim != 2 or values.shape[1] == 0:
         raise InvalidDataError(f"array must hold one row of real coordinates per record, got shape {values.shape}.")
     system = systems[coordinates]
@@ -85,6 +85,15 @@ def from_coordinates(array: object, coordinates: str, *, invalid: str = "nan", l
     if invalid == "raise" and bad.any():
         raise InvalidDataError(f"array: the row{index_text(bad)} is {system.limits}. Correct it, or leave it out.")
     return points
+
+
+def _rows(rows: Array, width: int) -> FloatArray:
+    """Return rows of objects as numbers, each by itself: NaN where one is none, or has another length."""
+    width = width or (rows.shape[1] if rows.ndim > 1 else 0)
+    if not width:
+        raise InvalidDataError("array must have as many numbers in every row. Give an array (n, d) of numbers.")
+    found = [cells_in(row, {(width,): REAL}) for row in rows]
+    return np.array([np.full(width, np.nan) if row is None else row for row in found]).reshape(-1, width)
 
 
 def to_coordinates(points: object, space: Manifold, coordinates: str) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import cast
 
 import numpy as np
 
+from dpmanifold._cells import COMPLEX
 from dpmanifold._check import shown
 from dpmanifold.data._files import bad_file, in_words, listed
 from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_header, chosen_key
@@ -241,6 +242,11 @@ class Dataset(Source):
             key = None if first.path.suffix.lower() == ".npy" else chosen_key(first.path, self._key)
             return Binding(reading, () if key is None else (key,), reading.units, reading.labels)
         places = places_of(reading, first.columns, first.path.name)
+        if places.kind == COMPLEX:
+            raise InvalidArgumentError(
+                f"paths: {first.path.name!r} has as many columns as a record has complex numbers, and tables are read "
+                "as real ones. Write real and imaginary parts as x1, y1, x2, y2, ..., or save complex numbers as .npy."
+            )
         names = [first.columns[place].name for place in places.numbers]
         for part in self._parts[1:]:
             if part.columns != first.columns:

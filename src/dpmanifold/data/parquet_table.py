@@ -178,7 +178,8 @@ def _kind(found: Any) -> str:
     if pa.types.is_floating(found) or pa.types.is_boolean(found) or pa.types.is_decimal(found):
         return "number"
     if _is_list(found):
-        return "lists" if pa.types.is_floating(_innermost(found)) else "something else"
+        numbers = pa.types.is_floating(_innermost(found)) or pa.types.is_integer(_innermost(found))
+        return "lists" if numbers else "something else"
     if pa.types.is_null(found) or pa.types.is_binary(found) or pa.types.is_large_binary(found):
         return "object"
     return "text" if pa.types.is_string(found) or pa.types.is_large_string(found) else "something else"

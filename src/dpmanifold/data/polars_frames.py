@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._cells import REAL, numbers_of, objects
+from dpmanifold._cells import REAL, from_polars, numbers_of, objects
 from dpmanifold._check import Array
 from dpmanifold.data.arrow_tables import words_of
 from dpmanifold.data.choosing import places_of
@@ -51,7 +51,8 @@ class PolarsRows(Rows):
         """Return a column (m, width)."""
         column, polars = self.frame.to_series(place), sys.modules["polars"]
         if self.columns[place].width > 1:
-            return np.asarray(column.to_numpy()).reshape(-1, self.columns[place].width)
+            width = self.columns[place].width
+            return np.asarray(column.cast(polars.Array(polars.Float64, width)).to_numpy()).reshape(-1, width)
         if self.columns[place].kind == "text":
             return numbers_in_text(column.cast(polars.String).to_arrow(), kind)[:, None]
         if column.dtype.is_float() or column.dtype.is_integer() or column.dtype == polars.Boolean:
@@ -62,7 +63,7 @@ class PolarsRows(Rows):
         """Return whole numbers as they are, and text by the words that occur."""
         column = self.frame.to_series(place)
         if self.columns[place].kind != "text":
-            return np.asarray(column.to_numpy())
+            return from_polars(column, column.name)
         return words_of(column.cast(sys.modules["polars"].String).to_arrow())
 
     def missing(self, place: int) -> int | None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmanifold._cells import REAL, cells_in, numbers_of, objects, refuse_text
-from dpmanifold._check import Array, numeric_array
+from dpmanifold._cells import REAL, as_cells, cells_in, numbers_of, objects, refuse_text
+from dpmanifold._check import Array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def records_from(space: Manifold, array: object, order: str | None = None, look:
     >>> records_from(SPD(2), [[2.0, 0.5, 1.0]]).shape
     (1, 2, 2)
     """
-    values = array if isinstance(array, np.ndarray) else numeric_array(array, "array")
+    values = as_cells(array, "array")
     refuse_text(values, "array")
     if values.dtype.kind == "O":
         return _from_objects(space, values, order)

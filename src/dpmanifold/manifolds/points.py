@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from dpmanifold._cells import numbers_of, refuse_text
+from dpmanifold._cells import from_polars, numbers_of, refuse_text
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.linalg.cards import CardArray, fetched, on_card
@@ -119,6 +119,7 @@ class PointSet(ForPeople):
         array([[1. , nan],
                [0.5, 2. ]])
         """
+        X = from_polars(X, name)
         if not hasattr(X, "__array__") or on_card(X):
             return X
         array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)

@@ -78,7 +78,7 @@ def ask(question: Question[Prepared], X: object, ball: Ball, privacy: Promise, t
     terms.check(ball)
     if isinstance(X, Registered):
         return _ask_registered(question, X, ball, privacy, terms)
-    X = as_batch(X, ball)
+    X = as_batch(X, ball, units=terms.units)
     n = known_number_of_records(X)
     plan = None
     if is_each_record(terms.units) and n is not None and n > 1:
@@ -118,7 +118,7 @@ def _rehearsal(question: Question[Prepared], plan: Prepared, bits: Bits) -> Rehe
     """Return how the call is made with public points."""
     header = plan.header
     return Rehearsal(
-        question, header.ball, bits.exact,
+        question, header, bits.exact, plan.steps,
         lambda bits: [plan.release(public_units(header.ball, header.n, header.unit), bits)],
     )  # fmt: skip
 

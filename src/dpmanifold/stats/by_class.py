@@ -18,7 +18,6 @@ from dpmanifold.sources import SetApart, Source, as_source
 from dpmanifold.stats.curator import Tally
 from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
 from dpmanifold.stats.records import records_of
-from dpmanifold.stats.rows import refuse_other_rows
 from dpmanifold.stats.sources import read_source, units_in
 
 # With invalid="center", a private label that is none of the classes counts as the first of them.
@@ -44,7 +43,6 @@ def points_by_class(
     X: object, labels: object, ball: Ball, units: object, invalid: str, names: list[Any], told: Told
 ) -> ByClass:
     """Return the points of each class, or refuse."""
-    refuse_other_rows(X=X, labels=labels, units=units)
     source = as_source(X)
     if source is not None:
         return _read_by_class(source, labels, ball, units, invalid, names, told)
@@ -102,7 +100,6 @@ def labelled_points(
 
     A unit that has records in several classes has a point in each.
     """
-    refuse_other_rows(X=X, labels=labels, units=units)
     source = as_source(X)
     if source is not None:
         return _read_labelled(source, labels, ball, units, invalid, names, told)

@@ -101,7 +101,7 @@ def private_classes(
         refuse_elsewhere(X, ball, units, invalid, budget)
         n, unit, counts = X.n, X.unit, _registered_counts(X, labels, names, labels_public)
     else:
-        X = as_batch(X, ball)
+        X = as_batch(X, ball, labels=labels, units=units)
         points = labelled_points(X, labels, ball, units, invalid, names, terms.told)
         n, unit = len(points), points.unit
         counts = _public_counts(points.counts(len(names)), names) if labels_public else None
@@ -123,8 +123,9 @@ def private_classes(
         return [plan.release(opened, bits)]  # type: ignore[arg-type]
 
     rehearsal = Rehearsal(
-        question, ball, bits.exact, lambda bits: [plan.release(public_classes(ball, n, unit, len(names)), bits)]
-    )
+        question, header, bits.exact, plan.steps,
+        lambda bits: [plan.release(public_classes(ball, n, unit, len(names)), bits)],
+    )  # fmt: skip
     return Discriminant(terms.settle(privacy, plan.label, request, draw, rehearsal)[0], tuple(names), counts)
 
 

@@ -78,7 +78,7 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
     if as_source(X) is not None:
         raise InvalidArgumentError("X must be an array or a list here, got a source of records. Read them into one.")
     ball, space = release.ball, release.ball.space
-    X = as_batch(X, ball)
+    X = as_batch(X, ball, units=units)
     checked_units(units, number_of_records(X))
     owners = None if is_each_record(units) else units
     released = release.value if joint is None else joint.value

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmanifold._cells import numbers_of, objects, real_cells, refuse_text, single
+from dpmanifold._cells import from_polars, numbers_of, real_cells, refuse_text, single
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.manifolds import Euclidean, Manifold
-from dpmanifold.sources import Block, SetApart, Source, as_source, is_a
+from dpmanifold.sources import Block, SetApart, Source, as_source
 from dpmanifold.stats.content import Content, content_of
 from dpmanifold.stats.inputs import column_or_ids
 
@@ -46,11 +46,7 @@ def checked_numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray
 
 def _of_one_axis(covariate: Any, n: int) -> Array:
     """Return an array (n,) as it is, also of a column (n, 1)."""
-    if is_a(covariate, "polars", "Series") and covariate.dtype.is_nested():
-        # polars makes structs of all entries where one is a dictionary, and drops the numbers.
-        raise InvalidArgumentError(f"covariate is of a type that is not numbers: a Series of {covariate.dtype}.")
-    if is_a(covariate, "polars", "Series"):
-        covariate = objects(covariate.to_list())  # one word makes text of them all
+    covariate = from_polars(covariate, "covariate")
     given = covariate if isinstance(covariate, np.ma.MaskedArray) else np.asarray(covariate)
     refuse_text(given, "covariate")
     if given.ndim == 2 and given.shape[1] == 1:

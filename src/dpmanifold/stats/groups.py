@@ -86,7 +86,7 @@ def private_groups(
     checked_question(ball, privacy, "X, labels")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     terms.check(ball)
-    X = X if isinstance(X, Registered) else as_batch(X, ball)
+    X = X if isinstance(X, Registered) else as_batch(X, ball, labels=labels, units=units)
     known, found = counted_by_class(X, labels, ball, terms, names)
     refuse_in_several(known.touched)
     header = Header(ball, known.n, privacy, known.unit, NEIGHBOURS_BY_CLASS, arithmetic)
@@ -105,8 +105,9 @@ def private_groups(
         return plan.release(opened_by_class(X, ball, names, terms.told) if isinstance(X, Registered) else found, bits)
 
     rehearsal = Rehearsal(
-        question, ball, bits.exact, lambda bits: plan.release(public_groups(header, known.counts), bits)
-    )
+        question, header, bits.exact, plan.steps,
+        lambda bits: plan.release(public_groups(header, known.counts), bits),
+    )  # fmt: skip
     releases = terms.settle(privacy, plan.label, request, draw, rehearsal)
     return GroupsTest(dict(zip(names, releases, strict=True)), level)
 

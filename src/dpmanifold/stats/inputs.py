@@ -17,7 +17,6 @@ from dpmanifold.sources import as_source
 from dpmanifold.stats.curator import Curator, Tally, checked_curator
 from dpmanifold.stats.records import number_of_records as number_of_records
 from dpmanifold.stats.records import records_of
-from dpmanifold.stats.rows import refuse_other_rows
 from dpmanifold.stats.sources import read_source, units_in
 
 
@@ -82,7 +81,6 @@ def prepare_records(
 
     The one place where records are looked at; those by class have their own (stats/by_class.py).
     """
-    refuse_other_rows(X=X, units=units)
     source = as_source(X)
     if source is not None:
         named = column_or_ids(units)

@@ -29,7 +29,6 @@ from dpmanifold.stats.covariates import blocks_of, checked_numbers, on_a_line, w
 from dpmanifold.stats.curator import Tally
 from dpmanifold.stats.inputs import Told, checked_number, checked_units, column_or_ids
 from dpmanifold.stats.records import as_batch, checked_invalid, number_of_records, records_of
-from dpmanifold.stats.rows import refuse_other_rows
 
 # Records that are worked on together.
 _BLOCK = 16_384
@@ -174,8 +173,7 @@ def marked_points(
 ) -> Read:
     """Return every record's point with its covariate, or refuse; what else there is to say is told."""
     checked_invalid(invalid)
-    refuse_other_rows(X=X, covariate=covariate, units=units)
-    X = as_batch(X, ball)
+    X = as_batch(X, ball, covariate=covariate, units=units)
     source = as_source(X)
     if source is not None:
         X, covariate, units = _gathered(source, ball, covariate, units)

@@ -189,7 +189,7 @@ def private_means(
     told = terms.told
     names = checked_names(classes, least=1, kinds=object)
     refuse_own_records(shape, X)
-    X = X if isinstance(X, Registered) else as_batch(X, ball)
+    X = X if isinstance(X, Registered) else as_batch(X, ball, labels=labels, units=units)
     known, found = counted_by_class(X, labels, ball, terms, names)
     asked: dict[str, Any] = {
         "classes": names,
@@ -222,7 +222,7 @@ def private_means(
             plan.release(public_units(ball, n, known.unit), bits) for plan, n in zip(plans, known.counts, strict=True)
         ]
 
-    rehearsal = Rehearsal(question, ball, bits.exact, tried)
+    rehearsal = Rehearsal(question, header, bits.exact, plans[0].steps, tried)
     return dict(zip(names, terms.settle(privacy, question.name, request, draw, rehearsal), strict=True))
 
 

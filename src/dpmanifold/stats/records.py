@@ -20,6 +20,7 @@ from dpmanifold.frechet.records import Records, is_stream
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.sources import as_source
+from dpmanifold.stats.rows import refuse_other_rows
 
 
 def checked_records(X: object, ball: Ball, invalid: str, first: int = 0) -> tuple[Array, int]:
@@ -62,8 +63,12 @@ def _refuse_shape(X: object, space: Manifold) -> None:
         space.as_points(np.broadcast_to(0.0, X.shape), "X", batch=True)
 
 
-def as_batch(X: object, ball: object) -> object:
-    """Return records as one batch where they come as one array for every factor of a product of spaces."""
+def as_batch(X: object, ball: object, **beside: object) -> object:
+    """Return records as one batch where they come as one array for every factor of a product of spaces.
+
+    What stands beside them (units, labels, covariate) must have the same row labels, and so must all factors.
+    """
+    refuse_other_rows(X=X, **beside)
     return ball.space.batch(X) if isinstance(ball, Ball) else X
 
 

@@ -87,7 +87,7 @@ def survey(
     {'space': 'Euclidean(1)', 'n': 3, 'unit': 'unit'}
     """
     checked_ball(ball)
-    X = set_apart(as_batch(X, ball), labels, covariate)
+    X = set_apart(as_batch(X, ball, units=units, labels=labels, covariate=covariate), labels, covariate)
     told = Told(curator, confirm)
     if (labels is None) != (classes is None):
         raise InvalidArgumentError("labels and classes go together: one class per record, and the public list of them.")

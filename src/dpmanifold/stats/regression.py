@@ -377,5 +377,7 @@ def private_regression(
         points = opened_marked(X, ball, ends, terms.told) if isinstance(X, Registered) else read.points  # type: ignore[union-attr]
         return [plan.release(points, bits)]
 
-    rehearsal = Rehearsal(question, ball, bits.exact, lambda bits: [plan.release(public_marks(ball, n), bits)])
+    rehearsal = Rehearsal(
+        question, plan.header, bits.exact, plan.steps, lambda bits: [plan.release(public_marks(ball, n), bits)]
+    )
     return Regression(terms.settle(privacy, plan.label, request, draw, rehearsal)[0], ends, level)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import FloatArray
-from dpmanifold._fallback import NUMERICAL, watched
+from dpmanifold._fallback import watched
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import ConvergenceError, DPManifoldError, InvalidArgumentError
 from dpmanifold.frechet import InClass, LabelledPoints, UnitPoints
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.vectors import vector_norm
@@ -26,7 +26,7 @@ from dpmanifold.mechanisms import MECHANISMS, Mechanism
 from dpmanifold.noise.source import SimulationSource
 from dpmanifold.registry import is_own
 from dpmanifold.release import Release
-from dpmanifold.statistic import Header, Statistic
+from dpmanifold.statistic import Header, Statistic, Step
 from dpmanifold.stats.draws import Bits
 from dpmanifold.stats.marks import MarkedPoints
 from dpmanifold.stats.requests import Question
@@ -47,21 +47,23 @@ class Rehearsal:
     Attributes
     ----------
     question : what is asked, with its options
-    ball : the public ball
+    header : of whom, with which promise
     exact : whether noise is drawn exactly where it can be, as in the call itself
+    steps : returns the draws that are planned
     release : draws with the bits that it is given
     """
 
     question: Question[Any]
-    ball: Ball
+    header: Header
     exact: bool
+    steps: Callable[[], Sequence[Step]]
     release: Callable[[Bits], Sequence[Release]]
 
     def contributed(self) -> list[object]:
         """Return the parts that are not the library's own."""
         asked = self.question
         options = [_mechanism_in(option) for option in asked.options.values()]
-        parts = [*_spaces(self.ball.space), asked.statistic, *options]
+        parts = [*_spaces(self.header.ball.space), asked.statistic, *options]
         features = [getattr(part, "features", None) for part in parts]
         return [part for part in (*parts, *features) if part is not None and not is_own(part)]
 
@@ -75,12 +77,23 @@ class Rehearsal:
         parts = self.contributed()
         if not parts:
             return
-        known = _key(self.question, stored, parts)
+        known = self._key(stored, parts)
         if known is not None and known in _rehearsed:
             return
         self._tried(" and ".join(map(_named, parts)), stored)
         if known is not None:
             _rehearsed.add(known)
+
+    def _key(self, stored: bool, parts: list[object]) -> Hashable | None:
+        """Return what a rehearsal is remembered by, all that decides which steps run; None where parts cannot tell."""
+        options = {(name, value) for name, value in self.question.options.items() if isinstance(value, (bool, str))}
+        drawn = tuple((step.statistic, step.mechanism, step.arithmetic) for step in self.steps())
+        key = (self.question.name, frozenset(options), type(self.header.privacy), drawn, self.exact, stored, *parts)
+        try:
+            hash(key)
+        except TypeError:
+            return None
+        return key
 
     def _tried(self, who: str, stored: bool) -> None:
         bits = Bits(SimulationSource(_SEED), False, self.exact)
@@ -97,7 +110,8 @@ class Rehearsal:
                 f"{who} cannot be used for a {self.question.name}: on public points of the ball it fails with "
                 f"{type(problem).__name__}: {str(problem).rstrip('.')}. Nothing was spent."
             ) from problem
-        failed = [problem for problem in taken if isinstance(problem, NUMERICAL)]
+        # The library itself refuses by released numbers; whatever else is a step without a result.
+        failed = [one for one in taken if isinstance(one, ConvergenceError) or not isinstance(one, DPManifoldError)]
         if failed:
             raise InvalidArgumentError(
                 f"{who} cannot be used for a {self.question.name}: on public points of the ball a step has no numbers, "
@@ -118,17 +132,6 @@ def _mechanism_in(option: object) -> object:
     if isinstance(option, (Mechanism, Statistic)):
         return option
     return MECHANISMS.find(option) if isinstance(option, str) and option != "auto" else None
-
-
-def _key(question: Question[Any], stored: bool, parts: list[object]) -> Hashable | None:
-    """Return what a rehearsal is remembered by; None where a part cannot be told from another one."""
-    plain = {(name, value) for name, value in question.options.items() if isinstance(value, (bool, str))}
-    key = (question.name, frozenset(plain), stored, *parts)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
 
 
 def _named(part: object) -> str:

@@ -6,6 +6,9 @@ sorting, sampling or a join the position of a person's record is another one in 
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from dpmanifold.errors import InvalidArgumentError
@@ -26,21 +29,29 @@ def refuse_other_rows(**given: object) -> None:
     with other people's records. Give units.loc[X.index], or reset_index(drop=True) of both where they stand in the same
     order.
     """
-    labelled = [(name, index) for name, each in given.items() if (index := _index_of(each)) is not None]
+    labelled = [found for name, each in given.items() for found in _indexes(name, each)]
     for name, index in labelled[1:]:
         first, known = labelled[0]
         if len(index) != len(known) or index.equals(known):
             continue  # another length is refused for what it is
-        ordered = len(index) == len(known) and not index.symmetric_difference(known).size
+        ordered = Counter(index) == Counter(known)
         how = f"the row labels (index) of {first} in another order" if ordered else f"other row labels than {first}"
+        by_name = ordered and index.is_unique and " of " not in f"{name}{first}"
         raise InvalidArgumentError(
             f"{name} has {how}, and would be paired with other people's records. Give "
-            f"{f'{name}.loc[{first}.index], or ' if ordered else ''}reset_index(drop=True) of both where they stand in "
+            f"{f'{name}.loc[{first}.index], or ' if by_name else ''}reset_index(drop=True) of both where they stand in "
             "the same order."
         )
 
 
-def _index_of(given: object) -> Any:
-    if isinstance(given, Source):
-        return given.index
-    return given.index if is_a(given, "pandas", "DataFrame", "Series") else None  # type: ignore[attr-defined]
+def _indexes(name: str, given: object) -> Iterator[tuple[str, Any]]:
+    """Yield the row labels of an object, of the arrays of a tuple by what they are arrays of, of rows in a list."""
+    if isinstance(given, tuple):
+        for place, part in enumerate(given):
+            yield from _indexes(f"factor {place} of {name}", part)
+    elif isinstance(given, Source):
+        yield from [] if given.index is None else [(name, given.index)]
+    elif is_a(given, "pandas", "DataFrame", "Series"):
+        yield name, given.index  # type: ignore[attr-defined]
+    elif isinstance(given, list) and given and all(is_a(row, "pandas", "Series") for row in given):
+        yield name, sys.modules["pandas"].Index([row.name for row in given])

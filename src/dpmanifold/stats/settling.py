@@ -22,6 +22,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -128,37 +129,43 @@ class Payment:
 
 
 class _Silence:
-    """No warnings of the threads that are at work; those of others are left alone.
+    """No warnings of the calls that are at work, in whichever threads they work; those of others are left alone.
 
     The filters are one for all threads, and another thread's `warnings.catch_warnings` that ends meanwhile puts its own
-    back. So no others are put back here: a filter that applies to threads at work alone comes and goes. And the one
-    door that every warning goes through to be shown, which no such block puts back, is shut for them.
+    back. So no others are put back here: a filter that applies to calls at work alone comes and goes. And the one door
+    that every warning goes through to be shown, which no such block puts back, is shut for them.
     """
 
     def __init__(self) -> None:
-        self._lock, self._working = threading.Lock(), set[int]()
+        self._lock, self._working = threading.Lock(), set[object]()
         self._filter: Any = ("ignore", self, Warning, None, 0)
+        # Threads that do a part of the work are given the context of the call.
+        self._here: ContextVar[tuple[object, ...]] = ContextVar("at work behind a payment", default=())
 
     def match(self, text: str) -> bool:
-        """Return whether this thread is at work: what a filter asks of its pattern."""
-        return threading.get_ident() in self._working
+        """Return whether this is a call at work: what a filter asks of its pattern."""
+        return bool(self._here.get())
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return re.compile, ("(?!)",)  # whoever sends filters to another process sends one that matches nothing
 
     def __enter__(self) -> None:
         # Each step may be done again: one that a signal cut short is made up for by the next call.
+        call = object()
         with self._lock:
-            self._working.add(threading.get_ident())
+            self._working.add(call)
             self._filter_by(self._filter)
             shown = getattr(warnings, _DOOR)
             if shown != self._show:
                 self._shown = shown
                 setattr(warnings, _DOOR, self._show)
+        self._here.set((*self._here.get(), call))
 
     def __exit__(self, *problem: object) -> None:
+        *before, call = self._here.get()
+        self._here.set(tuple(before))
         with self._lock:
-            self._working.discard(threading.get_ident())
+            self._working.discard(call)
             if not self._working:
                 self._filter_by()
                 if getattr(warnings, _DOOR) == self._show:
@@ -173,8 +180,8 @@ class _Silence:
             getattr(warnings, "_filters_mutated", lambda: None)()  # what was decided before is decided anew
 
     def _show(self, message: Any) -> None:
-        """Show a warning of a thread that is not at work."""
-        if threading.get_ident() not in self._working:
+        """Show a warning that is not of a call at work."""
+        if not self._here.get():
             self._shown(message)
 
 

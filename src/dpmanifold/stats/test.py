@@ -124,7 +124,9 @@ def private_test(
             return plan.release(opened_by_class(X, ball, names, terms.told), bits)
         return plan.release(_opened_groups(both, ball, terms) if both else groups, bits)
 
-    rehearsal = Rehearsal(question, ball, bits.exact, lambda bits: plan.release(public_groups(header, sizes), bits))
+    rehearsal = Rehearsal(
+        question, header, bits.exact, plan.steps, lambda bits: plan.release(public_groups(header, sizes), bits)
+    )
     first, second = terms.settle(privacy, plan.label, request, draw, rehearsal)
     return TwoSampleTest(first, second, level)
 
@@ -182,8 +184,8 @@ def _refuse_untold(account: Account, registered: bool, units: object) -> None:
 
 def _read_sizes(X: object, Y: object, ball: Ball, terms: Terms) -> tuple[tuple[int, int], str, Groups]:
     """Read both groups; returns how many units they have, what a unit is, and the points."""
-    X, Y = as_batch(X, ball), as_batch(Y, ball)
     owners = _paired_units(terms.units)
+    X, Y = as_batch(X, ball, units=owners[0]), as_batch(Y, ball, units=owners[1])
     sources = any(as_source(records) is not None for records in (X, Y))
     if not sources:
         owners = _told_apart(owners, X, Y)
