@@ -57,8 +57,10 @@ def _refuse_shape(X: object, space: Manifold) -> None:
 
     An array of objects may hold what is one axis more; it is refused where it has the axes of another layout.
     """
-    if not isinstance(X, np.ndarray) or X.ndim < 2 or X.shape[1:] in space.record_shapes.values():
+    if not isinstance(X, np.ndarray) or X.ndim < 2:
         return
+    if any(X.shape[max(1, X.ndim - len(shape)) :] == shape for shape in space.record_shapes.values()):
+        return  # records, or several of them for each person
     if X.dtype.kind != "O" or any(X.shape[1:] == layout.shape for layout in space.layouts()):
         space.as_points(np.broadcast_to(0.0, X.shape), "X", batch=True)
 

@@ -136,36 +136,36 @@ class _Silence:
     that every warning goes through to be shown, which no such block puts back, is shut for them.
     """
 
+    pattern = "(?!)"  # whoever hands filters on, as joblib does to its threads, hands on one that matches nothing
+
     def __init__(self) -> None:
-        self._lock, self._working = threading.Lock(), set[object]()
+        self._lock, self._working = threading.Lock(), set[int]()
         self._filter: Any = ("ignore", self, Warning, None, 0)
         # Threads that do a part of the work are given the context of the call.
-        self._here: ContextVar[tuple[object, ...]] = ContextVar("at work behind a payment", default=())
+        self._here = ContextVar("at work behind a payment", default=False)
 
     def match(self, text: str) -> bool:
         """Return whether this is a call at work: what a filter asks of its pattern."""
-        return bool(self._here.get())
+        return self._here.get()
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return re.compile, ("(?!)",)  # whoever sends filters to another process sends one that matches nothing
+        return re.compile, (self.pattern,)
 
     def __enter__(self) -> None:
         # Each step may be done again: one that a signal cut short is made up for by the next call.
-        call = object()
         with self._lock:
-            self._working.add(call)
+            self._working.add(threading.get_ident())
             self._filter_by(self._filter)
             shown = getattr(warnings, _DOOR)
             if shown != self._show:
                 self._shown = shown
                 setattr(warnings, _DOOR, self._show)
-        self._here.set((*self._here.get(), call))
+        self._here.set(True)
 
     def __exit__(self, *problem: object) -> None:
-        *before, call = self._here.get()
-        self._here.set(tuple(before))
+        self._here.set(False)
         with self._lock:
-            self._working.discard(call)
+            self._working.discard(threading.get_ident())
             if not self._working:
                 self._filter_by()
                 if getattr(warnings, _DOOR) == self._show:
