@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError
 
 REAL, COMPLEX = "f", "c"
 _DTYPES = {REAL: np.dtype(np.float64), COMPLEX: np.dtype(np.complex128)}
@@ -156,9 +156,11 @@ def refuse_text(array: Array, name: str) -> None:
     """
     if array.dtype.kind in "USTmM":
         raise InvalidDataError(
-            f"{name} must be an array of numbers, got one of text or dates (dtype {array.dtype}): numpy gives all "
-            "entries the type of one, and may drop digits. Give a list, or an array made with dtype=object; entries "
-            "that are not numbers are then found one by one."
+            "{name} must be an array of numbers, got one of text or dates (dtype {dtype}): numpy gives all "
+            "entries the type of one, and may drop digits. Give a list, or an array made with dtype=object; "
+            "entries that are not numbers are then found one by one.",
+            name=Argument(name),
+            dtype=array.dtype,
         )
 
 
@@ -174,7 +176,11 @@ def from_polars(container: Any, name: str) -> Any:
     columns = [container] if kind.__name__ == "Series" else container.get_columns()
     for column in columns:
         if column.dtype.is_nested() and column.dtype.base_type().__name__ != "Array":
-            raise InvalidArgumentError(f"{name} is of a type that is not numbers or text: {column.dtype} of polars.")
+            raise InvalidArgumentError(
+                "{name} is of a type that is not numbers or text: {dtype} of polars.",
+                name=Argument(name),
+                dtype=column.dtype,
+            )
     if all(str(column.dtype) in _POLARS_NUMBERS for column in columns):
         return container.to_numpy()
     cells = [objects(column.to_list()) for column in columns]

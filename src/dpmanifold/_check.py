@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -33,17 +33,24 @@ def shown(value: object) -> str:
 def positive_int(value: object, name: str, minimum: int = 1) -> int:
     """Return `value` as an int of at least `minimum`, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < minimum:
-        raise InvalidArgumentError(f"{name} must be a whole number of at least {minimum}, got {shown(value)}.")
+        raise InvalidArgumentError(
+            "{name} must be a whole number of at least {minimum}, got {got}.",
+            name=Argument(name),
+            minimum=Public(minimum),
+            got=shown(value),
+        )
     return int(value)
 
 
 def positive_float(value: object, name: str) -> float:
     """Return `value` as a finite float above zero, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InvalidArgumentError(f"{name} must be a number above 0, got {shown(value)}.")
+        raise InvalidArgumentError("{name} must be a number above 0, got {got}.", name=Argument(name), got=shown(value))
     number = float(value)
     if not (math.isfinite(number) and number > 0):
-        raise InvalidArgumentError(f"{name} must be finite and above 0, got {number!r}.")
+        raise InvalidArgumentError(
+            "{name} must be finite and above 0, got {number!r}.", name=Argument(name), number=Public(number)
+        )
     return number
 
 
@@ -51,7 +58,9 @@ def fraction(value: object, name: str) -> float:
     """Return `value` as a float in (0, 1], or say what is wrong with it."""
     number = positive_float(value, name)
     if number > 1:
-        raise InvalidArgumentError(f"{name} must be above 0 and at most 1, got {number!r}.")
+        raise InvalidArgumentError(
+            "{name} must be above 0 and at most 1, got {number!r}.", name=Argument(name), number=Public(number)
+        )
     return number
 
 
@@ -59,21 +68,29 @@ def open_fraction(value: object, name: str) -> float:
     """Return `value` as a float strictly between 0 and 1, or say what is wrong with it."""
     number = positive_float(value, name)
     if number >= 1:
-        raise InvalidArgumentError(f"{name} must be above 0 and below 1, such as 0.95, got {number!r}.")
+        raise InvalidArgumentError(
+            "{name} must be above 0 and below 1, such as 0.95, got {number!r}.",
+            name=Argument(name),
+            number=Public(number),
+        )
     return number
 
 
 def numeric_array(value: object, name: str) -> Array:
     """Return `value` as a float64 or complex128 array; refuse text, objects and ragged lists."""
     if np.ma.isMaskedArray(value):
-        raise InvalidDataError(f"{name} is a masked array, whose mask would be ignored. Select the records: X[~mask].")
+        raise InvalidDataError(
+            "{name} is a masked array, whose mask would be ignored. Select the records: X[~mask].", name=Argument(name)
+        )
     array = np.asarray(value) if isinstance(value, np.ndarray) else _foreign(value, name)
     if array.dtype.kind == "c":
         return array.astype(np.complex128, copy=False)
     if array.dtype.kind not in "fiu":
         raise InvalidDataError(
-            f"{name} must be an array of numbers, got dtype {array.dtype}. Make it one float64 "
-            "array (np.stack joins a list of arrays)."
+            "{name} must be an array of numbers, got dtype {dtype}. Make it one float64 array (np.stack joins "
+            "a list of arrays).",
+            name=Argument(name),
+            dtype=array.dtype,
         )
     return array.astype(np.float64, copy=False)
 
@@ -86,14 +103,17 @@ def _foreign(value: object, name: str) -> Array:
         raise
     except ValueError as problem:
         raise InvalidDataError(
-            f"{name} must be an array of numbers of one shape, got a ragged sequence. Stack records of equal shape."
+            "{name} must be an array of numbers of one shape, got a ragged sequence. Stack records of equal shape.",
+            name=Argument(name),
         ) from problem
     except Exception:
         # Whatever a foreign object raises; its message may quote data.
-        raise InvalidDataError(f"{name} cannot be read as an array of numbers. Make it one with np.array.") from None
+        raise InvalidDataError(
+            "{name} cannot be read as an array of numbers. Make it one with np.array.", name=Argument(name)
+        ) from None
 
 
-def index_text(mask: Array, first: int = 0) -> str:
+def index_text(mask: Array, first: int = 0) -> Message:
     """Say where the first True of `mask` stands: `at index 17`, or nothing for a single point.
 
     `first` is the index of the mask's first entry, for the blocks of a longer array.
@@ -102,11 +122,11 @@ def index_text(mask: Array, first: int = 0) -> str:
     (' at index 1', ' at index 101')
     """
     if mask.ndim == 0:
-        return ""
+        return Message("")
     found = np.argwhere(mask)
     where = (int(found[0][0]) + first, *(int(i) for i in found[0][1:]))
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f" at index {where[0] if len(where) == 1 else where}{more}"
+    return Message(" at index {index}{more}", index=Public(where[0] if len(where) == 1 else where), more=Public(more))
 
 
 def batch_of(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:

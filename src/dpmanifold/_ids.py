@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import Array, index_text, shown
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import Argument, InvalidArgumentError, Public
 
 # What stands for "nothing here" in text, in small letters, without blanks around it.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"})
@@ -117,7 +117,12 @@ def unit_ids(units: object, n: int, name: str = "units") -> UnitIds:
     ids = as_sequence(units, name)
     shape = np.shape(ids) if isinstance(ids, np.ndarray) else (len(ids),)
     if shape != (n,):
-        raise InvalidArgumentError(f"{name} must have shape ({n},), one id per record, got {shape}.")
+        raise InvalidArgumentError(
+            "{name} must have shape ({n},), one id per record, got {shape}.",
+            name=Argument(name),
+            n=Public(n),
+            shape=Public(shape),
+        )
     if isinstance(ids, list):
         return _grouped(_texts(ids, name) if are_text(ids, name) else numbers_of(ids, name))
     if ids.dtype.kind in "OUST":
@@ -199,8 +204,10 @@ def as_sequence(units: object, name: str) -> list[Any] | Array:
     ordered = isinstance(units, Collection) and not isinstance(units, (str, bytes, Set, Mapping))
     if not ordered and not hasattr(units, "__array__"):
         raise InvalidArgumentError(
-            f"{name} must be one id per record, in a list or an array, got {shown(units)}. EACH_RECORD says that "
-            "nobody owns two records."
+            "{name} must be one id per record, in a list or an array, got {got}. EACH_RECORD says that nobody "
+            "owns two records.",
+            name=Argument(name),
+            got=shown(units),
         )
     if np.ma.isMaskedArray(units):
         _refuse_missing(np.ma.getmaskarray(units), name)
@@ -212,10 +219,17 @@ def as_sequence(units: object, name: str) -> list[Any] | Array:
         raise
     except Exception:
         # Whatever a foreign container raises; its message may quote data.
-        raise InvalidArgumentError(f"{name} cannot be read, got {shown(units)}. Give a list.") from None
+        raise InvalidArgumentError(
+            "{name} cannot be read, got {got}. Give a list.", name=Argument(name), got=shown(units)
+        ) from None
     if array.dtype.kind in "iufOUST" or array.ndim != 1:
         return array
-    raise InvalidArgumentError(f"{name} must be whole numbers or text, got dtype {array.dtype}. {KINDS}")
+    raise InvalidArgumentError(
+        "{name} must be whole numbers or text, got dtype {dtype}. {kinds}",
+        name=Argument(name),
+        dtype=array.dtype,
+        kinds=Public(KINDS),
+    )
 
 
 def are_text(ids: list[Any], name: str) -> bool:
@@ -225,15 +239,27 @@ def are_text(ids: list[Any], name: str) -> bool:
     if "neither" in sorts.values():
         _refuse_missing(np.array([_is_missing(entry) for entry in ids], dtype=bool), name)
         where = next(i for i, entry in enumerate(ids) if sorts[type(entry)] == "neither")
-        raise InvalidArgumentError(f"{name} holds {_a(type(ids[where]))} at index {where}. {KINDS}")
+        raise InvalidArgumentError(
+            "{name} holds {a} at index {index}. {kinds}",
+            name=Argument(name),
+            a=Public(_a(type(ids[where]))),
+            index=Public(where),
+            kinds=Public(KINDS),
+        )
     if len(set(sorts.values())) > 1:
         # A missing entry among text is a float in pandas: that is the better message.
         _refuse_missing(np.array([_is_missing(entry) for entry in ids], dtype=bool), name)
         first = sorts[type(ids[0])]
         where = next(i for i, entry in enumerate(ids) if sorts[type(entry)] != first)
         raise InvalidArgumentError(
-            f"{name} must be ids of one kind: {first} at index 0, {sorts[type(ids[where])]} at index {where}, and 7 "
-            f'and "07" may be one person or two. {KINDS}'
+            '{name} must be ids of one kind: {first} at index {start}, {sorts} at index {index}, and 7 and "07" may '
+            "be one person or two. {kinds}",
+            name=Argument(name),
+            first=Public(first),
+            sorts=Public(sorts[type(ids[where])]),
+            start=Public(0),
+            index=Public(where),
+            kinds=Public(KINDS),
         )
     return "number" not in sorts.values()
 
@@ -273,7 +299,12 @@ def _texts(ids: list[Any], name: str) -> list[str]:
     if len(set(keys)) < len(keys):
         keyed, earlier = dict(zip(spelt, keys, strict=True)), dict[str, str]()
         where = next(i for i, entry in enumerate(ids) if earlier.setdefault(keyed[entry], entry) != entry)
-        raise InvalidArgumentError(f"{name} has an id at index {where} that differs from an earlier one {LOOK_ALIKE}")
+        raise InvalidArgumentError(
+            "{name} has an id at index {index} that differs from an earlier one {look_alike}",
+            name=Argument(name),
+            index=Public(where),
+            look_alike=Public(LOOK_ALIKE),
+        )
     # Equal when plain means equal keys: nothing coincides any more.
     becomes = {entry: plain_of(entry) for entry in spelt}
     return [becomes[entry] for entry in ids]
@@ -314,7 +345,9 @@ def decoded(entry: str | bytes, index: int, name: str) -> str:
         return bytes.decode(entry, "utf-8")
     except UnicodeDecodeError:
         raise InvalidArgumentError(
-            f"{name} holds bytes at index {index} that are not UTF-8. Decode them: id.decode(encoding)."
+            "{name} holds bytes at index {index} that are not UTF-8. Decode them: id.decode(encoding).",
+            name=Argument(name),
+            index=Public(index),
         ) from None
 
 
@@ -361,15 +394,22 @@ def whole_array(ids: Array, name: str, limit: float | None = None) -> Array:
     wrong = ~(np.abs(ids) < limit) | (ids != np.trunc(ids))
     if wrong.any():
         raise InvalidArgumentError(
-            f"{name} holds a number at index {int(np.argmax(wrong))} that is not whole, or too large to be exact as a "
-            "float. Give ids as integers or text."
+            "{name} holds a number at index {index} that is not whole, or too large to be exact as a float. "
+            "Give ids as integers or text.",
+            name=Argument(name),
+            index=Public(int(np.argmax(wrong))),
         )
     return ids.astype(np.int64)
 
 
 def _refuse_missing(missing: Array, name: str) -> None:
     if missing.any():
-        raise InvalidArgumentError(f"{name} has a missing id{index_text(missing)}. {_FILL_IN}")
+        raise InvalidArgumentError(
+            "{name} has a missing id{index_text}. {fill_in}",
+            name=Argument(name),
+            index_text=Public(index_text(missing)),
+            fill_in=Public(_FILL_IN),
+        )
 
 
 def _a(kind: type) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpmanifold._cells import TRUTH, from_polars, real_cell, refuse_fault, single
 from dpmanifold._check import Array, shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 
 # What Python and numpy write for a number: 007 and +7 are text.
 _NUMERAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?")
@@ -41,12 +41,14 @@ def plain_labels(labels: object) -> list[Any]:
     elif hasattr(labels, "__array__"):  # it has a type of its own
         array = np.asarray(labels)
         if array.dtype.kind in "mM":  # numpy gives all labels the type of one
-            raise InvalidArgumentError(f"labels must be text or numbers, got an array of dates (dtype {array.dtype}).")
+            raise InvalidArgumentError(
+                "`labels` must be text or numbers, got an array of dates (dtype {dtype}).", dtype=array.dtype
+            )
         given = array.tolist() if array.ndim else None
     else:
         given = labels
     if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
-        raise InvalidArgumentError(f"labels must be one class per record, got {shown(labels)}.")
+        raise InvalidArgumentError("`labels` must be one class per record, got {got}.", got=shown(labels))
     return [label.item() if _is_scalar(label) and label.dtype.kind not in "mM" else single(label) for label in given]
 
 
@@ -105,8 +107,8 @@ def numbers_of_labels(labels: object, names: list[Any], invalid: str = "raise", 
     outside = np.flatnonzero(found < 0)
     if outside.size and invalid == "raise":
         raise InvalidDataError(
-            f"labels: that at index {first + outside[0]} is outside the public classes. Add it to classes, or drop its "
-            "records."
+            "`labels`: that at index {first} is outside the public classes. Add it to classes, or drop its records.",
+            first=Public(first + outside[0]),
         )
     return found
 
@@ -143,18 +145,22 @@ def checked_names(classes: object, *, least: int = 2, kinds: Any = (str, int, fl
     dpmanifold.errors.InvalidArgumentError: classes must be distinct names, and 'control' is there twice.
     """
     if isinstance(classes, (str, bytes)) or not hasattr(classes, "__iter__"):
-        raise InvalidArgumentError(f"classes must be a list of names, got {shown(classes)}.")
+        raise InvalidArgumentError("`classes` must be a list of names, got {got}.", got=shown(classes))
     names = [name.item() if isinstance(name, np.generic) else name for name in classes]
     if len(names) < least:
         wanted, got = (
             {1: "one", 2: "two"}.get(least, str(least)),
             "1 name" if len(names) == 1 else f"{len(names)} names",
         )
-        raise InvalidArgumentError(f"classes must be a list of {wanted} or more distinct names, got {got}.")
+        raise InvalidArgumentError(
+            "`classes` must be a list of {wanted} or more distinct names, got {got}.", wanted=Public(wanted), got=got
+        )
     for name in names:
         endless = isinstance(name, float) and not math.isfinite(name)
         if endless or not isinstance(name, kinds) or not isinstance(name, Hashable):
-            raise InvalidArgumentError(f"classes must be text or numbers that are finite, and one is {shown(name)}.")
+            raise InvalidArgumentError(
+                "`classes` must be text or numbers that are finite, and one is {got}.", got=shown(name)
+            )
     _refuse_alike(names)
     return names
 
@@ -168,4 +174,4 @@ def _refuse_alike(names: list[Any]) -> None:
             first = names[before]
             same = type(first) is type(name) and first == name
             wrong = f"{name!r} is there twice" if same else f"{first!r} and {name!r} are written alike or equal"
-            raise InvalidArgumentError(f"classes must be distinct names, and {wrong}.")
+            raise InvalidArgumentError("`classes` must be distinct names, and {wrong}.", wrong=wrong)

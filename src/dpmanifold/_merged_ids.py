@@ -7,7 +7,6 @@ ids alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -26,7 +25,7 @@ from dpmanifold._ids import (
     unit_ids,
     whole_array,
 )
-from dpmanifold.errors import InvalidArgumentError, SourceChangedError
+from dpmanifold.errors import Argument, InvalidArgumentError, Message, Public, SourceChangedError
 
 T = TypeVar("T")
 
@@ -77,7 +76,9 @@ class MergedIds:
             ids = ids if whole is None else list(map(str, whole.tolist()))
             _located(lambda: unit_ids(ids, len(ids), self._of(where)), first)  # says where, if it is in these alone
             raise InvalidArgumentError(
-                f"{self._of(where)} has an id that differs from one in another part of the records {LOOK_ALIKE}"
+                "{of} has an id that differs from one in another part of the records {look_alike}",
+                of=self._of(where),
+                look_alike=Public(LOOK_ALIKE),
             ) from None
 
     def find(self, units: object, where: str = "", first: int = 0) -> IntArray:
@@ -93,7 +94,7 @@ class MergedIds:
         except (InvalidArgumentError, AlikeError):
             found = np.array([known])
         if found.size and int(found.max()) >= known:
-            raise SourceChangedError(f"{where} holds ids that it did not hold when it was read first.")
+            raise SourceChangedError("{where} holds ids that it did not hold when it was read first.", where=where)
         return found
 
     def merge(self, other: MergedIds) -> IntArray:
@@ -111,7 +112,9 @@ class MergedIds:
             return store.numbers(whole)  # type: ignore[arg-type]
         except AlikeError:
             raise InvalidArgumentError(
-                f"{self._of(other._where)} has an id that differs from one in another part of the records {LOOK_ALIKE}"
+                "{of} has an id that differs from one in another part of the records {look_alike}",
+                of=self._of(other._where),
+                look_alike=Public(LOOK_ALIKE),
             ) from None
 
     @property
@@ -134,8 +137,14 @@ class MergedIds:
         if text != isinstance(self._store, TextIds):
             one, two = ("numbers", "text") if text else ("text", "numbers")
             raise InvalidArgumentError(
-                f"{self.name} must be ids of one kind: {one} in {self._where or 'one part'}, {two} in "
-                f'{where or "another"}, and 7 and "07" may be one person or two. {KINDS}'
+                '{name} must be ids of one kind: {one} in {value}, {two} in {value2}, and 7 and "07" may be one '
+                "person or two. {kinds}",
+                name=self.name,
+                one=Public(one),
+                value=self._where or "one part",
+                two=Public(two),
+                value2=where or "another",
+                kinds=Public(KINDS),
             )
         return self._store
 
@@ -147,7 +156,11 @@ class MergedIds:
             ids = as_sequence(units, name)
             if isinstance(ids, np.ndarray):
                 if ids.ndim != 1:
-                    raise InvalidArgumentError(f"{name} must be one id per record, got shape {ids.shape}.")
+                    raise InvalidArgumentError(
+                        "{name} must be one id per record, got shape {shape}.",
+                        name=Argument(name),
+                        shape=Public(ids.shape),
+                    )
                 if ids.dtype.kind in "iu":
                     return ids
                 if ids.dtype.kind == "f":
@@ -202,8 +215,20 @@ def _located(read: Callable[[], T], first: int) -> T:
     try:
         return read()
     except InvalidArgumentError as problem:
-        text = re.sub(r"at index (\d+)", lambda found: f"at index {int(found[1]) + first}", str(problem))
-        raise InvalidArgumentError(text) from None
+        moved = _moved(problem.message, first)
+        raise InvalidArgumentError(moved.template, **moved.values) from None
+
+
+def _moved(message: Message, first: int) -> Message:
+    """Return a message whose indices are as much higher."""
+    values = dict(message.values)
+    for name, value in values.items():
+        inner = value.value if isinstance(value, Public) else value
+        if isinstance(inner, Message):
+            values[name] = _moved(inner, first)
+        elif name in ("start", "index") and isinstance(inner, int):
+            values[name] = Public(inner + first)
+    return Message(message.template, **values)
 
 
 __all__ = ["MergedIds"]

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, fraction, positive_float, shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds.base import EPS, Manifold, shorten, vector_norm
 from dpmanifold.manifolds.euclidean import Euclidean
 from dpmanifold.manifolds.laws import refuse_contradictions
@@ -58,11 +58,14 @@ class Ball:
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Manifold):
-            raise InvalidArgumentError(f"space must be a space such as Sphere(2) or SPD(3), got {shown(self.space)}.")
+            raise InvalidArgumentError(
+                "`space` must be a space such as Sphere(2) or SPD(3), got {got}.", got=shown(self.space)
+            )
         if not self.space.is_homogeneous:
             raise InvalidArgumentError(
-                f"space must be homogeneous, and {self.space!r} says that it is not: sensitivities and laws of noise "
-                "rest on isometries that move any point to any other."
+                "`space` must be homogeneous, and {space!r} says that it is not: sensitivities and laws of noise "
+                "rest on isometries that move any point to any other.",
+                space=Public(self.space),
             )
         refuse_contradictions(self.space)
         center = self.space.as_points(self.center, "center", batch=False).copy()
@@ -83,20 +86,30 @@ class Ball:
             angle = math.radians(radius)
             degrees = f"If {radius:.4g} is in degrees, give radians: {angle:.4g}. Else choose"
             raise InvalidArgumentError(
-                f"radius must be below {limit:.4f} on {self.space!r}, got {radius:.4g}: beyond it the mean need "
-                f"not be unique. {degrees if angle < limit else 'Choose'} a smaller ball."
+                "`radius` must be below {limit:.4f} on {space!r}, got {radius:.4g}: beyond it the mean need not "
+                "be unique. {detail} a smaller ball.",
+                limit=Public(limit),
+                space=Public(self.space),
+                radius=Public(radius),
+                detail=degrees if angle < limit else Message("Choose"),
             )
         error = 0.0 if self.space.is_flat else self.space.dist_error(self.center, radius)
         if not (_SMALLEST <= radius <= _LARGEST and error <= _WORST_ROUNDING * radius):
             raise InvalidArgumentError(
-                f"radius {radius:.4g} about this center is outside what double precision can tell on {self.space!r}: "
-                "distances could be wrong by more than 1 % of it. Choose a "
-                + ("larger ball." if radius < 1e-6 else "smaller ball, or a center that is better conditioned.")
+                "radius {radius:.4g} about this center is outside what double precision can tell on {space!r}: "
+                "distances could be wrong by more than 1 % of it. Choose a {detail}",
+                radius=Public(radius),
+                space=Public(self.space),
+                detail=Message("larger ball.")
+                if radius < 1e-6
+                else Message("smaller ball, or a center that is better conditioned."),
             )
         if not self.effective_radius < limit:
             raise InvalidArgumentError(
-                f"radius {radius!r} is within rounding of the limit {limit!r} on {self.space!r}. "
-                "Make it a little smaller."
+                "radius {radius!r} is within rounding of the limit {limit!r} on {space!r}. Make it a little smaller.",
+                radius=Public(radius),
+                limit=Public(limit),
+                space=Public(self.space),
             )
         try:
             first = np.zeros((2, self.space.dim))
@@ -104,13 +117,17 @@ class Ball:
             edge = self.space.exp_coords(self.center, first)
         except InvalidArgumentError as problem:
             raise InvalidArgumentError(
-                f"radius {radius:.4g} about this center reaches points of {self.space!r} that double precision cannot "
-                "represent. Choose a smaller ball."
+                "radius {radius:.4g} about this center reaches points of {space!r} that double precision cannot "
+                "represent. Choose a smaller ball.",
+                radius=Public(radius),
+                space=Public(self.space),
             ) from problem
         if not np.isfinite(edge).all():
             raise InvalidArgumentError(
-                f"radius {radius:.4g} about this center overflows on {self.space!r}. Choose a smaller ball, or other "
-                "units for the records."
+                "radius {radius:.4g} about this center overflows on {space!r}. Choose a smaller ball, or other "
+                "units for the records.",
+                radius=Public(radius),
+                space=Public(self.space),
             )
 
     def __repr__(self) -> str:
@@ -160,8 +177,9 @@ class Ball:
         """
         if not (isinstance(space, Manifold) and math.isfinite(space.diameter)):
             raise InvalidArgumentError(
-                f"space must be of finite size, such as Sphere(2) or KendallShapes(8), got {shown(space)}. Elsewhere "
-                "one record could move a mean without bound: give a ball."
+                "`space` must be of finite size, such as Sphere(2) or KendallShapes(8), got {got}. Elsewhere one "
+                "record could move a mean without bound: give a ball.",
+                got=shown(space),
             )
         return Ball(space, space.origin, space.diameter, source)
 
@@ -366,7 +384,7 @@ class Ball:
             if degenerate.any():
                 points[degenerate] = self.center
                 return self.space.as_points(points, "X")
-        raise InvalidDataError(f"X is not valid on {self.space!r}: {reason}")
+        raise InvalidDataError("`X` is not valid on {space!r}: {reason}", space=Public(self.space), reason=reason)
 
     @staticmethod
     def from_public(space: Manifold, X_public: object, coverage: float = 1.0, margin: float = 0.1) -> Ball:
@@ -393,7 +411,9 @@ class Ball:
         points = space.as_points(X_public, "X_public", batch=True)
         coverage = fraction(coverage, "coverage")
         if not (isinstance(margin, (int, float)) and math.isfinite(margin) and margin >= 0):
-            raise InvalidArgumentError(f"margin must be a finite number of at least 0, got {margin!r}.")
+            raise InvalidArgumentError(
+                "margin must be a finite number of at least 0, got {margin!r}.", margin=Public(margin)
+            )
         if len(points) == 0:
             raise InvalidDataError("X_public is empty. Give at least one point.")
         center = _enclosing_center(space, points, coverage)
@@ -403,13 +423,18 @@ class Ball:
         if not distinct or radius <= _ROUNDING * max(1.0, float(space.dist(space.origin, center))):
             found = f"points within {radius:.2g}, the size of rounding" if distinct else "a single distinct point"
             raise InvalidDataError(
-                f"X_public holds {found}: it says nothing about a radius. Give records of several people (with a "
-                "larger coverage, if that was small), or a radius from public knowledge: Ball(space, center, radius)."
+                "X_public holds {found}: it says nothing about a radius. Give records of several people (with a "
+                "larger coverage, if that was small), or a radius from public knowledge: Ball(space, center, "
+                "radius).",
+                found=found,
             )
         if radius >= space.radius_limit:
             raise InvalidDataError(
-                f"X_public needs a ball of radius {radius:.4g}, and on {space!r} it must stay below "
-                f"{space.radius_limit:.4f}. Lower coverage or margin, or use other data."
+                "X_public needs a ball of radius {radius:.4g}, and on {space!r} it must stay below "
+                "{radius_limit:.4f}. Lower coverage or margin, or use other data.",
+                radius=Public(radius),
+                space=Public(space),
+                radius_limit=Public(space.radius_limit),
             )
         said = f"from public data: {len(points)} points, coverage {coverage:g}, margin {margin:g}"
         return Ball(space, center, radius, said)
@@ -428,8 +453,9 @@ def require_ball(ball: Ball) -> None:
     """
     if ball.is_whole:
         raise InvalidArgumentError(
-            f"this statistic needs a ball, got {ball!r}. Give a center and a radius; only extrinsic means of records "
-            "that are units of their own do without."
+            "this statistic needs a ball, got {ball!r}. Give a center and a radius; only extrinsic means of "
+            "records that are units of their own do without.",
+            ball=ball,
         )
 
 

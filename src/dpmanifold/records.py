@@ -197,7 +197,7 @@ def released_ball_from_dict(record: Any) -> Ball:
     """Rebuild a ball of a release: to the last bit as the library writes it, where one made by hand may be rounded."""
     ball = ball_from_dict(record)
     if ball_to_dict(ball) != _with_source(record):
-        raise InvalidDataError("ball is not written as the library writes it: its center is rounded, or its space")
+        raise InvalidDataError("`ball` is not written as the library writes it: its center is rounded, or its space")
     return ball
 
 

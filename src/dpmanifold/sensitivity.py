@@ -125,7 +125,7 @@ def of_extrinsic_mean(ball: Ball, n: int) -> Sensitivity:
     bounds, r = ball.space.extrinsic, ball.effective_radius
     if bounds is None:
         raise InvalidArgumentError(
-            "ball must lie in a sphere or in the planar shapes for an extrinsic mean, got one in "
+            "`ball` must lie in a sphere or in the planar shapes for an extrinsic mean, got one in "
             f"{ball.space!r}. Ask for the tangent mean, which every space has."
         )
     return _of_average(bounds.diameter(r), bounds.rounding(r, _blocked(n)), n, "extrinsic mean")
@@ -297,7 +297,7 @@ def of_hessian(ball: Ball, n: int, *, about: object = None) -> Sensitivity:
     space, far = ball.space, reach(ball, about=about)
     if space.curvature[1] > 0 and far * math.sqrt(space.curvature[1]) >= math.pi:
         raise InvalidArgumentError(
-            f"about must be nearer to the ball on {space!r}: at a distance of {far:.4g} the Hessian is unbounded. "
+            f"`about` must be nearer to the ball on {space!r}: at a distance of {far:.4g} the Hessian is unbounded. "
             "Clip it into the ball."
         )
     value = 2 * space.hessian_diameter(far) * _summed(n)
@@ -341,7 +341,7 @@ def _reach_from(ball: Ball, computed: float) -> float:
     far = away + r + frame.log_error(max(r, away)) + frame.dist_error(frame.origin, r + away)
     if not math.isfinite(far):
         raise InvalidArgumentError(
-            f"about is too far from the ball on {ball.space!r} for double precision. Clip it into the ball."
+            f"`about` is too far from the ball on {ball.space!r} for double precision. Clip it into the ball."
         )
     return float(far)
 
@@ -367,7 +367,7 @@ def _summed(n: int) -> float:
 def _checked(ball: Ball, n: int, bound: str, bounds: tuple[str, ...] = _OF_MOMENTS, whole: bool = False) -> int:
     """Check the arguments every bound takes, and return n as an int; `whole` says that it needs no ball."""
     if not isinstance(ball, Ball):
-        raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (ball, n).")
+        raise InvalidArgumentError(f"`ball` must be a Ball, got {shown(ball)}. The arguments are (ball, n).")
     if not whole:
         require_ball(ball)
     if bound not in bounds:
@@ -375,7 +375,7 @@ def _checked(ball: Ball, n: int, bound: str, bounds: tuple[str, ...] = _OF_MOMEN
         raise InvalidArgumentError(f"bound must be {', '.join(most)} or {last}, got {shown(bound)}.")
     n = positive_int(n, "n")
     if n > _MOST_UNITS:
-        raise InvalidArgumentError(f"n must be at most {_MOST_UNITS}, got {n}.")
+        raise InvalidArgumentError(f"`n` must be at most {_MOST_UNITS}, got {n}.")
     return n
 
 

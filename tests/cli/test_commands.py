@@ -310,6 +310,11 @@ def test_mistakes_end_with_a_message_and_write_nothing(run, tmp_path, words, cod
     result = run(*common, *words, code=code)
     assert message in result.stderr
     assert sorted(tmp_path.iterdir()) == before
+    again = CliRunner().invoke(app, [*common, *words, "--json"])
+    error = json.loads(again.stdout)["error"]
+    assert again.exit_code == error["exit_code"] == code
+    assert f"dpm: {error['message']}\n" == result.stderr
+    assert again.stderr == ""
 
 
 def test_bad_files_are_refused(run):

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpmanifold.errors import Message
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.areas import sphere_area
 from dpmanifold.manifolds.base import EPS, POINT_TOLERANCE
@@ -57,7 +58,7 @@ class Rotations(Manifold):
 
     def _faults(self, array):
         off = ~(np.abs(vector_norm(array) - 1) <= POINT_TOLERANCE)
-        return [(off, "the quaternion{where} is not of length 1. Normalise it (space.project).")]
+        return [(off, Message("the quaternion{where} is not of length 1. Normalise it (space.project)."))]
 
     def project(self, p):
         q = self._array(p)

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from dpmanifold._check import positive_int
+from dpmanifold.errors import Message
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import EPS
 from dpmanifold.manifolds.vectors import vector_norm
@@ -51,7 +52,8 @@ class Concentrations(Manifold):
 
     def _faults(self, array):
         inside = ((array >= 1 / _LARGEST) & (array <= _LARGEST)).all(axis=(-1, -2))
-        return [(~inside, "the table{where} has an entry that is not positive. Remove it, or add the detection limit.")]
+        fault = Message("the table{where} has an entry that is not positive. Remove it, or add the detection limit.")
+        return [(~inside, fault)]
 
     def project(self, p):
         return self._array(p)

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import update
 
 import dpmanifold as dpm
+from dpmanifold.errors import Message, message_to_record
 from dpmanifold.service import tables
 from dpmanifold.service.questions import Question
 from dpmanifold.service.web.app import make_app
@@ -152,7 +153,11 @@ def test_a_refused_registration_is_typed_once(service, sam, ada):
     sent = sam.post("/steward/registrations", **typed)["location"]
     made = sent.rpartition("/")[2]
     with service.database.writing() as connection:
-        connection.execute(update(tables.registrations).filter_by(id=made).values(state="refused", message="no"))
+        connection.execute(
+            update(tables.registrations)
+            .filter_by(id=made)
+            .values(state="refused", message=json.dumps([message_to_record(Message("no"))]))
+        )
     (link,) = [one.get("href") for one in sam.page(sent).all("a") if one.text == "Register again"]
     page = sam.page(link)
     for name in ("name", "path", "space", "radius", "labels", "classes", "covariate"):

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import dpmanifold as dpm
 from dpmanifold.cli import app as shell
+from dpmanifold.errors import Message
 from dpmanifold.service import tables
 from dpmanifold.service.askable import askable, listed
 from dpmanifold.service.forecasts import GRID
@@ -256,16 +257,16 @@ def test_a_promise_is_found_for_the_options_that_are_set_now(ada):
 @pytest.mark.parametrize(
     ("query", "options", "says"),
     [
-        ("option-refine=yes", ["--refine"], "Looking for a smaller ball first"),
-        ("option-shape=private", ["--shape", "private"], "shape of the noise"),
+        ("option-refine=yes", ["--refine"], '"Look for a smaller ball first"'),
+        ("option-shape=private", ["--shape", "private"], '"Shape of the noise"'),
     ],
 )
 def test_what_a_smaller_ball_or_a_shape_would_do_is_said(ada, query, options, says):
     plan = json.loads(CliRunner().invoke(shell, [*PLAN, "--mu", "1", *options]).stdout)
     (verdict,) = [plan[name]["verdict"] for name in ("refined", "shaped") if name in plan]
     text = ada.page(f"/plan/{REF}?amount=1&{query}").one("section", id="result").text
-    assert words.in_labels(verdict) in text
-    assert says in words.in_labels(verdict)
+    assert verdict.replace("refine=True", says).replace("shape", says) in text
+    assert says in text
     assert "refine=True" not in text
 
 
@@ -423,17 +424,17 @@ def test_the_factor_is_explained(ada):
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("template", "shown"),
     [
-        ('is for estimand="tangent", got', 'is for "Which mean" "tangent", got'),
-        ("Choose the columns with columns=.", 'Choose the columns with "Columns".'),
-        ("take --order dipy or --units", 'take "Order of entries" dipy or "Column of ids"'),
-        ("confirm=True (--confirm) goes on", "the last box of the form goes on"),
-        ("x--columns, --columns-of, my.order=", "x--columns, --columns-of, my.order="),
+        ('is for `estimand="tangent"`, got', 'is for "Which mean" "tangent", got'),
+        ("Choose the columns with `columns=`.", 'Choose the columns with "Columns".'),
+        ("`confirm=True` goes on", '"the last box" goes on'),
+        ("`picks` has none", "picks has none"),
     ],
 )
-def test_options_are_called_as_their_fields_are(said, shown):
-    assert words.in_labels(said) == shown
+def test_arguments_are_called_as_their_fields_are(template, shown):
+    assert words.in_form(Message(template)) == shown
+    assert words.in_form(template) == template
 
 
 def test_a_refusal_names_fields(ada):

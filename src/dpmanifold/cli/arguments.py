@@ -12,7 +12,7 @@ from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold, Product, space_from_text
 from dpmanifold.manifolds.registry import spelled
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PureDP
@@ -35,7 +35,7 @@ def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None, 
     """
     if "(" in name:
         if size is not None:
-            raise InvalidArgumentError(f"--space {name} brings its size with it: leave out --size.")
+            raise InvalidArgumentError("`space` {name} brings its size with it: leave out `size`.", name=name)
         return _in_full(name)
     if name.startswith(PRODUCT):
         return _stack(name, size, shape, numbers)
@@ -44,21 +44,29 @@ def space_of(name: str, size: str | None, shape: tuple[int, ...] | None = None, 
     if size is None:
         if shape is None:
             raise InvalidArgumentError(
-                "--size must be given: the dimension d, landmarks k or matrix size k; several as in 5,2."
+                "`size` must be given: the dimension d, landmarks k or matrix size k; several as in 5,2."
             )
         sizes = kind.sizes_of(shape, numbers)
         if sizes is None:
             raise InvalidArgumentError(
-                f"--size must be given: records of shape {shape} do not tell which {name} they are of. Or "
-                f"give the space in full, such as --space {kind(*kind.example, **keywords)!r}."
+                "`size` must be given: records of shape {shape} do not tell which {name} they are of. Or give the "
+                "space in full, such as `space` {kind!r}.",
+                shape=Public(shape),
+                name=name,
+                kind=Public(kind(*kind.example, **keywords)),
             )
     try:
         space = kind(*(sizes or ()), **keywords)
     except TypeError:
         wanted = len(kind.example)
         raise InvalidArgumentError(
-            f"--size {size} does not fit {name}, which has {wanted} size{'' if wanted == 1 else 's'}: such as "
-            f"{kind(*kind.example, **keywords)!r}, which --space also takes in full."
+            "`size` {size} does not fit {name}, which has {wanted} size{detail}: such as {kind!r}, which "
+            "`space` also takes in full.",
+            size=Public(size),
+            name=name,
+            wanted=Public(wanted),
+            detail=Message("") if wanted == 1 else Message("s"),
+            kind=Public(kind(*kind.example, **keywords)),
         ) from None
     if size is None and shape is not None:
         _refuse_stack(name, space, shape, numbers)
@@ -75,9 +83,14 @@ def _refuse_stack(name: str, guessed: Manifold, shape: tuple[int, ...], numbers:
         return
     if shape[1:] in one.record_shapes.values():
         raise InvalidDataError(
-            f"--space {name}: each record holds {shape[0]} points of {one!r}, shape {shape}. --space {PRODUCT}{name} "
-            "takes them together as one point and protects the person; or give one point per record, and in --units "
-            "the id of its person for each."
+            "`space` {name}: each record holds {shape} points of {one!r}, shape {shape2}. `space` "
+            "{product}{name} takes them together as one point and protects the person; or give one point per "
+            "record, and in `units` the id of its person for each.",
+            name=name,
+            shape=Public(shape[0]),
+            one=Public(one),
+            shape2=Public(shape),
+            product=Public(PRODUCT),
         )
 
 
@@ -95,11 +108,13 @@ def _stack(name: str, size: str | None, shape: tuple[int, ...] | None, numbers: 
     if size is not None:
         count, _, rest = size.partition(",")
         if not (_WHOLE.fullmatch(count.strip()) and rest):
-            raise InvalidArgumentError(f"--size of {name} is the number of factors and then theirs, as in 50,3.")
+            raise InvalidArgumentError(
+                "`size` of {name} is the number of factors and then theirs, as in 50,3.", name=name
+            )
         return Product([space_of(inner, rest)] * int(count))
     if shape is None or len(shape) < 2:
         raise InvalidArgumentError(
-            f"--size must be given for --space {name}: the number of factors and then their size, as in 50,3."
+            "`size` must be given for `space` {name}: the number of factors and then their size, as in 50,3.", name=name
         )
     return Product([space_of(inner, None, shape[1:], numbers)] * shape[0])
 
@@ -108,14 +123,11 @@ def _in_full(text: str) -> Manifold:
     try:
         return space_from_text(text)
     except InvalidDataError as problem:
-        raise InvalidArgumentError(f"--space: {problem}") from None
+        raise InvalidArgumentError("`space`: {problem}", problem=problem) from None
 
 
 def _spelled(name: str) -> tuple[type[Manifold], dict[str, Any]]:
-    try:
-        return spelled(name)
-    except InvalidArgumentError as problem:
-        raise InvalidArgumentError(f"--{problem}") from None
+    return spelled(name)
 
 
 def _sizes(text: str | None) -> tuple[int, ...] | None:
@@ -124,26 +136,27 @@ def _sizes(text: str | None) -> tuple[int, ...] | None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(_WHOLE.fullmatch(part) for part in parts):
-        raise InvalidArgumentError(f"--size must be a whole number, or several as in 5,2; got {text!r}.")
+        raise InvalidArgumentError("`size` must be a whole number, or several as in 5,2; got {text!r}.", text=text)
     return tuple(int(part) for part in parts)
 
 
 def promise_of(epsilon: str | None, delta: str | None, mu: str | None, rho: str | None) -> Promise:
     """Return the promise that was asked for: exactly one kind, and the numbers that were typed."""
-    kinds = [name for name, value in (("--epsilon", epsilon), ("--mu", mu), ("--rho", rho)) if value is not None]
+    kinds = [name for name, value in (("`epsilon`", epsilon), ("`mu`", mu), ("`rho`", rho)) if value is not None]
     if delta is not None and epsilon is None:
-        raise InvalidArgumentError("--delta needs --epsilon: together they are an approximate promise.")
+        raise InvalidArgumentError("`delta` needs `epsilon`: together they are an approximate promise.")
     if len(kinds) != 1:
         raise InvalidArgumentError(
-            "give one promise: --epsilon E (pure), --epsilon E --delta D (approximate), --mu M (Gaussian) or --rho R "
-            f"(zero-concentrated); got {', '.join(kinds) if kinds else 'none'}."
+            "give one promise: `epsilon` E (pure), `epsilon` E `delta` D (approximate), `mu` M (Gaussian) or "
+            "`rho` R (zero-concentrated); got {detail}.",
+            detail=", ".join(kinds) if kinds else Message("none"),
         )
     try:
         if epsilon is not None:
             return PureDP(_decimal(epsilon)) if delta is None else ApproxDP(_decimal(epsilon), _decimal(delta))
         return GDP(_decimal(mu)) if mu is not None else ZCDP(_decimal(rho or ""))
     except InvalidArgumentError as problem:
-        raise InvalidArgumentError(f"--{problem}") from None
+        raise InvalidArgumentError("--{problem}", problem=problem) from None
 
 
 def _decimal(typed: str) -> str:
@@ -156,27 +169,24 @@ def ball_of(space: Manifold, radius: float | None, center: str | None, source: s
     """Return the public ball: from a file, or about a centre."""
     if file is not None:
         if radius is not None or center is not None or source:
-            raise InvalidArgumentError("--ball brings centre, radius and source with it: leave out the others.")
+            raise InvalidArgumentError("`ball` brings centre, radius and source with it: leave out the others.")
         if file == WHOLE_SPACE:
             return Ball.whole(space)
         ball = read_ball(file)
         if ball.space != space:
-            raise InvalidArgumentError(f"--ball holds a ball on {ball.space!r}, and the records are on {space!r}.")
+            raise InvalidArgumentError(
+                "`ball` holds a ball on {space!r}, and the records are on {space2!r}.",
+                space=Public(ball.space),
+                space2=Public(space),
+            )
         return ball
     if radius is None:
         raise InvalidArgumentError(
-            "--radius is missing: how far records may lie from the center, from public knowledge. "
-            f"Or give --ball FILE, such as one that dpm ball released, or for extrinsic means --ball {WHOLE_SPACE}."
+            "`radius` is missing: how far records may lie from the center, from public knowledge. Or give "
+            "`ball` FILE, such as one that dpm ball released, or for extrinsic means `ball` {whole_space}.",
+            whole_space=Public(WHOLE_SPACE),
         )
-    return ball_about(space, center_of(space, center), radius, source)
-
-
-def ball_about(space: Manifold, center: Array, radius: float, source: str) -> Ball:
-    """Return the ball about a point, or refuse its radius in the words of the command line."""
-    try:
-        return Ball(space, center, radius, source)
-    except InvalidArgumentError as problem:
-        raise InvalidArgumentError(re.sub(r"^(?=radius )", "--", str(problem))) from None
+    return Ball(space, center_of(space, center), radius, source)
 
 
 def center_of(space: Manifold, text: str | None) -> Array:
@@ -188,8 +198,9 @@ def center_of(space: Manifold, text: str | None) -> Array:
         center = space.natural_center
         if center is None:
             raise InvalidArgumentError(
-                f"--center is missing: {space!r} has no natural middle. Give numbers such as 0,0,1, or a file with one "
-                "point that may be shown (a template, an axis of the instrument)."
+                "`center` is missing: {space!r} has no natural middle. Give numbers such as 0,0,1, or a file with "
+                "one point that may be shown (a template, an axis of the instrument).",
+                space=Public(space),
             )
         return center
     try:
@@ -199,7 +210,9 @@ def center_of(space: Manifold, text: str | None) -> Array:
     try:
         return space.read_point(numbers)
     except InvalidDataError as problem:
-        raise InvalidArgumentError(f"--center {text} is no point of {space!r}: {problem}") from None
+        raise InvalidArgumentError(
+            "`center` {text} is no point of {space!r}: {problem}", text=text, space=Public(space), problem=problem
+        ) from None
 
 
 def shape_of(text: str | None) -> Any:
@@ -223,9 +236,11 @@ def shrink_of(text: str, none: bool = False) -> str | None:
     """
     words = ("auto", JAMES_STEIN, "none")
     if text not in words:
-        raise InvalidArgumentError(f"--shrink must be one of {', '.join(words)}, got {text!r}.")
+        raise InvalidArgumentError(
+            "`shrink` must be one of {words}, got {text!r}.", words=Public(", ".join(words)), text=text
+        )
     if none and text == JAMES_STEIN:
-        raise InvalidArgumentError(f"--shrink {text} and --no-shrink contradict each other. Leave one out.")
+        raise InvalidArgumentError("`shrink` {text} and `no_shrink` contradict each other. Leave one out.", text=text)
     return None if none or text == "none" else text
 
 
@@ -236,10 +251,14 @@ def read_ball(path: str) -> Ball:
         try:
             return ball_from_dict(record)
         except (KeyError, TypeError, ValueError, OverflowError) as problem:
-            raise InvalidDataError(f"{path} holds a damaged ball: {str(problem).rstrip('.')}.") from problem
+            raise InvalidDataError(
+                "{path} holds a damaged ball: {rstrip}.", path=path, rstrip=str(problem).rstrip(".")
+            ) from problem
     release = Release.from_dict(record)
     if not isinstance(release.value, Ball):
-        raise InvalidArgumentError(f"--ball {path} holds a {release.statistic}, not a ball.")
+        raise InvalidArgumentError(
+            "`ball` {path} holds a {statistic}, not a ball.", path=path, statistic=Public(release.statistic)
+        )
     return release.value
 
 
@@ -248,20 +267,21 @@ def class_words(text: str) -> list[str]:
     first, dots, last = text.partition("..")
     if dots:
         if not (_WHOLE.fullmatch(first) and _WHOLE.fullmatch(last)) or int(last) - int(first) > _MOST_CLASSES:
-            raise InvalidArgumentError(f"--classes {text}: expected a short range of whole numbers such as 0..9.")
+            raise InvalidArgumentError(
+                "`classes` {text}: expected a short range of whole numbers such as 0..9.", text=text
+            )
         return [str(number) for number in range(int(first), int(last) + 1)]
     words = [part.strip() for part in text.split(",")]
     if any(not word or not word.isprintable() or word in (".", "..") or set(word) & set("/\\") for word in words):
-        raise InvalidArgumentError(f"--classes {text}: a class must be a word without slashes, as it names a file.")
+        raise InvalidArgumentError(
+            "`classes` {text}: a class must be a word without slashes, as it names a file.", text=text
+        )
     return words
 
 
 def refuse_classes(words: Mapping[str, Any]) -> None:
     """Refuse --classes that are no two or more names, before anything is read."""
-    try:
-        checked_names(class_words(words["classes"]))
-    except InvalidArgumentError as problem:
-        raise InvalidArgumentError(re.sub(r"^classes ", "--classes ", str(problem))) from None
+    checked_names(class_words(words["classes"]))
 
 
 def classes_of(words: list[str]) -> list[Any]:

@@ -25,14 +25,13 @@ from dpmanifold.cli.failures import DATA_REFUSED
 from dpmanifold.cli.records import (
     Given,
     How,
-    as_options,
     column_elsewhere,
     images_in,
-    in_words_of_options,
     opened_whole,
     read,
 )
 from dpmanifold.cli.speech import say, say_json, say_table
+from dpmanifold.cli.wording import words_of
 from dpmanifold.cli.work import working
 from dpmanifold.data.folders import files_in
 from dpmanifold.data.inspection import inspect_pieces
@@ -72,9 +71,9 @@ def check(
     about_space = ("size", "radius", "center", "ball", "order", "coordinates", "mask")
     if space is None and (words["normalize"] or any(words[name] is not None for name in about_space)):
         raise InvalidArgumentError(
-            "--space is missing: --size, --order, --coordinates, --mask, --normalize and the ball are about a space."
+            "`space` is missing: `size`, `order`, `coordinates`, `mask`, `normalize` and the ball are about a space."
         )
-    with at_work(words), in_words_of_options():
+    with at_work(words):
         asked = _Asked(words["path"], space, words["size"], units, labels, how_of(words))
         where = asked.space()
         inside = None
@@ -132,7 +131,9 @@ class _Asked:
         if not images and opened_whole(self.paths, kind_of(self.name or "euclidean"), self.how, along) is None:
             return None
         if self.name is None:
-            raise InvalidArgumentError(f"--space is missing: {self.paths[0]} is read as records of a space.")
+            raise InvalidArgumentError(
+                "`space` is missing: {paths} is read as records of a space.", paths=self.paths[0]
+            )
         return read(self.paths, self.name, self.size, self.how, along, self.told.append)
 
     @cached_property
@@ -189,7 +190,7 @@ def _table(found: data.Inspection) -> Table:
         table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
     for file in shown:
         counts = [f"{file.records:,}", *([] if file.outside is None else [f"{file.outside:,}"])]
-        table.add_row(Text(file.path), *counts, Text(as_options("\n".join(file.problems)) or "-"))
+        table.add_row(Text(file.path), *counts, Text("\n".join(map(words_of, file.problems)) or "-"))
     return table
 
 
@@ -215,7 +216,7 @@ def _sentences(found: data.Inspection) -> list[str]:
         lines.append(f"All that were read are points of {found.space}.")
     if found.outside is not None:
         lines.append(f"{_many(found.outside, 'lies', 'lie')} outside the ball, to be moved to its edge.")
-    lines += found.problems
+    lines += map(words_of, found.problems)
     return [*lines, "Nothing is wrong." if found.ok else "SOMETHING IS WRONG."]
 
 

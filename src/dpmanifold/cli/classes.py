@@ -16,7 +16,7 @@ from dpmanifold.cli.arguments import class_words, refuse_classes
 from dpmanifold.cli.command import Asked, private_command
 from dpmanifold.cli.failures import PROMISE_IMPOSSIBLE, guarded
 from dpmanifold.cli.outputs import check_targets
-from dpmanifold.cli.records import Given, How, gathered, in_words_of_options, read
+from dpmanifold.cli.records import Given, How, gathered, read
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError
 from dpmanifold.files import whole_file
@@ -82,12 +82,11 @@ def predict(
         complain(f"{result} IS NOT CONSISTENT, do not rely on it: {'; '.join(checked.wrong)}")
         raise typer.Exit(PROMISE_IMPOSSIBLE)
     how = How(columns, array, order, coordinates, mask, normalize)
-    with in_words_of_options():
-        given = read(path, repr(found.ball.space), None, how, (units, labels))
-        records, owners = gathered(given, EACH_RECORD if units is None else given.column(units, "--units"))
-        true = None if labels is None else _true_classes(given, labels)
-        told, probabilities = found.predict(records), found.predict_proba(records)
-        score = None if true is None else found.score(records, _refuse_others(true, found, labels))
+    given = read(path, repr(found.ball.space), None, how, (units, labels))
+    records, owners = gathered(given, EACH_RECORD if units is None else given.column(units, "--units"))
+    true = None if labels is None else _true_classes(given, labels)
+    told, probabilities = found.predict(records), found.predict_proba(records)
+    score = None if true is None else found.score(records, _refuse_others(true, found, labels))
     with whole_file(out) as file:
         table = csv.writer(file, lineterminator="\n")
         beside = [[]] * len(told) if units is None else [[owner] for owner in np.asarray(owners).tolist()]

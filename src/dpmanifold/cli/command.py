@@ -21,7 +21,7 @@ from dpmanifold.cli.notice import Teller, teller
 from dpmanifold.cli.outputs import Outputs
 from dpmanifold.cli.payer import NOBODY, Payer, paying, refuse_simulations, with_array
 from dpmanifold.cli.question import Question
-from dpmanifold.cli.records import Given, How, in_words_of_options, read
+from dpmanifold.cli.records import Given, How, read
 from dpmanifold.cli.registered import registered
 from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
@@ -235,7 +235,7 @@ def private_command(
                 asked = Asked(question_of(asked_of, curator, payer), words, curator, payer)
                 outputs.refuse_unmarked(asked.question.ball.simulated)
                 outputs.views.check(asked.question.ball.space, outputs.picture)
-                with in_words_of_options(), quietly(words["quiet"]):
+                with quietly(words["quiet"]):
                     result = release(asked, **mine)
                 outputs.write(result, words["as_json"], payer.remark)
 

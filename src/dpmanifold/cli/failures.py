@@ -18,6 +18,7 @@ import typer
 
 from dpmanifold.cli.endings import Terminated, code_of, held_back
 from dpmanifold.cli.speech import CannotPrintError, complain, say_json
+from dpmanifold.cli.wording import OptionWording, options_of
 from dpmanifold.errors import (
     BudgetError,
     CardError,
@@ -40,8 +41,36 @@ def fail(message: str, code: int = BAD_ARGUMENTS) -> NoReturn:
     raise typer.Exit(code)
 
 
+_CODES: dict[type[DPManifoldError], int] = {
+    InvalidDataError: DATA_REFUSED,
+    SourceChangedError: DATA_REFUSED,
+    ClusterError: FAULT,
+    CardError: FAULT,
+    ReleaseLostError: FAULT,
+    PromiseError: PROMISE_IMPOSSIBLE,
+    BudgetError: PROMISE_IMPOSSIBLE,
+    LedgerError: PROMISE_IMPOSSIBLE,
+}
+
+
+def code_for(problem: DPManifoldError) -> int:
+    """Return the exit code that says whose turn it is."""
+    own: int | None = getattr(problem, "exit_code", None)
+    return own or next((code for kind, code in _CODES.items() if isinstance(problem, kind)), BAD_ARGUMENTS)
+
+
+def _refuse(problem: DPManifoldError, command: Callable[..., None], as_json: bool) -> NoReturn:
+    """Say what is wrong in the words of the command, or as JSON on stdout where that was asked for, and end it."""
+    code, words = code_for(problem), OptionWording(options_of(command)).message(problem)
+    if not as_json:
+        fail(words, code)
+    argument = {} if problem.argument is None else {"argument": problem.argument}
+    say_json({"error": {"kind": type(problem).__name__, **argument, "message": words, "exit_code": code}})
+    raise typer.Exit(code)
+
+
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn errors into messages and exit codes.
+    """Turn errors into messages and exit codes; with --json, those of the library into JSON.
 
     Messages of unexpected errors may quote data, and warnings may depend on them: neither is shown. With
     DPM_TRACEBACK set in the environment the traceback comes through, for the curator.
@@ -55,16 +84,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 command(*args, **options)
         except (typer.Exit, typer.Abort):
             raise
-        except (InvalidDataError, SourceChangedError) as problem:
-            fail(str(problem), DATA_REFUSED)
-        except (ClusterError, CardError) as problem:
-            fail(str(problem), FAULT)
-        except ReleaseLostError as problem:
-            fail(str(problem), FAULT)
-        except (PromiseError, BudgetError, LedgerError) as problem:
-            fail(str(problem), PROMISE_IMPOSSIBLE)
         except DPManifoldError as problem:
-            fail(str(problem), BAD_ARGUMENTS)
+            _refuse(problem, run, options.get("as_json") is True)
         except CannotPrintError as problem:
             fail(f"standard output cannot be written: {problem}.", FAULT)
         except OSError as problem:

@@ -18,7 +18,7 @@ from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.ledger_views import say_datasets, say_grants, say_populations
 from dpmanifold.cli.notice import teller
 from dpmanifold.cli.payer import opened, population_of
-from dpmanifold.cli.records import in_words_of_options, read
+from dpmanifold.cli.records import read
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.progress import quietly
@@ -187,7 +187,7 @@ def register(
         which = None if labels is None else given.column(labels, "--labels")
         values = None if covariate is None else given.column(covariate, "--covariate")
         names = None if classes is None else classes_of(class_words(classes))
-        with in_words_of_options(), quietly(words["quiet"]):
+        with quietly(words["quiet"]):
             found = whose.register(
                 name, given.records, ball, units=given.units(words["units"]), labels=which, classes=names,
                 labels_public=not labels_private, covariate=values, covariate_range=covariate_range,

@@ -33,7 +33,7 @@ from dpmanifold.cli.notice import teller
 from dpmanifold.cli.outputs import Outputs, check_targets, refuse_own_shape, refuse_stdout, save_array
 from dpmanifold.cli.payer import paying, refuse_simulations, with_array
 from dpmanifold.cli.question import Question, describe_images, image_question
-from dpmanifold.cli.records import gathered, in_words_of_options, is_pattern, read
+from dpmanifold.cli.records import gathered, is_pattern, read
 from dpmanifold.cli.speech import say, say_json
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.files import sync_folder
@@ -138,7 +138,7 @@ def means(
             question = question_of({**words, "space": space, "labels": labels}, curator, payer)
         asked = Asked(question, words, curator, payer)
         records, ball, privacy = asked.about
-        with in_words_of_options(), quietly(words["quiet"]):
+        with quietly(words["quiet"]):
             names = question.classes(listed)
             releases = private_means(
                 records, question.labels, ball, privacy, classes=names, estimand=estimand, mechanism=mechanism,
@@ -291,6 +291,6 @@ def ball(
     refuse_simulations(words)
     with paying(words) as payer, at_work(words):
         asked = Asked(question_of(words, curator, payer), words, curator, payer)
-        with in_words_of_options(), quietly(words["quiet"]):
+        with quietly(words["quiet"]):
             result = private_ball(*asked.about, coverage=coverage, **asked.terms)
         outputs.write(result, words["as_json"], payer.remark)

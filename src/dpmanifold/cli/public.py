@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -15,10 +14,11 @@ from rich.table import Table
 from dpmanifold import sensitivity
 from dpmanifold.ball import Ball
 from dpmanifold.cli import options
-from dpmanifold.cli.arguments import ball_about, ball_of, class_words, promise_of, shape_of, space_of
+from dpmanifold.cli.arguments import ball_of, class_words, promise_of, shape_of, space_of
 from dpmanifold.cli.failures import guarded
 from dpmanifold.cli.outputs import check_targets, require_plots, save_picture
 from dpmanifold.cli.speech import say, say_json, say_table
+from dpmanifold.cli.wording import words_of
 from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.registry import examples
@@ -213,7 +213,7 @@ def plan(
     """Say what to expect of a private mean, or of another statistic: noise and refusals. Touches no data."""
     where = space_of(space, size)
     if ball is None and center is None and radius is not None:
-        chosen = ball_about(where, where.origin, radius, source)  # the same plan wherever the centre is
+        chosen = Ball(where, where.origin, radius, source)  # the same plan wherever the centre is
     else:
         chosen = ball_of(where, radius, center, source, ball)
     privacy = promise_of(epsilon, delta, mu, rho)
@@ -238,8 +238,7 @@ def plan(
             say_json(found.to_dict())
             return
         say_table(found.table())
-        told = [re.sub(r'estimand="(\w+)"', r"--estimand \1", text) for text in found.sentences()]
-        say("\n".join(told))
+        say("\n".join(map(words_of, found.sentences())))
         return
     needs, sentences = ({}, []) if error is None else _needs(error, units[0], chosen, privacy, estimand)
     if picture is not None:
@@ -249,8 +248,7 @@ def plan(
         return
     say_table(found.table())
     factor = [] if where.factor_of is None else [_FACTOR.format(where.factor_of)]
-    told = [text.replace("refine=True", "--refine") for text in found.sentences()]
-    say("\n".join([_COLUMNS, *factor, "", *told, *sentences]))
+    say("\n".join([_COLUMNS, *factor, "", *map(words_of, found.sentences()), *sentences]))
 
 
 def _number_of_classes(text: str | None) -> int | None:

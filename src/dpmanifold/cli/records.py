@@ -5,11 +5,9 @@ Ids and labels that stand in the same files are named, and read along with the r
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +16,7 @@ import numpy as np
 from dpmanifold import data
 from dpmanifold._check import Array
 from dpmanifold.cli.arguments import EACH, kind_of, space_of
-from dpmanifold.data._files import listed
+from dpmanifold.data._files import in_file, listed
 from dpmanifold.data.archives import NpyFile, NpzFile
 from dpmanifold.data.folders import files_in
 from dpmanifold.data.formats import loader_of
@@ -27,7 +25,7 @@ from dpmanifold.data.landmarks import column_of_specimens, is_long
 from dpmanifold.data.nifti import NiftiFile
 from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.readers import read_for
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Projected, Source
 from dpmanifold.stats import EACH_RECORD
@@ -35,38 +33,6 @@ from dpmanifold.stats.registered import Registered
 
 # The unit of one image each, where several are named.
 IMAGE = "image"
-# Where a message of the library begins with an argument, the command line has an option of that name.
-_OPTION = re.compile(
-    r"^(key|columns|mask|order|coordinates|units|labels|classes|covariate|covariate_range|covariate_public|estimand|level"
-    r"|coverage|count)(?=[ :])"
-)
-# The array of an .npz file, which the library calls key.
-_ARRAY = re.compile(r"^key(?= is needed:| means nothing | .* is not in )|(?<=with )key=")
-_PRODUCT = re.compile(r"take (Product\(.*\] \* [0-9]+\))")
-_PATHS = re.compile(r"^(paths?|folder|participants): ")
-# Arguments in the middle of a message, with or without a value.
-_ARGUMENT = re.compile(
-    r"\b(arithmetic|classes|columns|confirm|coordinates|estimand|invalid|labels|mask|mechanism|order|refine|units)="
-    r"(?:\"([\w-]+)\"|True|\.\.\.)?"
-)
-# What is asked for in the middle of a message.
-_GIVEN = {
-    "covariate=... and covariate_range=...": "--covariate and --covariate-range",
-    "covariate and covariate_range": "covariate and --covariate-range",
-    "covariate_public must be True": "covariate_public is missing",
-    "covariate_public must be False": "covariate_public must be left out",
-    "labels=... and classes=...": "--labels and --classes",
-    "data.as_records, order=": "--order",
-    "; images of tensors go through data.from_nifti, or data.from_bids.": "; of images, a pattern that means them all.",
-    "images of tensors go through data.from_nifti or data.from_bids, other files through data.load_array": "images of "
-    "tensors go together, and other files alone",
-    "Give pattern=, or": "Give the images by a pattern in quotes, or",
-    "Choose one by pattern=, or by what names say, such as space= or desc=.": "Choose one by a pattern in quotes.",
-    "Give the path of that of the raw data, or participants=False.": "Copy that of the raw data, or give the images by "
-    "a pattern in quotes and --units image.",
-    'Give mask= as another pattern, as one image for all, as "nonzero", or as None.': "Give --mask as another pattern, "
-    "as one image for all, or as nonzero.",
-}
 
 
 @dataclass(frozen=True)
@@ -137,19 +103,22 @@ def read(
     """
     kind = kind_of(name)
     if how.coordinates is not None and how.coordinates not in kind.coordinates:
-        raise InvalidArgumentError(f"--coordinates {how.coordinates} means nothing for --space {name}. Leave it out.")
-    with in_words_of_options():
-        if len(paths) == 1 and data.is_bids(paths[0]):
-            return _brains(paths[0], name, size, how, tell)
-        images = images_in(paths)
-        if images:
-            if tell is not None:
-                tell(f"read are {len(images):,} images of tensors: {listed(path.name for path in images)}.")
-            return _of_images(_from_nifti(images, how), paths[0], name, size, how)
-        file = opened_whole(paths, kind, how, along)
-        if file is None:
-            return _streamed(paths, name, size, how, along, tell)
-        return _at_once(file, name, size, how, along)
+        raise InvalidArgumentError(
+            "`coordinates` {coordinates} means nothing for `space` {name}. Leave it out.",
+            coordinates=how.coordinates,
+            name=name,
+        )
+    if len(paths) == 1 and data.is_bids(paths[0]):
+        return _brains(paths[0], name, size, how, tell)
+    images = images_in(paths)
+    if images:
+        if tell is not None:
+            tell(f"read are {len(images):,} images of tensors: {listed(path.name for path in images)}.")
+        return _of_images(_from_nifti(images, how), paths[0], name, size, how)
+    file = opened_whole(paths, kind, how, along)
+    if file is None:
+        return _streamed(paths, name, size, how, along, tell)
+    return _at_once(file, name, size, how, along)
 
 
 def images_in(paths: Sequence[str]) -> list[pathlib.Path]:
@@ -173,27 +142,6 @@ def gathered(given: Given, units: Any = EACH_RECORD) -> tuple[Array, Any]:
     blocks = [block for piece in given.records.bound(given.space, units if named else None) for block in piece.blocks()]
     records = np.concatenate([np.empty((0, *given.space.shape)), *(block.records for block in blocks)])
     return records, [entry for block in blocks for entry in np.asarray(block.units).tolist()] if named else units
-
-
-@contextlib.contextmanager
-def in_words_of_options() -> Iterator[None]:
-    """Say what the library says about its arguments in the words of the command line."""
-    try:
-        yield
-    except (InvalidDataError, InvalidArgumentError) as problem:
-        words = as_options(str(problem))
-        if words == str(problem):
-            raise
-        raise type(problem)(words) from None
-
-
-def as_options(words: str) -> str:
-    """Return a message of the library in the words of the command line."""
-    words = _PRODUCT.sub(r'take --space "\1"', _ARRAY.sub("--array", words))
-    for name, said in _GIVEN.items():
-        words = words.replace(name, said)
-    words = _ARGUMENT.sub(lambda found: " ".join(filter(None, [f"--{found[1]}", found[2]])), _PATHS.sub("", words))
-    return _OPTION.sub(lambda found: "--" + found[0].replace("_", "-"), words)
 
 
 def opened_whole(
@@ -226,7 +174,7 @@ def _streamed(
 ) -> Given:
     """Return records that are read a block at a time, by whoever takes them; of folders and patterns, tell which."""
     if how.mask is not None:
-        raise InvalidArgumentError("--mask goes with images, .nii or .nii.gz. Leave it out.")
+        raise InvalidArgumentError("`mask` goes with images, .nii or .nii.gz. Leave it out.")
     source = data.Dataset(paths, columns=how.names, key=how.key, order=how.order, coordinates=how.coordinates)
     columns = [column if column in source.names else None for column in along]
     shape = source.record_shape(kind_of(name), *columns) if size is None and "(" not in name else ()
@@ -255,7 +203,9 @@ def _of_images(source: ImageSource, path: str, name: str, size: str | None, how:
     """Return the tensors of images."""
     for option, given in (("--columns", how.columns), ("--array", how.key), ("--coordinates", how.coordinates)):
         if given is not None:
-            raise InvalidArgumentError(f"{option} means nothing for {path}, images of tensors. Leave it out.")
+            raise InvalidArgumentError(
+                "{option} means nothing for {path}, images of tensors. Leave it out.", option=option, path=path
+            )
     space = space_of(name, size, (3, 3))
     return Given(Projected(source) if how.normalize else source, space, source.names)
 
@@ -270,12 +220,13 @@ def _at_once(file: data.DataFile, name: str, size: str | None, how: How, along: 
     try:
         array = read_for(kind_of(name), file, how.names, how.coordinates, key=how.key, mask=how.mask, **own)
         if array.ndim < 2:
-            raise InvalidDataError(f"it must hold one record per row, got an array with {array.ndim} axes.")
+            raise InvalidDataError(
+                "it must hold one record per row, got an array with {ndim} axes.", ndim=Public(array.ndim)
+            )
         space = space_of(name, size, array.shape[1:], array.dtype.kind)
         records = data.as_records(array, space, None if own else how.order)
     except InvalidDataError as problem:
-        words = str(problem)
-        raise InvalidDataError(words if words.startswith(file.path.name) else f"{file.path}: {words}") from None
+        raise in_file(str(file.path), problem) from None
     return Given(np.asarray(space.project(records)) if how.normalize else records, space, file.names, file)
 
 
@@ -308,17 +259,32 @@ def column_elsewhere(text: str, names: Sequence[str], n: int | None, option: str
         return _one_each(data.open_file(file).column(column, labels=labels), text, n, option)
     if pathlib.Path(text).is_file():
         return _one_each(data.load_column(text, labels=labels), text, n, option)
-    has = f"the data have the columns {listed(names)}" if names else "the data have no columns"
+    has = (
+        Message("the data have the columns {names}", names=Names(names))
+        if names
+        else Message("the data have no columns")
+    )
     one, else_ = {"--labels": ("class", "or a column"), "--covariate": ("number", "or a column")}.get(
         option, ("id", f"or {EACH} for units of one record each")
     )
     raise InvalidArgumentError(
-        f"{option} {text}: there is no such file, and {has}. Give a file with one {one} per record, {else_}."
+        "{option} {text}: there is no such file, and {has}. Give a file with one {one} per record, {else_}.",
+        option=Argument(option.removeprefix("--")),
+        text=text,
+        has=has,
+        one=Public(one),
+        else_=Public(else_),
     )
 
 
 def _one_each(found: Array, text: str, n: int | None, option: str) -> Array:
     if n is not None and found.shape != (n,):
-        raise InvalidDataError(f"{option} {text} holds {found.shape[0]} values for {n} records. Give one per record.")
+        raise InvalidDataError(
+            "{option} {text} holds {shape} values for {n} records. Give one per record.",
+            option=Argument(option.removeprefix("--")),
+            text=text,
+            shape=Public(found.shape[0]),
+            n=Public(n),
+        )
     # The words of a file are what was written there, and not numbers that numpy has made text of.
     return found.astype(object) if option == "--covariate" and found.dtype.kind == "U" else found

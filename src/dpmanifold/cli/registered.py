@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from dpmanifold.cli.arguments import EACH, ball_of, kind_of
 from dpmanifold.cli.records import Given, is_pattern
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import Argument, InvalidArgumentError
 from dpmanifold.privacy.accounts import Account
 from dpmanifold.stats.registered import Opened, Registered
 
@@ -88,11 +88,13 @@ def registered(name: str, words: Words, account: Account | None, read: Read) -> 
     read : opens the files
     """
     if account is None:
-        raise InvalidArgumentError("--dataset names data of a ledger: give --ledger as well, or leave it out.")
+        raise InvalidArgumentError("`dataset` names data of a ledger: give `ledger` as well, or leave it out.")
     whose: Population = account  # type: ignore[assignment]  # the accounts of the command line are populations
     plain, _, version = name.partition("@")
     if version and not version.isdecimal():
-        raise InvalidArgumentError(f"--dataset {name}: a version is a whole number, as in {plain}@1.")
+        raise InvalidArgumentError(
+            "`dataset` {name}: a version is a whole number, as in {plain}@1.", name=name, plain=plain
+        )
     which = int(version) if version else None
     known = whose.dataset(plain, None, units=_LATER, labels=_LATER, covariate=_LATER, version=which)
     about = next(one.about for one in whose.datasets() if one.id == known.id)
@@ -107,14 +109,22 @@ def registered(name: str, words: Words, account: Account | None, read: Read) -> 
 def _refuse_others(name: str, words: Words, known: RegisteredData, about: Words) -> None:
     """Refuse words that cannot be about these data."""
     if not issubclass(type(known.ball.space), kind_of(words["space"])):
-        raise InvalidArgumentError(f"--space {words['space']} is not that of {known.id}, {known.ball.space!r}.")
+        raise InvalidArgumentError(
+            "`space` {words} is not that of {id}, {space!r}.", words=words["space"], id=known.id, space=known.ball.space
+        )
     if (words["units"] == EACH) != (known.unit == "record"):
         said = "each record is a unit" if known.unit == "record" else "units have ids"
-        raise InvalidArgumentError(f"--units {words['units']} is not as {known.id} was registered: {said}.")
+        raise InvalidArgumentError(
+            "`units` {words} is not as {id} was registered: {said}.", words=words["units"], id=known.id, said=said
+        )
     if about["units"] not in (None, words["units"]):
-        raise InvalidArgumentError(f"--units must be {about['units']}, as {known.id} was registered.")
+        raise InvalidArgumentError(
+            "`units` must be {about}, as {id} was registered.", about=about["units"], id=known.id
+        )
     if words["invalid"] not in (None, known.invalid):
-        raise InvalidArgumentError(f"--invalid must be {known.invalid}, as {known.id} was registered. Leave it out.")
+        raise InvalidArgumentError(
+            "`invalid` must be {invalid}, as {id} was registered. Leave it out.", invalid=known.invalid, id=known.id
+        )
     _refuse_missing(words["path"], name)
 
 
@@ -127,17 +137,26 @@ def _beside(option: str, words: Words, known: RegisteredData, about: Words) -> s
     if not there:
         if said is not None:
             raise InvalidArgumentError(
-                f"--{option}: {known.id} was registered without. Register it again with --{option}, or leave it out."
+                "{option}: {id} was registered without. Register it again with {option}, or leave it out.",
+                option=Argument(option),
+                id=known.id,
             )
         return None
     column = about["labels"] if option == "labels" else about[option]["column"]
     if option == "covariate" and said is not None and column not in (None, said):
-        raise InvalidArgumentError(f"--{option} must be {column}, as {known.id} was registered. Or leave it out.")
+        raise InvalidArgumentError(
+            "{option} must be {column}, as {id} was registered. Or leave it out.",
+            option=Argument(option),
+            column=column,
+            id=known.id,
+        )
     if said is None and column is None:
         raise InvalidArgumentError(
-            f"--{option}: {known.id} was registered with --{option}, by which it is known again, and not from a column "
-            f"that is read along with the records. Give it here as well; or, for a command that does not take it, "
-            f"register the data under another name without."
+            "{option}: {id} was registered with {option}, by which it is known again, and not from a "
+            "column that is read along with the records. Give it here as well; or, for a command that does "
+            "not take it, register the data under another name without.",
+            option=Argument(option),
+            id=known.id,
         )
     return said if said is not None else str(column)
 
@@ -145,4 +164,6 @@ def _beside(option: str, words: Words, known: RegisteredData, about: Words) -> s
 def _refuse_missing(paths: Sequence[str], name: str) -> None:
     for path in paths:
         if not os.path.lexists(path) and not (is_pattern(path) and glob.glob(path, recursive=True)):
-            raise InvalidArgumentError(f"{path} is not there: --dataset {name} says what it holds, PATH where it is.")
+            raise InvalidArgumentError(
+                "{path} is not there: `dataset` {name} says what it holds, PATH where it is.", path=path, name=name
+            )

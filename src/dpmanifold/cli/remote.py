@@ -14,7 +14,6 @@ from rich.text import Text
 from dpmanifold.cli import classes, components, groups, median, options, private, regression, two_sample
 from dpmanifold.cli.arguments import promise_of
 from dpmanifold.cli.failures import guarded
-from dpmanifold.cli.records import in_words_of_options
 from dpmanifold.cli.remote_asking import (
     BallOrId,
     Coordinates,
@@ -25,7 +24,7 @@ from dpmanifold.cli.remote_asking import (
     asking,
     ball_said,
     connected,
-    in_words_of_service,
+    service_exit_codes,
 )
 from dpmanifold.cli.speech import say, say_json, say_table
 from dpmanifold.errors import InvalidArgumentError
@@ -57,7 +56,7 @@ def login(
     from dpmanifold.remote.tokens import store
     from dpmanifold.remote.transport import checked_url
 
-    with in_words_of_service(), in_words_of_options():
+    with service_exit_codes():
         where = checked_url(url)
         asked = sys.stdin is not None and sys.stdin.isatty()
         token = (typer.prompt("token", hide_input=True) if asked else sys.stdin.readline()).strip()
@@ -72,7 +71,7 @@ def login(
 @guarded
 def datasets(url: Url = None, as_json: options.Json = False) -> None:
     """List the data sets that you may ask, with what is left to you."""
-    with in_words_of_service(), connected(url) as client:
+    with service_exit_codes(), connected(url) as client:
         found = client.datasets()
     if as_json:
         say_json(found)
@@ -115,7 +114,7 @@ def plan(
     privacy = promise_of(epsilon, delta, mu, rho)
     given = {"estimand": estimand, "refine": refine, "count": count, "coverage": coverage}
     said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    with in_words_of_service(), in_words_of_options(), connected(url) as client:
+    with service_exit_codes(), connected(url) as client:
         words = {"radius": radius, "center": center, "source": source, "ball": ball}
         chosen = ball_said(words, dataset, client)
         found = client.plan(dataset, privacy, statistic=statistic, ball=chosen, error=error, **said)
@@ -162,7 +161,7 @@ def releases(
     as_json: options.Json = False,
 ) -> None:
     """List what you have asked for, the newest first."""
-    with in_words_of_service(), connected(url) as client:
+    with service_exit_codes(), connected(url) as client:
         found = [one.view for one in client.releases(limit, before)]
     if as_json:
         say_json(found)
@@ -193,7 +192,7 @@ def fetch(
 
     words = {"out": out, "npy": npy, "picture": picture, "links": links, "html": html, "coordinates": coordinates,
              "force": force}  # fmt: skip
-    with in_words_of_service(), in_words_of_options(), connected(url) as client:
+    with service_exit_codes(), connected(url) as client:
         handle = client.release(release)
         writer = Writer.of(words, kind_of(str(handle.view.get("statistic"))) is dict)
         writer.receive(handle, quiet, timeout, as_json)
@@ -206,7 +205,7 @@ def history(
     as_json: options.Json = False,
 ) -> None:
     """Show what used up a population's cap; who else spent is not told."""
-    with in_words_of_service(), connected(url) as client:
+    with service_exit_codes(), connected(url) as client:
         found = client.history(population)
     if as_json:
         say_json(found)

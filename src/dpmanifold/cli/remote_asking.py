@@ -18,10 +18,9 @@ import typer
 from dpmanifold.ball import Ball
 from dpmanifold.cli.arguments import WHOLE_SPACE, ball_of, promise_of, shrink_of
 from dpmanifold.cli.command import refuse_mechanism
-from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, fail, guarded, kept
+from dpmanifold.cli.failures import FAULT, PROMISE_IMPOSSIBLE, guarded, kept
 from dpmanifold.cli.outputs import Outputs, check_targets, refuse_stdout
 from dpmanifold.cli.private import in_a_line, target_of, write_releases
-from dpmanifold.cli.records import in_words_of_options
 from dpmanifold.cli.speech import complain, say, say_json
 from dpmanifold.cli.views import Views
 from dpmanifold.errors import InvalidArgumentError
@@ -118,7 +117,7 @@ def asking(local: Callable[..., None], name: str | None) -> Callable[..., None]:
         options = {option: words[option] for option in told}
         if "shrink" in options:
             options["shrink"] = shrink_of(options["shrink"], words["no_shrink"])
-        with in_words_of_service(), in_words_of_options():
+        with service_exit_codes():
             _ask(words["name"] if name is None else name, words, options)
 
     signature = inspect.Signature([*found, *(parameter(*one) for one in _WHEN)])
@@ -278,16 +277,12 @@ def connected(url: str | None) -> Iterator[Client]:
 
 
 @contextlib.contextmanager
-def in_words_of_service() -> Iterator[None]:
+def service_exit_codes() -> Iterator[None]:
     """Give what goes wrong at a service the exit code that says whose turn it is."""
-    from dpmanifold.remote import AnswerError, RemoteError, StillPendingError
+    from dpmanifold.remote import AnswerError, RemoteError
 
     try:
         yield
-    except StillPendingError as problem:
-        told, _, _ = str(problem).partition(". The same call")
-        fail(f"{told}. Fetch it later, at no cost, with: dpm remote fetch {problem.pending.id} --out FILE", FAULT)
-    except AnswerError as problem:
-        fail(str(problem), PROMISE_IMPOSSIBLE)
     except RemoteError as problem:
-        fail(str(problem), FAULT)
+        problem.exit_code = PROMISE_IMPOSSIBLE if isinstance(problem, AnswerError) else FAULT  # type: ignore[attr-defined]
+        raise

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from dpmanifold._check import Array, shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, Either, InvalidArgumentError, InvalidDataError, Message, Public
 
 PathLike = str | os.PathLike[str]
 
@@ -70,10 +70,12 @@ def named_twice(files: Iterable[pathlib.Path]) -> tuple[pathlib.Path, pathlib.Pa
 def checked_path(path: object) -> pathlib.Path:
     """Return `path` as the path of something that exists, or say what is wrong with it."""
     if not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(f"path must be the name of a file, got {shown(path)}.")
+        raise InvalidArgumentError("`path` must be the name of a file, got {got}.", got=shown(path))
     found = pathlib.Path(os.fsdecode(path))
     if not found.exists():
-        raise InvalidArgumentError(f"path: there is no file {str(found)!r}. Check the name and the folder.")
+        raise InvalidArgumentError(
+            "`path`: there is no file {found!r}. Check the name and the folder.", found=str(found)
+        )
     return found
 
 
@@ -81,24 +83,40 @@ def checked_file(path: object) -> pathlib.Path:
     """Return `path` as the path of a file, not a folder."""
     found = checked_path(path)
     if not found.is_file():
-        raise InvalidArgumentError(f"path: {str(found)!r} is a folder. Name one file in it.")
+        raise InvalidArgumentError("`path`: {found!r} is a folder. Name one file in it.", found=str(found))
     return found
 
 
 def unknown_format(path: pathlib.Path, known: str) -> InvalidArgumentError:
     """Return the error about a file whose name does not say how to read it."""
-    return InvalidArgumentError(f"path: the format of {path.name!r} is not known. Known are {known}.")
+    return InvalidArgumentError(
+        "`path`: the format of {name!r} is not known. Known are {known}.", name=path.name, known=Public(known)
+    )
 
 
-def bad_file(path: pathlib.Path, fault: str) -> InvalidDataError:
-    """Return the error about the content of a file; `fault` says what, where and what to do.
+_IN_FILE = "{file}: {fault}"
+
+
+ARRAY = Either(Argument("key"), Argument("array"))
+"""What names an array of an .npz file: `key`, but where a key names a request."""
+
+
+def bad_file(path: pathlib.Path, template: str, /, **values: object) -> InvalidDataError:
+    """Return the error about the content of a file; the message says what, where and what to do.
 
     Examples
     --------
-    >>> print(bad_file(pathlib.Path("folder/faces.csv"), "line 3 has 4 entries, the first line 5. Repair that line."))
-    faces.csv: line 3 has 4 entries, the first line 5. Repair that line.
+    >>> print(bad_file(pathlib.Path("folder/faces.csv"), "line {line} is blank. Remove it.", line=3))
+    faces.csv: line 3 is blank. Remove it.
     """
-    return InvalidDataError(f"{path.name}: {fault}")
+    return InvalidDataError(_IN_FILE, file=path.name, fault=Message(template, **values))
+
+
+def in_file(name: str, problem: InvalidDataError) -> InvalidDataError:
+    """Return an error about records with the name of their file, if it does not have it."""
+    if problem.message.template == _IN_FILE:
+        return problem
+    return InvalidDataError(_IN_FILE, file=name, fault=problem)
 
 
 def listed(names: Iterable[object]) -> str:
@@ -117,7 +135,9 @@ def listed(names: Iterable[object]) -> str:
 def no_option(value: object, name: str, path: pathlib.Path, remedy: str) -> None:
     """Refuse an option that means nothing for this kind of file, so that it is not ignored in silence."""
     if value is not None:
-        raise InvalidArgumentError(f"{name} means nothing for {path.name!r}. {remedy}")
+        raise InvalidArgumentError(
+            "{name} means nothing for {name2!r}. {remedy}", name=Argument(name), name2=path.name, remedy=Public(remedy)
+        )
 
 
 def plausible_size(expanded: int, compressed: int) -> bool:

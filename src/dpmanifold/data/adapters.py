@@ -19,13 +19,15 @@ def _refuse_iterators(X: object) -> None:
     """Refuse what can be read only once."""
     if type(X).__module__.split(".")[0] == "mne":
         raise InvalidArgumentError(
-            f"X is an object of MNE ({shown(X)}). Give covariances: data.from_epochs(epochs), or of files "
-            "data.from_epochs_files(files)."
+            "`X` is an object of MNE ({got}). Give covariances: data.from_epochs(epochs), or of files "
+            "data.from_epochs_files(files).",
+            got=shown(X),
         )
     if isinstance(X, Iterator):
         raise InvalidArgumentError(
-            f"X is an iterator ({shown(X)}), which can be read only once, and records are read several times. Give a "
-            "function that makes one: data.from_blocks(lambda: ...)."
+            "`X` is an iterator ({got}), which can be read only once, and records are read several times. "
+            "Give a function that makes one: data.from_blocks(lambda: ...).",
+            got=shown(X),
         )
 
 

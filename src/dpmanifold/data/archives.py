@@ -19,9 +19,9 @@ from typing import IO, Any, Literal, cast
 import numpy as np
 
 from dpmanifold._check import Array, shown
-from dpmanifold.data._files import Stream, bad_file, fill, listed, plausible_size, read_exactly
+from dpmanifold.data._files import ARRAY, Stream, bad_file, fill, plausible_size, read_exactly
 from dpmanifold.data.opened import DataFile, one_column
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Names, Public
 
 _BROKEN = "it is damaged, incomplete or not what its name says. Copy or download it again."
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a zip member: signature, ..., lengths of name and extra field
@@ -98,9 +98,17 @@ def chosen_key(path: pathlib.Path, key: object) -> str:
     if key is None and len(keys) == 1:
         return keys[0]
     if key is None:
-        raise InvalidArgumentError(f"key is needed: {path.name!r} holds {_contents(keys)}.")
+        raise InvalidArgumentError(
+            "{key} is needed: {name!r} holds {contents}.", key=ARRAY, name=path.name, contents=_contents(keys)
+        )
     if not (isinstance(key, str) and key in keys):
-        raise InvalidArgumentError(f"key {shown(key)} is not in {path.name!r}, which holds {_contents(keys)}.")
+        raise InvalidArgumentError(
+            "{key} {got} is not in {name!r}, which holds {contents}.",
+            key=ARRAY,
+            got=shown(key),
+            name=path.name,
+            contents=_contents(keys),
+        )
     return key
 
 
@@ -149,7 +157,7 @@ def _held_header(stream: IO[bytes], path: pathlib.Path, member: zipfile.ZipInfo)
     known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
     honest = known and plausible_size(member.file_size, min(member.compress_size, path.stat().st_size))
     if header.length + header.size != member.file_size or not honest:
-        raise bad_file(path, f"array {name!r} has another size than its header says. Save it again.")
+        raise bad_file(path, "array {name!r} has another size than its header says. Save it again.", name=name)
     stored = member.compress_type == zipfile.ZIP_STORED
     return replace(header, begins=_data_offset(path, member) if stored else None)
 
@@ -212,7 +220,9 @@ def _taker(
         values = np.empty((count, *shape), dtype=header.dtype)
         with _readable(path, key):
             if not fill(cast(Stream, stream), values.reshape(-1).view(np.uint8)):
-                raise bad_file(path, f"it ends before row {start + count}. Copy or download it again.")
+                raise bad_file(
+                    path, "it ends before row {start}. Copy or download it again.", start=Public(start + count)
+                )
         return values
 
     return take
@@ -225,7 +235,7 @@ def _member(path: pathlib.Path, name: str) -> Iterator[tuple[IO[bytes], zipfile.
         try:
             member = archive.getinfo(name + ".npy")
         except KeyError:
-            raise bad_file(path, f"there is no array {name!r} in it.") from None
+            raise bad_file(path, "there is no array {name!r} in it.", name=name) from None
         with archive.open(member) as stream:
             yield stream, member
 
@@ -240,7 +250,7 @@ def _readable(path: pathlib.Path, name: str | None) -> Iterator[None]:
     # RuntimeError: encrypted; NotImplementedError: compressed by a method that Python does not know.
     except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         what = "it" if name is None else f"array {name!r}"
-        raise bad_file(path, f"{what} cannot be read: {_BROKEN}") from None
+        raise bad_file(path, "{what} cannot be read: {broken}", what=Argument(what), broken=Public(_BROKEN)) from None
 
 
 class NpyFile(DataFile):
@@ -272,8 +282,8 @@ class NpzFile(DataFile):
         return one_column(read_npz(self.path, name), self.path, text)
 
 
-def _contents(keys: list[str]) -> str:
-    return f"the arrays {listed(keys)}" if keys else "no arrays"
+def _contents(keys: list[str]) -> Message:
+    return Message("the arrays {names}", names=Names(keys)) if keys else Message("no arrays")
 
 
 def _read_header(stream: IO[bytes], path: pathlib.Path, what: str) -> ArrayHeader:
@@ -289,11 +299,14 @@ def _read_header(stream: IO[bytes], path: pathlib.Path, what: str) -> ArrayHeade
     if dtype.hasobject:
         raise bad_file(
             path,
-            f"{what} holds Python objects, which are never unpickled because that could run any program. "
-            "Save numbers or text: np.save(file, np.array(values, dtype=float)).",
+            "{what} holds Python objects, which are never unpickled because that could run any program. Save "
+            "numbers or text: np.save(file, np.array(values, dtype=float)).",
+            what=Argument(what),
         )
     if dtype.kind == "V":
-        raise bad_file(path, f"{what} is a structured array. Save its fields as arrays of their own.")
+        raise bad_file(
+            path, "{what} is a structured array. Save its fields as arrays of their own.", what=Argument(what)
+        )
     if any(side < 0 for side in shape) or dtype.itemsize == 0:
         raise bad_file(path, _BROKEN)
     return ArrayHeader(shape, "F" if fortran else "C", dtype, stream.tell())

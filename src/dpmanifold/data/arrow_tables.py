@@ -139,8 +139,8 @@ def arrow_source(X: object) -> TableInMemory | None:
     """Return a table or a batch of pyarrow as a source, and None of everything else; refuse what is read only once."""
     if is_a(X, "pyarrow", "RecordBatchReader"):
         raise InvalidArgumentError(
-            "X is a RecordBatchReader, which can be read only once, and records are read several times. Give a "
-            "function that makes one: data.from_blocks(lambda: ...)."
+            "`X` is a RecordBatchReader, which can be read only once, and records are read several times. "
+            "Give a function that makes one: data.from_blocks(lambda: ...)."
         )
     return TableInMemory(ArrowRows(X), "the Table") if is_a(X, "pyarrow", "Table", "RecordBatch") else None
 

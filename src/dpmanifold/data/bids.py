@@ -18,7 +18,7 @@ from dpmanifold.data.formats import open_file
 from dpmanifold.data.image_source import ImageSource
 from dpmanifold.data.nifti_source import NONZERO, StoredImage, refuse_twice
 from dpmanifold.data.voxels import SUFFIXES
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import Either, InvalidArgumentError, Message, Names, Public
 
 PARTICIPANT = "participant_id"
 
@@ -104,15 +104,18 @@ def from_bids(
     """
     root = checked_path(folder)
     if not root.is_dir():
-        raise InvalidArgumentError(f"folder: {str(root)!r} is a file. Name the folder that has sub-* in it.")
+        raise InvalidArgumentError(
+            "`folder`: {root!r} is a file. Name the folder that has sub-* in it.", root=str(root)
+        )
     found = _one_kind(_images(root, (pattern,) if pattern is not None else _TENSORS, entities), root)
     table = _participants(root, participants)
     for scan in found:
         if table is not None and scan.participant not in table:
             raise bad_file(
                 table.path,
-                f"there is no row for {scan.participant}, of whom there is {scan.path.name!r}. Add the row, or leave "
-                "the image out.",
+                "there is no row for {participant}, of whom there is {name!r}. Add the row, or leave the image out.",
+                participant=scan.participant,
+                name=scan.path.name,
             )
     refuse_twice([scan.path for scan in found])
     masks = [_mask_of(scan, mask) for scan in found]
@@ -121,7 +124,9 @@ def from_bids(
         _tell(curator, {one.name for one in _folders(root, "sub-")} | set(table or ()), found)
     columns = {PARTICIPANT: [scan.participant for scan in found]} if table is None else _Columns(table, found)
     return ImageSource(
-        images, columns, f'every voxel belongs to a participant, and alone it is nobody. Give units="{PARTICIPANT}".'
+        images,
+        columns,
+        Message('every voxel belongs to a participant, and alone it is nobody. Give `units="participant_id"`.'),
     )
 
 
@@ -175,7 +180,11 @@ def _images(root: pathlib.Path, patterns: Iterable[str], wanted: Mapping[str, st
             for path in _matching(place / "dwi", patterns):
                 scan = _scan(path)
                 if not _lies_right(scan, person.name, place.name):
-                    raise bad_file(path, f"it lies in {str(place.relative_to(root))!r}, and its name says another one.")
+                    raise bad_file(
+                        path,
+                        "it lies in {relative_to!r}, and its name says another one.",
+                        relative_to=str(place.relative_to(root)),
+                    )
                 if all(scan.entities.get(key) == value for key, value in wanted.items()):
                     yield scan
 
@@ -211,14 +220,19 @@ def _one_kind(scans: Iterable[_Scan], root: pathlib.Path) -> list[_Scan]:
     found = list(scans)
     if not found:
         raise InvalidArgumentError(
-            f"folder: no image of tensors was found in sub-*/dwi or sub-*/ses-*/dwi of {str(root)!r}. Give pattern=, "
-            "or the folder of the derivatives."
+            "`folder`: no image of tensors was found in sub-*/dwi or sub-*/ses-*/dwi of {root!r}. Give "
+            "{remedy} the folder of the derivatives.",
+            root=str(root),
+            remedy=Either(Public("pattern=, or"), Public("the images by a pattern in quotes, or")),
         )
     kinds = sorted({scan.kind for scan in found})
     if len(kinds) > 1:
         raise InvalidArgumentError(
-            f"folder: there are images of several kinds, {listed(kinds)}. Choose one by pattern=, or by what names "
-            "say, such as space= or desc=."
+            "`folder`: there are images of several kinds, {kinds}. Choose one by {remedy}.",
+            kinds=Names(kinds),
+            remedy=Either(
+                Public("pattern=, or by what names say, such as space= or desc="), Public("a pattern in quotes")
+            ),
         )
     return found
 
@@ -233,9 +247,12 @@ def _mask_of(scan: _Scan, mask: PathLike | bool | None) -> PathLike | None:
     beside = [other for other in map(_scan, _matching(scan.path.parent, (pattern,))) if _is_of(other, scan)]
     if len(beside) != 1:
         raise InvalidArgumentError(
-            f"mask: {'none' if not beside else f'{len(beside)}'} of the files beside {scan.path.name!r} match "
-            f"{pattern!r} and its space, and one must. Give mask= as another pattern, as one image for all, as "
-            '"nonzero", or as None.'
+            "`mask`: {detail} of the files beside {name!r} match {pattern!r} and its space, and one must. "
+            "Give `mask=` as another pattern, as one image for all, {remedy}.",
+            remedy=Either(Public('as "nonzero", or as None'), Public("or as nonzero")),
+            detail=Message("none") if not beside else Message("{n_beside}", n_beside=Public(len(beside))),
+            name=scan.path.name,
+            pattern=pattern,
         )
     return beside[0].path
 
@@ -252,7 +269,11 @@ class _Participants:
     def __init__(self, path: pathlib.Path) -> None:
         self.path, self._file = path, open_file(path)
         if PARTICIPANT not in self._file.names:
-            raise bad_file(path, f"there is no column {PARTICIPANT!r}, the first that BIDS asks for. Add it.")
+            raise bad_file(
+                path,
+                "there is no column {participant!r}, the first that BIDS asks for. Add it.",
+                participant=Public(PARTICIPANT),
+            )
         self.names = list(self._file.names)
         people = self._file.column(PARTICIPANT, text=True).tolist()
         self._row = {person: row for row, person in enumerate(people)}
@@ -297,11 +318,20 @@ def _participants(root: pathlib.Path, given: PathLike | bool) -> _Participants |
     path = root / "participants.tsv" if given is True else given
     if given is True and not os.path.isfile(path):
         raise InvalidArgumentError(
-            f"participants: there is no participants.tsv in {str(root)!r}. Give the path of that of the raw data, or "
-            "participants=False."
+            "`participants`: there is no participants.tsv in {root!r}. {remedy}",
+            root=str(root),
+            remedy=Either(
+                Public("Give the path of that of the raw data, or participants=False."),
+                Message(
+                    "Copy that of the raw data, or give the images by a pattern in quotes and `units` {image}.",
+                    image=Public("image"),
+                ),
+            ),
         )
     if not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(f"participants must be True, False or the name of a file, got {shown(given)}.")
+        raise InvalidArgumentError(
+            "`participants` must be True, False or the name of a file, got {got}.", got=shown(given)
+        )
     return _Participants(checked_file(path))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int, shown
 from dpmanifold.data import descriptors
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 
 # Bytes of images in memory at once; large enough that the steps between blocks cost nothing.
 _BLOCK_BYTES = 2**24
@@ -60,9 +60,11 @@ def descriptors_in_blocks(
     """
     shape = tuple(getattr(images, "shape", ()))
     if not shape:
-        raise InvalidArgumentError(f"images must be an array or a memory map, got {shown(images)}.")
+        raise InvalidArgumentError("images must be an array or a memory map, got {got}.", got=shown(images))
     if progress is not None and not callable(progress):
-        raise InvalidArgumentError(f"progress must be a function of the number of images done, got {shown(progress)}.")
+        raise InvalidArgumentError(
+            "progress must be a function of the number of images done, got {got}.", got=shown(progress)
+        )
     # An empty block is refused for its dtype, its shape and eta like a full one.
     empty = descriptors.covariance_descriptors(images[:0], eta)
     result = _checked_out(out, (shape[0], *empty.shape[1:]))
@@ -71,7 +73,9 @@ def descriptors_in_blocks(
             result[part] = descriptors.covariance_descriptors(images[part], eta)
         except InvalidDataError as problem:
             raise InvalidDataError(
-                f"among the images from index {part.start} on, counted from 0 there: {problem}"
+                "among the images from index {start} on, counted from 0 there: {problem}",
+                start=Public(part.start),
+                problem=problem,
             ) from None
         if progress is not None:
             progress(part.stop)
@@ -93,7 +97,9 @@ def _checked_out(out: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
     if out is None:
         return np.empty(shape)
     if not (isinstance(out, np.ndarray) and out.dtype == np.float64 and out.shape == shape and out.flags.writeable):
-        raise InvalidArgumentError(f"out must be a writable float64 array of shape {shape}, got {shown(out)}.")
+        raise InvalidArgumentError(
+            "out must be a writable float64 array of shape {shape}, got {got}.", shape=Public(shape), got=shown(out)
+        )
     return out
 
 

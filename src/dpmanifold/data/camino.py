@@ -49,7 +49,9 @@ class CaminoFile(DataFile):
         order : "camino", or nothing
         """
         if order not in (None, "camino"):
-            raise InvalidArgumentError(f'order must be "camino" for {self.path.name!r}, got {shown(order)}.')
+            raise InvalidArgumentError(
+                '`order` must be "camino" for {name!r}, got {got}.', name=self.path.name, got=shown(order)
+            )
         stored = np.fromfile(self.path, dtype=">f8").reshape(-1, _NUMBERS)  # a map whose file is cut ends the process
         codes = stored[:, 0]
         if not ((codes == np.round(codes)) & (codes >= _LOWEST_CODE) & (codes <= _HIGHEST_CODE)).all():

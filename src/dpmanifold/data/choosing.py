@@ -15,13 +15,12 @@ import numpy as np
 
 from dpmanifold._cells import COMPLEX, REAL
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.data._files import listed
 from dpmanifold.data.landmarks import is_long
 from dpmanifold.data.readers import read_for, rows_for
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.rows import Column, Places
 from dpmanifold.data.tables import Table, select_columns
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import records_from
 
@@ -45,7 +44,9 @@ def places_of(reading: Reading, columns: Sequence[Column], where: str) -> Places
         others = ("something else",) if what == "labels" else ("something else", "complex", "truth")
         if columns[place].kind in others:
             raise InvalidDataError(
-                f"column {names[place]!r} of {where} is not whole numbers or text. Convert it to one of them."
+                "column {names!r} of {where} is not whole numbers or text. Convert it to one of them.",
+                names=names[place],
+                where=where,
             )
     numbers, reading, kind = _chosen(reading, columns, where, set(apart.values()))
     _try_out(reading, [columns[place] for place in numbers], kind, where)
@@ -80,7 +81,9 @@ def shape_for(
         shape = (lists[0].width,) if lists else shape
     if any(column.width == 0 for column in lists):
         raise InvalidArgumentError(
-            f"size is needed: column {lists[0].name!r} of {where} holds lists, and its type does not say how long."
+            "`size` is needed: column {name!r} of {where} holds lists, and its type does not say how long.",
+            name=lists[0].name,
+            where=where,
         )
     return shape
 
@@ -92,13 +95,14 @@ def _chosen(
     free = [place for place in range(len(columns)) if place not in apart]
     considered = free if reading.columns is None else list(range(len(columns)))
     if not considered:
-        raise InvalidDataError(f"{where} has no columns for records beside those of ids and labels.")
+        raise InvalidDataError("{where} has no columns for records beside those of ids and labels.", where=where)
     asked = _Asked(where, [columns[place].name for place in considered])
     given = [reading.columns] if isinstance(reading.columns, str) else reading.columns
     if given is None and type(reading.space).table_reader == "landmarks" and is_long(asked.names):
         raise InvalidArgumentError(
-            f"{where} has a row per landmark, and a specimen's rows may stand anywhere in it. Give a row per specimen "
-            "(x1, y1, x2, y2, ...), or read a file whole with data.load_landmarks."
+            "{where} has a row per landmark, and a specimen's rows may stand anywhere in it. Give a row per "
+            "specimen (x1, y1, x2, y2, ...), or read a file whole with data.load_landmarks.",
+            where=where,
         )
     if given is None:
         meant = considered
@@ -123,8 +127,9 @@ def _ordered_by_name(reading: Reading, meant: Sequence[int], places: Sequence[in
     said = records_from(reading.space, np.array([meant], dtype=np.float64), reading.order, look=False)
     if said.ravel().tolist() != list(places):
         raise InvalidArgumentError(
-            f"order {reading.order!r} contradicts the names of the columns, which say which entries they hold. Leave "
-            "order out, or rename the columns."
+            "order {order!r} contradicts the names of the columns, which say which entries they hold. Leave "
+            "order out, or rename the columns.",
+            order=reading.order,
         )
     return replace(reading, order=None)
 
@@ -138,11 +143,15 @@ def _are_complex(space: Manifold, columns: Sequence[Column]) -> bool:
 def _refuse(column: Column, where: str, apart: bool) -> None:
     """Refuse a column that was chosen for records and can have none."""
     if apart:
-        raise InvalidArgumentError(f"columns: {column.name!r} has the ids or labels, and no numbers of records.")
+        raise InvalidArgumentError(
+            "`columns`: {name!r} has the ids or labels, and no numbers of records.", name=column.name
+        )
     if column.kind == "something else":
         raise InvalidDataError(
-            f"column {column.name!r} of {where} is of a type that is not numbers. Choose the columns of the records "
-            "with columns=."
+            "column {name!r} of {where} is of a type that is not numbers. Choose the columns of the records "
+            "with `columns=`.",
+            name=column.name,
+            where=where,
         )
 
 
@@ -150,10 +159,16 @@ def _place(names: Sequence[str], name: str, what: str, where: str) -> int:
     """Return where the one column of that name stands."""
     if name not in names:
         raise InvalidArgumentError(
-            f"{what}: there is no column {name!r} in {where}, which has the columns {listed(names)}."
+            "{what}: there is no column {name!r} in {where}, which has the columns {names}.",
+            what=Argument(what),
+            name=name,
+            where=where,
+            names=Names(names),
         )
     if names.count(name) > 1:
-        raise InvalidDataError(f"two columns of {where} are called {name!r}. Rename one of them.")
+        raise InvalidDataError(
+            "two columns of {where} are called {name!r}. Rename one of them.", where=where, name=name
+        )
     return names.index(name)
 
 
@@ -162,22 +177,34 @@ def _try_out(reading: Reading, chosen: Sequence[Column], kind: str, where: str) 
     lists = [column.name for column in chosen if column.width == 0]
     if lists and len(chosen) > 1:
         raise InvalidDataError(
-            f"column {lists[0]!r} of {where} holds lists, a record each. Choose it alone with columns=, or others."
+            "column {lists!r} of {where} holds lists, a record each. Choose it alone with `columns=`, or others.",
+            lists=lists[0],
+            where=where,
         )
     if lists:
         return  # each has a length of its own
     try:
         reading.try_out((sum(column.width for column in chosen),), np.complex128 if kind == COMPLEX else np.float64)
     except InvalidDataError as problem:
-        names = listed(column.name for column in chosen)
+        names = Names(column.name for column in chosen)
         if reading.columns is None:
             known = ", ".join(reading.space.coordinates) if reading.coordinates is None else ""
-            systems = f" Other coordinates are read by coordinates=, which is one of {known}." if known else ""
+            systems = Message("")
+            if known:
+                systems = Message(
+                    " Other coordinates are read by `coordinates=`, which is one of {known}.", known=Public(known)
+                )
             raise InvalidArgumentError(
-                f"columns is needed: {where} has the columns {names} beside those of ids and labels, and which of them "
-                f"are the records never follows from what they hold. ({problem}){systems}"
+                "`columns` is needed: {where} has the columns {names} beside those of ids and labels, and which "
+                "of them are the records never follows from what they hold. ({problem}){systems}",
+                where=where,
+                names=names,
+                problem=problem,
+                systems=systems,
             ) from None
-        raise InvalidDataError(f"{problem} Taken from {where} were the columns {names}.") from None
+        raise InvalidDataError(
+            "{problem} Taken from {where} were the columns {names}.", problem=problem, where=where, names=names
+        ) from None
 
 
 class _Asked(Table):

@@ -14,7 +14,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, index_text, numeric_array, open_fraction, positive_int, shown
 from dpmanifold.ball import Ball
 from dpmanifold.data.descriptor_ball import ball_about_multiple, smallest_ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.linalg import symmetrize
 
 _KINDS = ("correlation", "covariance", "precision")
@@ -82,8 +82,10 @@ def from_connectivity(
     values = numeric_array(array, "array")
     if values.dtype.kind == "c" or values.ndim not in (2, 3) or 0 in values.shape[1:]:
         raise InvalidDataError(
-            "array must hold real matrices (n, k, k), or a vector for each (n, entries), got "
-            f"{values.dtype} of shape {values.shape}. One matrix is array[None]."
+            "array must hold real matrices (n, k, k), or a vector for each (n, entries), got {dtype} of shape "
+            "{shape}. One matrix is array[None].",
+            dtype=values.dtype,
+            shape=Public(values.shape),
         )
     matrices = _from_vectors(values, discard_diagonal) if values.ndim == 2 else _checked(values)
     if kind == "correlation":
@@ -128,14 +130,16 @@ def correlation_ball(regions: int, shrinkage: float = 0.1, metric: str = "logeuc
 
 def _check_kind(kind: object, discard_diagonal: object) -> None:
     if kind in _NO_POINTS:
-        raise InvalidArgumentError(f"kind {kind!r} {_NO_POINTS[str(kind)]}.")
+        raise InvalidArgumentError("kind {kind!r} {no_points}.", kind=kind, no_points=Public(_NO_POINTS[str(kind)]))
     if kind not in _KINDS:
-        raise InvalidArgumentError(f"kind must be one of {', '.join(_KINDS)}, got {shown(kind)}.")
+        raise InvalidArgumentError(
+            "kind must be one of {kinds}, got {got}.", kinds=Public(", ".join(_KINDS)), got=shown(kind)
+        )
     if not isinstance(discard_diagonal, bool):
-        raise InvalidArgumentError(f"discard_diagonal must be True or False, got {shown(discard_diagonal)}.")
+        raise InvalidArgumentError("discard_diagonal must be True or False, got {got}.", got=shown(discard_diagonal))
     if discard_diagonal and kind != "correlation":
         raise InvalidArgumentError(
-            f"discard_diagonal: the diagonal of a {kind} cannot be known. Run ConnectivityMeasure without it."
+            "discard_diagonal: the diagonal of a {kind} cannot be known. Run ConnectivityMeasure without it.", kind=kind
         )
 
 
@@ -143,7 +147,12 @@ def _from_zero(value: object, name: str, below: float = math.inf) -> float:
     """Return a number of at least 0 and below a limit."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < below:
         limit = f" and below {below:g}" if below < math.inf else ""
-        raise InvalidArgumentError(f"{name} must be a number of at least 0{limit}, got {shown(value)}.")
+        raise InvalidArgumentError(
+            "{name} must be a number of at least 0{limit}, got {got}.",
+            name=Argument(name),
+            limit=Public(limit),
+            got=shown(value),
+        )
     return float(value)
 
 
@@ -154,8 +163,10 @@ def _from_vectors(vectors: Array, discarded: bool) -> FloatArray:
     if size * (size - 1 if discarded else size + 1) != 2 * entries:
         told = "k(k-1)/2 without a diagonal" if discarded else "k(k+1)/2"
         raise InvalidDataError(
-            f"array: {entries} entries are no triangle of a matrix, which has {told}. Was the diagonal discarded "
-            "(discard_diagonal=), or are these columns of something else?"
+            "array: {entries} entries are no triangle of a matrix, which has {told}. Was the diagonal "
+            "discarded (discard_diagonal=), or are these columns of something else?",
+            entries=Public(entries),
+            told=Public(told),
         )
     rows, columns = np.tril_indices(size, -1 if discarded else 0)
     matrices = np.zeros((len(vectors), size, size))
@@ -171,14 +182,17 @@ def _from_vectors(vectors: Array, discarded: bool) -> FloatArray:
 def _checked(values: Array) -> FloatArray:
     """Return symmetric matrices as such to the last digit, or say which is none."""
     if values.shape[1] != values.shape[2]:
-        raise InvalidDataError(f"array must hold square matrices (n, k, k), got shape {values.shape}.")
+        raise InvalidDataError(
+            "array must hold square matrices (n, k, k), got shape {shape}.", shape=Public(values.shape)
+        )
     matrices = np.asarray(values, dtype=np.float64)
     with np.errstate(all="ignore"):
         apart = np.abs(matrices - np.swapaxes(matrices, 1, 2)).max(axis=(1, 2))
         bad = np.asarray(apart > _ROUNDING * np.abs(matrices).max(axis=(1, 2)))
     if bad.any():
         raise InvalidDataError(
-            f"array: the matrix{index_text(bad)} is not symmetric. Give what ConnectivityMeasure returned."
+            "array: the matrix{index_text} is not symmetric. Give what ConnectivityMeasure returned.",
+            index_text=Public(index_text(bad)),
         )
     return np.asarray(symmetrize(matrices))
 
@@ -190,8 +204,9 @@ def _with_ones(matrices: FloatArray) -> FloatArray:
         bad = np.asarray((np.abs(matrices[:, diagonal, diagonal] - 1) > _ROUNDING).any(axis=1))
     if bad.any():
         raise InvalidDataError(
-            f"array: the matrix{index_text(bad)} has other numbers than 1 on its diagonal. Correlations have not: give "
-            'kind="covariance", or what ConnectivityMeasure was told, such as discard_diagonal=True.'
+            "array: the matrix{index_text} has other numbers than 1 on its diagonal. Correlations have not: "
+            'give kind="covariance", or what ConnectivityMeasure was told, such as discard_diagonal=True.',
+            index_text=Public(index_text(bad)),
         )
     result = matrices.copy()
     result[:, diagonal, diagonal] = np.where(np.isnan(matrices[:, diagonal, diagonal]), np.nan, 1.0)
@@ -212,8 +227,9 @@ def _positive(matrices: FloatArray, least: float) -> FloatArray:
     bad[finite] = np.maximum(values[:, 0], least) <= size * np.finfo(float).eps * np.abs(values[:, -1])
     if bad.any():
         raise InvalidDataError(
-            f"array: the matrix{index_text(bad)} is not positive definite. Give shrinkage= (such as 0.1) or floor=, "
-            "chosen without looking at the data; or estimate with a shrinkage (nilearn's default)."
+            "array: the matrix{index_text} is not positive definite. Give shrinkage= (such as 0.1) or floor=, "
+            "chosen without looking at the data; or estimate with a shrinkage (nilearn's default).",
+            index_text=Public(index_text(bad)),
         )
     return matrices
 

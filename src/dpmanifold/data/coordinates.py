@@ -14,7 +14,7 @@ from dpmanifold._cells import REAL, as_cells, cells_in, numbers_of, refuse_text
 from dpmanifold._check import Array, FloatArray, index_text, numeric_array, shown
 from dpmanifold.data._files import listed
 from dpmanifold.data.tables import Table, select_columns
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds import SPACES, Manifold
 from dpmanifold.manifolds.coordinates import Coordinates
 
@@ -67,23 +67,33 @@ def from_coordinates(array: object, coordinates: str, *, invalid: str = "nan", l
     """
     systems = _systems()
     if coordinates not in systems:
-        raise InvalidArgumentError(f"coordinates must be one of {', '.join(systems)}, got {shown(coordinates)}.")
+        raise InvalidArgumentError(
+            "`coordinates` must be one of {systems}, got {got}.",
+            systems=Public(", ".join(systems)),
+            got=shown(coordinates),
+        )
     if invalid not in ("nan", "raise"):
-        raise InvalidArgumentError(f'invalid must be "nan" or "raise", got {shown(invalid)}.')
+        raise InvalidArgumentError('`invalid` must be "nan" or "raise", got {got}.', got=shown(invalid))
     given = as_cells(array, "array")
     refuse_text(given, "array")
     values = _rows(given, len(systems[coordinates].axes)) if given.dtype.kind == "O" else numbers_of(given)
     if values.ndim != 2 or values.shape[1] == 0:
-        raise InvalidDataError(f"array must hold one row of real coordinates per record, got shape {values.shape}.")
+        raise InvalidDataError(
+            "array must hold one row of real coordinates per record, got shape {shape}.", shape=Public(values.shape)
+        )
     system = systems[coordinates]
     doubt = system.doubt(values) if look and system.doubt is not None else None
     if doubt is not None:
-        raise InvalidDataError(doubt)
+        raise InvalidDataError("{doubt}", doubt=doubt)
     with np.errstate(all="ignore"):
         points = system.read(values)
     bad = np.asarray(~np.isfinite(points).all(axis=1))
     if invalid == "raise" and bad.any():
-        raise InvalidDataError(f"array: the row{index_text(bad)} is {system.limits}. Correct it, or leave it out.")
+        raise InvalidDataError(
+            "array: the row{index_text} is {limits}. Correct it, or leave it out.",
+            index_text=Public(index_text(bad)),
+            limits=Public(system.limits),
+        )
     return points
 
 
@@ -123,12 +133,14 @@ def to_coordinates(points: object, space: Manifold, coordinates: str) -> FloatAr
     array([[ 2.35, 48.85]])
     """
     if not isinstance(space, Manifold):
-        raise InvalidArgumentError(f"space must be a space such as Sphere(2) or Hyperbolic(2), got {shown(space)}.")
+        raise InvalidArgumentError(
+            "`space` must be a space such as Sphere(2) or Hyperbolic(2), got {got}.", got=shown(space)
+        )
     system = system_of(space, coordinates)
     array = numeric_array(points, "points")
     reason = space.check(array)
     if reason is not None:
-        raise InvalidDataError(f"points: {reason}")
+        raise InvalidDataError("points: {reason}", reason=reason)
     with np.errstate(all="ignore"):
         rows = system.write(array.reshape(-1, *space.shape))  # type: ignore[misc]
     return rows.reshape(*array.shape[: array.ndim - len(space.shape)], rows.shape[1])
@@ -139,12 +151,16 @@ def system_of(space: Manifold, coordinates: object) -> Coordinates:
     usable = {name: system for name, system in space.coordinates.items() if system.dim in (None, space.dim)}
     if coordinates not in usable:
         known = f"must be one of {', '.join(usable)} on {space!r}" if usable else f"has no meaning on {space!r}"
-        raise InvalidArgumentError(f"coordinates {known}, got {shown(coordinates)}.")
+        raise InvalidArgumentError("coordinates {known}, got {got}.", known=Public(known), got=shown(coordinates))
     system = usable[str(coordinates)]
     if system.write is None:
-        raise InvalidArgumentError(f"coordinates {coordinates!r} can only be read: points are not written in them.")
+        raise InvalidArgumentError(
+            "coordinates {coordinates!r} can only be read: points are not written in them.", coordinates=coordinates
+        )
     if not np.isclose(np.linalg.norm(space.origin), 1.0):
-        raise InvalidArgumentError(f"coordinates belong to curvature 1 or -1, and {space!r} has another. Rescale.")
+        raise InvalidArgumentError(
+            "coordinates belong to curvature 1 or -1, and {space!r} has another. Rescale.", space=Public(space)
+        )
     return system
 
 
@@ -179,7 +195,11 @@ def coordinate_columns(
     found = [[folded[name] for name in names] for names in known if all(name in folded for name in names)]
     if len(found) > 1:
         several = listed(name for names in found for name in names)
-        raise InvalidArgumentError(f"columns is needed: {table.path.name!r} has several of {several}. Name one pair.")
+        raise InvalidArgumentError(
+            "`columns` is needed: {name!r} has several of {several}. Name one pair.",
+            name=table.path.name,
+            several=several,
+        )
     return (found[0], named_coordinates(found[0], systems)) if found else (None, None)
 
 

@@ -23,6 +23,7 @@ from dpmanifold.data._files import bad_file
 from dpmanifold.data.csv_chunks import Doubt, fast_rows
 from dpmanifold.data.entries import text_entries
 from dpmanifold.data.tables import StreamedTable, TableRows
+from dpmanifold.errors import Public
 
 _DELIMITERS = (",", ";", "\t")
 # Lines that the careful reader puts into a block.
@@ -105,12 +106,19 @@ class CsvTable(StreamedTable):
                 blank = blank or line
                 continue
             if blank:
-                raise bad_file(self.path, f"line {blank} is blank. Remove it, or write the record that belongs there.")
+                raise bad_file(
+                    self.path,
+                    "line {blank} is blank. Remove it, or write the record that belongs there.",
+                    blank=Public(blank),
+                )
             if len(cells) != width:
                 raise bad_file(
                     self.path,
-                    f"line {line} has {len(cells)} entries, the first line {width}. Repair it; entries with "
-                    "separators in them belong in quotes.",
+                    "line {line} has {n_cells} entries, the first line {width}. Repair it; entries with separators in "
+                    "them belong in quotes.",
+                    line=Public(line),
+                    n_cells=Public(len(cells)),
+                    width=Public(width),
                 )
             yield line, cells
 
@@ -130,11 +138,17 @@ class CsvTable(StreamedTable):
                 finally:
                     text.detach()  # or it would close the file
         except UnicodeDecodeError:
-            raise bad_file(self.path, f"after line {line} it is not UTF-8. Save it as CSV UTF-8.") from None
+            raise bad_file(
+                self.path, "after line {line} it is not UTF-8. Save it as CSV UTF-8.", line=Public(line)
+            ) from None
         except csv.Error:
-            raise bad_file(self.path, f"after line {line} it is not CSV. Look for quotes that do not close.") from None
+            raise bad_file(
+                self.path, "after line {line} it is not CSV. Look for quotes that do not close.", line=Public(line)
+            ) from None
         except (OSError, EOFError, zlib.error):
-            raise bad_file(self.path, f"after line {line} it cannot be read. Copy or compress it again.") from None
+            raise bad_file(
+                self.path, "after line {line} it cannot be read. Copy or compress it again.", line=Public(line)
+            ) from None
 
     @contextlib.contextmanager
     def _bytes(self, hold: bool = False) -> Iterator[IO[bytes]]:

@@ -23,7 +23,7 @@ from dpmanifold.data.rows import ArrayRows, Column, Places, Rows, alike
 from dpmanifold.data.steady import SteadyPiece
 from dpmanifold.data.tables_in_memory import AS_FOUND, TableSource, Wanted
 from dpmanifold.engines import current_engine
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, Source, is_a
 from dpmanifold.stats.inputs import is_each_record
@@ -87,7 +87,8 @@ class DaskPiece(SteadyPiece):
         rows = PandasRows(part)
         if not alike(rows.columns, self._columns):
             raise InvalidDataError(
-                f"a partition of {self.name} has other columns than the collection says. Give `meta` where it was made."
+                "a partition of {name} has other columns than the collection says. Give `meta` where it was made.",
+                name=self.name,
             )
         return rows
 
@@ -98,8 +99,9 @@ class DaskArraySource(Source):
     def __init__(self, array: Any, wanted: Wanted = AS_FOUND) -> None:
         if array.ndim == 0 or any(math.isnan(size) for size in array.shape[1:]):
             raise InvalidDataError(
-                "X must be a batch of records whose shape is known, got a dask array of shape "
-                f"{array.shape}. array.compute_chunk_sizes() finds it out."
+                "`X` must be a batch of records whose shape is known, got a dask array of shape {shape}. "
+                "array.compute_chunk_sizes() finds it out.",
+                shape=Public(array.shape),
             )
         self._array, self._wanted = array.rechunk(dict.fromkeys(range(1, array.ndim), -1)), wanted
 
@@ -174,27 +176,46 @@ def _ids(given: Any, sizes: Sequence[float], what: str, where: str) -> tuple[Any
     """Return ids in memory, or in the partitions of a collection; or neither."""
     if is_a(given, "dask", "Array", "Series"):
         if given.ndim != 1:
-            raise InvalidArgumentError(f"{what} must have shape (n,), one id per record, got {given.shape}.")
+            raise InvalidArgumentError(
+                "{what} must have shape (n,), one id per record, got {shape}.",
+                what=Argument(what),
+                shape=Public(given.shape),
+            )
         if is_a(given, "dask", "Array") and not any(map(math.isnan, (*sizes, *given.chunks[0]))):
             if sum(sizes) != given.shape[0]:
-                raise InvalidArgumentError(f"{what} must have shape ({int(sum(sizes))},), got {given.shape}.")
+                raise InvalidArgumentError(
+                    "{what} must have shape ({sum},), got {shape}.",
+                    what=Argument(what),
+                    sum=Public(int(sum(sizes))),
+                    shape=Public(given.shape),
+                )
             given = given.rechunk((tuple(sizes),))
         if given.npartitions != len(sizes):
             raise InvalidArgumentError(
-                f"{what} must have the partitions of {where}, {len(sizes)} of them, got {given.npartitions}. Take both "
-                "from one collection."
+                "{what} must have the partitions of {where}, {n_sizes} of them, got {npartitions}. Take both from "
+                "one collection.",
+                what=Argument(what),
+                where=where,
+                n_sizes=Public(len(sizes)),
+                npartitions=Public(given.npartitions),
             )
         return None, _partitions(given)
     rows = sum(sizes)
     name, ids = asked_for(given, None if math.isnan(rows) else int(rows), what)
     if name is not None:
         raise InvalidArgumentError(
-            f"{what}: {where} has no columns, got {name!r}. Give one id per record, in an array of numpy or dask."
+            "{what}: {where} has no columns, got {name!r}. Give one id per record, in an array of numpy or dask.",
+            what=Argument(what),
+            where=where,
+            name=name,
         )
     if ids is not None and math.isnan(rows):
         raise InvalidArgumentError(
-            f"{what} must be {'the name of a column, or ' if where == _FRAME else ''}a dask array or Series with the "
-            f"same partitions: how many records each partition of {where} has is not known."
+            "{what} must be {detail}a dask array or Series with the same partitions: how many records each "
+            "partition of {where} has is not known.",
+            what=Argument(what),
+            detail=Message("the name of a column, or ") if where == _FRAME else Message(""),
+            where=where,
         )
     return ids, None
 

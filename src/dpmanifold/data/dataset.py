@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmanifold._cells import COMPLEX
 from dpmanifold._check import shown
-from dpmanifold.data._files import bad_file, in_words, listed
+from dpmanifold.data._files import ARRAY, bad_file, in_words, listed
 from dpmanifold.data.archives import ArrayHeader, NpyFile, NpzFile, array_header, chosen_key
 from dpmanifold.data.choosing import places_of, shape_for
 from dpmanifold.data.csv_table import CsvTable
@@ -24,7 +24,7 @@ from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.parts import Part, column_of, opened_part, pieces_of
 from dpmanifold.data.pieces import Beside, asked_for
 from dpmanifold.data.reading import Reading
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, Either, InvalidArgumentError, InvalidDataError, Message, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Source
 
@@ -96,9 +96,11 @@ class Dataset(Source):
         self.files = tuple(found)
         first = self._parts[0]
         if first.header is not None and columns is not None:
-            raise InvalidArgumentError(f"columns means nothing for {first.path.name!r}. It is for tables.")
+            raise InvalidArgumentError("`columns` means nothing for {name!r}. It is for tables.", name=first.path.name)
         if first.header is None and key is not None:
-            raise InvalidArgumentError(f"key means nothing for {first.path.name!r}. It is for .npz files.")
+            raise InvalidArgumentError(
+                "{key} means nothing for {name!r}. It is for .npz files.", key=ARRAY, name=first.path.name
+            )
         for part in self._parts[1:]:
             self._refuse_other(first, part)
         self.names: tuple[str, ...] = tuple(column.name for column in first.columns) or first.keys
@@ -196,8 +198,10 @@ class Dataset(Source):
                 self._refuse_name(name, what)
             elif array is not None and rows is None:
                 raise InvalidArgumentError(
-                    f"{what} must be the name of a column: how many records CSV files have is not known before they "
-                    f"are read. {self._there()}"
+                    "{what} must be the name of a column: how many records CSV files have is not known before they "
+                    "are read. {there}",
+                    what=Argument(what),
+                    there=self._there(),
                 )
         beside = Beside(ids, words)
         binding = self._binding(Reading(space, self._columns, self._order, self._coordinates, owners, classes))
@@ -244,15 +248,19 @@ class Dataset(Source):
         places = places_of(reading, first.columns, first.path.name)
         if places.kind == COMPLEX:
             raise InvalidArgumentError(
-                f"paths: {first.path.name!r} has as many columns as a record has complex numbers, and tables are read "
-                "as real ones. Write real and imaginary parts as x1, y1, x2, y2, ..., or save complex numbers as .npy."
+                "`paths`: {name!r} has as many columns as a record has complex numbers, and tables are read as "
+                "real ones. Write real and imaginary parts as x1, y1, x2, y2, ..., or save complex numbers as "
+                ".npy.",
+                name=first.path.name,
             )
         names = [first.columns[place].name for place in places.numbers]
         for part in self._parts[1:]:
             if part.columns != first.columns:
                 others = places_of(reading, part.columns, part.path.name)
                 if {part.columns[place].name for place in others.numbers} != set(names):
-                    raise bad_file(part.path, f"its columns for records are not those of {first.path.name!r}.")
+                    raise bad_file(
+                        part.path, "its columns for records are not those of {name!r}.", name=first.path.name
+                    )
         text = reading.units is not None and self._is_text(reading.units)
         numbers = reading.units is not None and any(
             part.groups is not None and column_of(part, reading.units).kind == "whole" for part in self._parts
@@ -265,12 +273,21 @@ class Dataset(Source):
         for part in self._parts:
             header = cast(ArrayHeader, part.header)
             if header.dtype.kind == "c" and "c" not in kinds:
-                raise bad_file(part.path, f"its numbers are complex, those of {reading.space!r} real. Save real ones.")
+                raise bad_file(
+                    part.path,
+                    "its numbers are complex, those of {space!r} real. Save real ones.",
+                    space=Public(reading.space),
+                )
             try:
                 reading.try_out(header.shape[1:], np.complex128 if header.dtype.kind == "c" else np.float64)
             except InvalidDataError as problem:
                 hint = reading.space.shape_hint(header.shape)
-                raise InvalidDataError(f"{part.path.name}: {problem}{f' {hint}' if hint else ''}") from None
+                raise InvalidDataError(
+                    "{name}: {problem}{detail}",
+                    name=part.path.name,
+                    problem=problem,
+                    detail=Message(" {hint}", hint=Public(hint)) if hint else Message(""),
+                ) from None
 
     def _is_text(self, name: str) -> bool:
         """Return whether ids must be text: CSV has no other, and files must agree."""
@@ -278,7 +295,9 @@ class Dataset(Source):
         tables = [part for part in self._parts if part.groups is not None]
         for part in tables:
             if column_of(part, name).kind not in ("whole", "text"):
-                raise bad_file(part.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
+                raise bad_file(
+                    part.path, "column {name!r} is not whole numbers or text. Convert it to one of them.", name=name
+                )
         if len(tables) < len(self._parts):
             return True
         other = next((part for part in tables if column_of(part, name).kind != column_of(first, name).kind), None)
@@ -287,8 +306,12 @@ class Dataset(Source):
             ours, theirs = (kinds[column_of(part, name).kind] for part in (first, other))
             raise bad_file(
                 other.path,
-                f"column {name!r} is {theirs} here, and {ours} in {first.path.name!r}. Write ids in one way: 7 and "
-                '"07" may be one person or two.',
+                'column {name!r} is {theirs} here, and {ours} in {name2!r}. Write ids in one way: 7 and "07" may '
+                "be one person or two.",
+                name=name,
+                theirs=theirs,
+                ours=ours,
+                name2=first.path.name,
             )
         return False
 
@@ -301,19 +324,26 @@ class Dataset(Source):
                 if shape not in ((rows,), (rows, 1)):
                     raise bad_file(
                         part.path,
-                        f"array {name!r} has shape {shape}, and there are {rows} records. Give one per record.",
+                        "array {name!r} has shape {shape}, and there are {rows} records. Give one per record.",
+                        name=name,
+                        shape=Public(shape),
+                        rows=Public(rows),
                     )
 
     def _refuse_name(self, name: object, what: str) -> None:
         if name not in self.names:
             raise InvalidArgumentError(
-                f"{what}: there is no {shown(name)} in {self._parts[0].path.name!r}. {self._there()}"
+                "{what}: there is no {got} in {name!r}. {there}",
+                what=Argument(what),
+                got=shown(name),
+                name=self._parts[0].path.name,
+                there=self._there(),
             )
 
-    def _there(self) -> str:
+    def _there(self) -> Message:
         if not self.names:
-            return "Arrays in .npy files have no columns: give one id per record in an array."
-        return f"There are {listed(self.names)}."
+            return Message("Arrays in .npy files have no columns: give one id per record in an array.")
+        return Message("There are {names}.", names=Names(self.names))
 
     def _refuse_other(self, first: Part, part: Part) -> None:
         """Refuse a file whose columns, or whose records, are not those of the first."""
@@ -321,20 +351,29 @@ class Dataset(Source):
             ours, theirs = (one.shape[1:] for one in (first.header, part.header))
             if ours != theirs:
                 raise bad_file(
-                    part.path, f"its records have shape {theirs}, those of {first.path.name!r} {ours}. Leave one out."
+                    part.path,
+                    "its records have shape {theirs}, those of {name!r} {ours}. Leave one out.",
+                    theirs=theirs,
+                    name=first.path.name,
+                    ours=ours,
                 )
             return
         names, others = ([column.name for column in one.columns] for one in (first, part))
         if self._columns is None and sorted(names) != sorted(others):
             more, less = (sorted({*a} - {*b}) for a, b in ((others, names), (names, others)))
-            fault = (
-                " and ".join([f"it has {listed(more)} more"] * bool(more) + [f"it lacks {listed(less)}"] * bool(less))
-                or "some are there twice"
-            )
+            fault = Message("some are there twice")
+            if more and less:
+                fault = Message("it has {more} more and it lacks {less}", more=Names(more), less=Names(less))
+            elif more:
+                fault = Message("it has {more} more", more=Names(more))
+            elif less:
+                fault = Message("it lacks {less}", less=Names(less))
             raise bad_file(
                 part.path,
-                f"its columns are not those of {first.path.name!r}: {fault}. Choose the columns that all files have "
-                "with columns=, or leave it out.",
+                "its columns are not those of {name!r}: {fault}. Choose the columns that all files have with "
+                "`columns=`, or leave it out.",
+                name=first.path.name,
+                fault=fault,
             )
 
     def _refuse_formats(self, files: Sequence[pathlib.Path]) -> None:
@@ -350,14 +389,23 @@ class Dataset(Source):
                 sorts.setdefault("tables", path)
             else:
                 raise InvalidArgumentError(
-                    f"paths: {path.name!r} is of a format that is not read in blocks. Those are "
-                    f"{in_words((*ParquetTable.suffixes, *CsvTable.suffixes, '.npy', '.npz'))}; images of tensors go "
-                    "through data.from_nifti or data.from_bids, other files through data.load_array."
+                    "`paths`: {name!r} is of a format that is not read in blocks. Those are {in_words}; {remedy}.",
+                    name=path.name,
+                    remedy=Either(
+                        Message(
+                            "images of tensors go through data.from_nifti or data.from_bids, other files through "
+                            "data.load_array"
+                        ),
+                        Message("images of tensors go together, and other files alone"),
+                    ),
+                    in_words=Public(in_words((*ParquetTable.suffixes, *CsvTable.suffixes, ".npy", ".npz"))),
                 )
         if len(sorts) > 1:
             arrays, tables = sorts["arrays"], sorts["tables"]
             raise InvalidArgumentError(
-                f"paths: {arrays.name!r} is an array and {tables.name!r} a table. Give files of one kind."
+                "`paths`: {name!r} is an array and {name2!r} a table. Give files of one kind.",
+                name=arrays.name,
+                name2=tables.name,
             )
 
 

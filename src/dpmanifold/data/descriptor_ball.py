@@ -15,7 +15,7 @@ import scipy
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
 from dpmanifold.data.descriptors import GRAY_SIZE, RGB_SIZE, SMALLEST_SIDE, checked_eta
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.manifolds import SPD
 
 _SIZES: dict[str, int] = {"gray": GRAY_SIZE, "rgb": RGB_SIZE}
@@ -80,7 +80,7 @@ def descriptor_ball(
         known = "" if sides is None else f" for {sides[0]} x {sides[1]} pixels"
         reason = f"trace bound {trace:.4g}{known}, certified by duality (theory: descriptors)"
     else:
-        raise InvalidArgumentError(f'bound must be "tight" or "published", got {shown(bound)}.')
+        raise InvalidArgumentError('bound must be "tight" or "published", got {got}.', got=shown(bound))
     source = f"covariance descriptors of {name} images, eta = {eta:g}: {reason}"
     return Ball(SPD(size), center * np.eye(size), rounded_up(radius), source)
 
@@ -166,8 +166,13 @@ def ball_about_multiple(
         return Ball(space, center * np.eye(size), rounded_up(radius), source)
     except InvalidArgumentError as problem:
         raise InvalidArgumentError(
-            f"These {what} need a ball of radius {radius:.4g} on {space!r}, which cannot be had: {problem} {remedy}, "
-            'or metric="logeuclid".'
+            "These {what} need a ball of radius {radius:.4g} on {space!r}, which cannot be had: {problem} "
+            '{remedy}, or metric="logeuclid".',
+            what=Public(what),
+            radius=Public(radius),
+            space=Public(space),
+            problem=problem,
+            remedy=Public(remedy),
         ) from problem
 
 
@@ -178,7 +183,7 @@ def _checked_size(channels: object) -> int:
     if isinstance(channels, Integral) and not isinstance(channels, bool) and int(channels) in _SIZES.values():
         return int(channels)
     raise InvalidArgumentError(
-        f'channels must be "gray" (or 9, the size of the matrices) or "rgb" (or 11), got {shown(channels)}.'
+        'channels must be "gray" (or 9, the size of the matrices) or "rgb" (or 11), got {got}.', got=shown(channels)
     )
 
 
@@ -188,8 +193,10 @@ def _checked_sides(image_size: object) -> tuple[int, int]:
     whole = all(isinstance(side, Integral) and not isinstance(side, bool) for side in sides)
     if len(sides) != 2 or not whole or min(sides) < SMALLEST_SIDE:
         raise InvalidArgumentError(
-            f"image_size must be (height, width), both at least {SMALLEST_SIDE}, got "
-            f"{sides if sides and whole else shown(image_size)}. Leave it out if the images differ in size."
+            "image_size must be (height, width), both at least {smallest_side}, got {detail}. Leave it out if "
+            "the images differ in size.",
+            smallest_side=Public(SMALLEST_SIDE),
+            detail=Public(sides if sides and whole else shown(image_size)),
         )
     return int(sides[0]), int(sides[1])
 

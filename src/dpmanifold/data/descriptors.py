@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray, index_text, positive_float
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.linalg import symmetrize
 from dpmanifold.linalg.cards import CardArray, fetched, on_card
 from dpmanifold.linalg.cards.images import outside
@@ -118,8 +118,12 @@ def checked_eta(eta: object) -> float:
     number = positive_float(eta, "eta")
     if not SMALLEST_ETA <= number <= LARGEST_ETA:
         raise InvalidArgumentError(
-            f"eta must be from {SMALLEST_ETA:g} to {LARGEST_ETA:g}, got {number:g}: below, rounding would decide the "
-            "smallest eigenvalues; above, nothing of the image would be left. 1e-6 is usual, 1e-3 gives a smaller ball."
+            "eta must be from {smallest_eta:g} to {largest_eta:g}, got {number:g}: below, rounding would "
+            "decide the smallest eigenvalues; above, nothing of the image would be left. 1e-6 is usual, 1e-3 "
+            "gives a smaller ball.",
+            smallest_eta=Public(SMALLEST_ETA),
+            largest_eta=Public(LARGEST_ETA),
+            number=Public(number),
         )
     return number
 
@@ -158,8 +162,10 @@ def _checked_on_card(images: CardArray) -> Array:
 
 def _refuse_range(bad: Array) -> None:
     raise InvalidDataError(
-        f"images must have values in [0, 1] when given as floats; the image{index_text(bad)} has others or NaN. "
-        "Divide by the largest possible value (255 for 8-bit images), np.clip what resizing overshot, or drop it."
+        "images must have values in [0, 1] when given as floats; the image{index_text} has others or NaN. "
+        "Divide by the largest possible value (255 for 8-bit images), np.clip what resizing overshot, or "
+        "drop it.",
+        index_text=Public(index_text(bad)),
     )
 
 
@@ -175,7 +181,11 @@ def _refuse_dtype(array: Array | CardArray) -> None:
         remedy = "Divide by the largest possible value (255 or 65535), or give 8-bit images as uint8"
     else:
         remedy = "Give numbers in one array"
-    raise InvalidDataError(f"images must be uint8, or float in [0, 1], got dtype {array.dtype}. {remedy}.")
+    raise InvalidDataError(
+        "images must be uint8, or float in [0, 1], got dtype {dtype}. {remedy}.",
+        dtype=array.dtype,
+        remedy=Public(remedy),
+    )
 
 
 def _refuse_shape(shape: tuple[int, ...]) -> None:
@@ -195,8 +205,11 @@ def _refuse_shape(shape: tuple[int, ...]) -> None:
     known = len(shape) == 3 or (len(shape) == 4 and shape[-1] == 3)
     if not known or min(shape[1:3]) < SMALLEST_SIDE:
         raise InvalidDataError(
-            f"images must have shape (n, h, w) or (n, h, w, 3), h and w at least {SMALLEST_SIDE}, got "
-            f"{shape}. {remedy}."
+            "images must have shape (n, h, w) or (n, h, w, 3), h and w at least {smallest_side}, got {shape}. "
+            "{remedy}.",
+            smallest_side=Public(SMALLEST_SIDE),
+            shape=Public(shape),
+            remedy=Public(remedy),
         )
 
 

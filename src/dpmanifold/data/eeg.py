@@ -17,7 +17,7 @@ from dpmanifold._check import Array, FloatArray, numeric_array, positive_float, 
 from dpmanifold.ball import Ball
 from dpmanifold.data.blocks import iter_blocks
 from dpmanifold.data.descriptor_ball import ball_about_multiple, smallest_ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.linalg import symmetrize
 
 _LOWEST_UV = 0.5  # what a good amplifier and its electrodes leave as noise
@@ -87,7 +87,11 @@ def drop_reference(epochs: object, channel: int = -1) -> Array:
     array = _checked_epochs(epochs)
     count = array.shape[1]
     if isinstance(channel, bool) or not isinstance(channel, Integral) or not -count <= channel < count:
-        raise InvalidArgumentError(f"channel must be the index of one of the {count} channels, got {shown(channel)}.")
+        raise InvalidArgumentError(
+            "channel must be the index of one of the {count} channels, got {got}.",
+            count=Public(count),
+            got=shown(channel),
+        )
     if count < 2:
         raise InvalidArgumentError("epochs has one channel only: nothing would be left.")
     return np.delete(array, int(channel), axis=1)
@@ -123,7 +127,9 @@ def remove_average_reference(covariances: object) -> FloatArray:
     array = numeric_array(covariances, "covariances")
     if array.dtype.kind == "c" or array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] < 2:
         raise InvalidDataError(
-            f"covariances must be real matrices (..., k, k), k at least 2, got {array.dtype} of shape {array.shape}."
+            "covariances must be real matrices (..., k, k), k at least 2, got {dtype} of shape {shape}.",
+            dtype=array.dtype,
+            shape=Public(array.shape),
         )
     rows = helmert(array.shape[-1])
     with np.errstate(all="ignore"):
@@ -209,7 +215,11 @@ def eeg_ball(
     elif bound == "typical":
         lowest = _LOWEST_UV if lowest_uv is None else positive_float(lowest_uv, "lowest_uv")
         if not lowest < highest:
-            raise InvalidArgumentError(f"lowest_uv must be below highest_uv, got {lowest:g} and {highest:g}.")
+            raise InvalidArgumentError(
+                "lowest_uv must be below highest_uv, got {lowest:g} and {highest:g}.",
+                lowest=Public(lowest),
+                highest=Public(highest),
+            )
         least, largest = lowest**2 + ridge**2, highest**2 + ridge**2
         _refuse_condition(least, largest)
         log_center = round((math.log(least) + math.log(largest)) / 2, _CENTER_PLACES)
@@ -217,7 +227,7 @@ def eeg_ball(
         radius = math.sqrt(size) * max(log_center - math.log(least), math.log(largest) - log_center)
         reason = f"combinations of channels between {lowest:g} and {highest:g} uV rms"
     else:
-        raise InvalidArgumentError(f'bound must be "typical" or "certain", got {shown(bound)}.')
+        raise InvalidArgumentError('bound must be "typical" or "certain", got {got}.', got=shown(bound))
     reference = " in average reference" if average_reference else ""
     source = f"EEG covariances, {count} channels{reference}, ridge {ridge:g} uV: {reason}"
     remedy = "Lower highest_uv, raise ridge_uv, take fewer channels"
@@ -229,15 +239,21 @@ def _refuse_condition(least: float, largest: float) -> None:
     if not largest <= _WORST_CONDITION * least:
         raise InvalidArgumentError(
             "highest_uv is too far above ridge_uv and lowest_uv: eigenvalues would differ by a factor of "
-            f"{largest / least:.3g}, and above {_WORST_CONDITION:g} rounding decides the smallest. Are all in "
-            "microvolts? Raise the ridge."
+            "{largest:.3g}, and above {worst_condition:g} rounding decides the smallest. Are all in "
+            "microvolts? Raise the ridge.",
+            largest=Public(largest / least),
+            worst_condition=Public(_WORST_CONDITION),
         )
 
 
 def _amplitude(value: object, name: str) -> float:
     """Return an amplitude of at least 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not (math.isfinite(value) and float(value) >= 0):
-        raise InvalidArgumentError(f"{name} must be a finite number of microvolts, at least 0, got {shown(value)}.")
+        raise InvalidArgumentError(
+            "{name} must be a finite number of microvolts, at least 0, got {got}.",
+            name=Argument(name),
+            got=shown(value),
+        )
     return float(value)
 
 
@@ -251,8 +267,10 @@ def _checked_epochs(epochs: object) -> Array:
     if array.dtype.kind not in "fiu" or array.ndim != 3 or min(array.shape[1:]) < 1:
         remedy = "One epoch is epochs[None]." if array.ndim == 2 else "Put channels before samples: np.swapaxes."
         raise InvalidDataError(
-            "epochs must be real numbers of shape (n, channels, samples), got "
-            f"{array.dtype} of shape {array.shape}. {remedy}"
+            "epochs must be real numbers of shape (n, channels, samples), got {dtype} of shape {shape}. {remedy}",
+            dtype=array.dtype,
+            shape=Public(array.shape),
+            remedy=Public(remedy),
         )
     return array
 

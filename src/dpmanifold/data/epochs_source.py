@@ -11,11 +11,11 @@ import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold._ids import unit_ids
-from dpmanifold.data._files import PathLike, bad_file, checked_file, listed, named_twice
+from dpmanifold.data._files import PathLike, bad_file, checked_file, named_twice
 from dpmanifold.data.mne_epochs import EVENT, EpochsFile, Recipe
 from dpmanifold.data.pieces import Beside, asked_for
 from dpmanifold.data.stamps import Stamp
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import Argument, InvalidArgumentError, Message, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.progress import bar
 from dpmanifold.sources import Block, Piece, Source
@@ -75,12 +75,17 @@ def from_epochs_files(
     else:
         if isinstance(files, (str, bytes)) or not isinstance(files, Sequence) or subjects is None:
             raise InvalidArgumentError(
-                "files must be files by subject, such as {'sub-01': path}, or a list of them with subjects=, got "
-                f"{shown(files)}."
+                "files must be files by subject, such as {{'sub-01': path}}, or a list of them with subjects=, "
+                "got {got}.",
+                got=shown(files),
             )
         paths, owners = list(files), list(subjects)
     if not paths or len(paths) != len(owners):
-        raise InvalidArgumentError(f"subjects must name one for each file: {len(paths)} files, {len(owners)} subjects.")
+        raise InvalidArgumentError(
+            "subjects must name one for each file: {n_paths} files, {n_owners} subjects.",
+            n_paths=Public(len(paths)),
+            n_owners=Public(len(owners)),
+        )
     known = unit_ids(owners, len(owners), "subjects")
     names = [known.names[number] for number in known.group.tolist()]
     return EpochsSource(paths, names, Recipe(picks, band, ridge_uv, average_reference))
@@ -111,7 +116,7 @@ class EpochsSource(Source):
         self._recipe, self._recordings = recipe, list[_Recording]()
         twice = named_twice(found)
         if twice is not None:
-            raise InvalidArgumentError(f"files names {twice[1].name!r} twice. Give every recording once.")
+            raise InvalidArgumentError("files names {name!r} twice. Give every recording once.", name=twice[1].name)
         with bar("opening", total=len(found)) as step:
             for path, subject in zip(found, subjects, strict=True):
                 stamp, file = Stamp.of(path), EpochsFile(path)
@@ -119,7 +124,12 @@ class EpochsSource(Source):
                 if not self._recordings:
                     self.channels, self.names = channels, [SUBJECT, *file.names]
                 if channels != self.channels:
-                    raise bad_file(path, _other_channels(channels, self.channels))
+                    raise bad_file(
+                        path,
+                        "it has other good channels than the first file: {told}. Interpolate bad channels, or give "
+                        "picks= the names of channels that all files have.",
+                        told=_other_channels(channels, self.channels),
+                    )
                 self.names = [name for name in self.names if name in (SUBJECT, *file.names)]
                 compressed = path.name.lower().endswith(".gz")
                 self._recordings.append(_Recording(stamp, subject, len(file.epochs), compressed))
@@ -142,17 +152,25 @@ class EpochsSource(Source):
         """
         if tuple(space.shape) != (self.size, self.size):
             raise InvalidArgumentError(
-                f"space: these epochs become matrices of size {self.size}, points of SPD({self.size}), and the ball is "
-                f"on {space!r}. Give eeg_ball the number of channels, {len(self.channels)}"
-                + (", and average_reference=True." if self._recipe.average_reference else ".")
+                "`space`: these epochs become matrices of size {size}, points of SPD({size}), and the ball is on "
+                "{space!r}. Give eeg_ball the number of channels, {n_channels}{detail}",
+                size=Public(self.size),
+                space=Public(space),
+                n_channels=Public(len(self.channels)),
+                detail=Message(", and average_reference=True.") if self._recipe.average_reference else Message("."),
             )
         unit, ids = asked_for(units, self.rows, "units")
         label, classes = asked_for(labels, self.rows, "labels")
         for name, column in (("units", unit), ("labels", label)):
             if column is not None and column not in self.names:
-                raise InvalidArgumentError(f"{name} must be one of the columns {listed(self.names)}, got {column!r}.")
+                raise InvalidArgumentError(
+                    "{name} must be one of the columns {names}, got {column!r}.",
+                    name=Argument(name),
+                    names=Names(self.names),
+                    column=column,
+                )
         if unit == EVENT:
-            raise InvalidArgumentError('units: events are nobody. Give "subject", a column of the metadata, or ids.')
+            raise InvalidArgumentError('`units`: events are nobody. Give "subject", a column of the metadata, or ids.')
         beside, pieces, before = Beside(ids, classes), list[Piece](), 0
         for recording in self._recordings:
             step = max(1, recording.epochs) if recording.in_one else _EPOCHS_OF_PIECE
@@ -211,17 +229,15 @@ class EpochsPiece(Piece):
         return np.full(self._recording.epochs, self._recording.subject, dtype=kind)
 
 
-def _other_channels(found: Sequence[str], first: Sequence[str]) -> str:
+def _other_channels(found: Sequence[str], first: Sequence[str]) -> Message:
     """Say how the channels of a file differ from those of the first."""
-    missing = [name for name in first if name not in found]
-    more = [name for name in found if name not in first]
-    told = "in another order" if not (missing or more) else ""
-    told += f"without {listed(missing)}" if missing else ""
-    told += (" and " if missing and more else "") + (f"with {listed(more)}" if more else "")
-    return (
-        f"it has other good channels than the first file: {told}. Interpolate bad channels, or give picks= the names "
-        "of channels that all files have."
-    )
+    missing = Names(name for name in first if name not in found)
+    more = Names(name for name in found if name not in first)
+    if missing and more:
+        return Message("without {missing} and with {more}", missing=missing, more=more)
+    if missing:
+        return Message("without {missing}", missing=missing)
+    return Message("with {more}", more=more) if more else Message("in another order")
 
 
 __all__ = ["EpochsSource", "from_epochs_files"]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpmanifold._check import Array
-from dpmanifold.data._files import bad_file
+from dpmanifold.data._files import bad_file, in_file
 from dpmanifold.data.archives import array_blocks
 from dpmanifold.data.csv_table import CsvTable
 from dpmanifold.data.entries import Entries, as_array, as_text, first_missing, first_respelt, text_entries
@@ -23,7 +23,7 @@ from dpmanifold.data.parquet_table import ParquetTable
 from dpmanifold.data.reading import Reading
 from dpmanifold.data.stamps import Stamp
 from dpmanifold.data.tables import Lists, StreamedTable
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.errors import InvalidDataError, Public
 from dpmanifold.sources import Block, Piece
 
 # Numbers of a block of an array: it stays near the processor while it is worked on.
@@ -96,7 +96,12 @@ class FilePiece(Piece):
                 yield self._block(values, beside, done)
                 done += len(values)
             if self.rows not in (None, done):
-                raise bad_file(self.path, f"it holds {done} records where it says that it has {self.rows}.")
+                raise bad_file(
+                    self.path,
+                    "it holds {done} records where it says that it has {rows}.",
+                    done=Public(done),
+                    rows=Public(self.rows),
+                )
         except InvalidDataError:
             self.stamp.check()  # what went wrong may be that somebody writes it
             raise
@@ -111,8 +116,7 @@ class FilePiece(Piece):
         try:
             records = self.binding.reading.records(values, self.look and done == 0)
         except InvalidDataError as problem:
-            words = str(problem)
-            raise InvalidDataError(words if words.startswith(self.path.name) else f"{self.name}: {words}") from None
+            raise in_file(self.name, problem) from None
         return Block(
             records,
             given[self.binding.units] if self.binding.units else None if self.units is None else self.units[part],
@@ -166,8 +170,10 @@ class TablePiece(FilePiece):
         if place is not None:
             raise bad_file(
                 self.path,
-                f"{table.place(done + place)} has an id in column {self.binding.units!r} that is a whole number in "
-                'another form, and others have numbers: 7 and "07" may be one person or two. Write ids in one way.',
+                "{place} has an id in column {units!r} that is a whole number in another form, and others have "
+                'numbers: 7 and "07" may be one person or two. Write ids in one way.',
+                place=Public(table.place(done + place)),
+                units=self.binding.units,
             )
 
 
@@ -198,8 +204,10 @@ class ArrayPiece(FilePiece):
         if missing is not None:
             raise bad_file(
                 self.path,
-                f"array {name!r} has nothing, or a word such as NA or None, at index {done + missing}, and a record "
-                "belongs to somebody. Fill it in, or drop the record.",
+                "array {name!r} has nothing, or a word such as NA or None, at index {done}, and a record belongs "
+                "to somebody. Fill it in, or drop the record.",
+                name=name,
+                done=Public(done + missing),
             )
 
 

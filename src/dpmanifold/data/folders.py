@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dpmanifold._check import shown
-from dpmanifold.data._files import in_words, listed, named_twice
+from dpmanifold.data._files import in_words, named_twice
 from dpmanifold.data.formats import known_suffixes, loader_of
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, Either, InvalidArgumentError, InvalidDataError, Message, Names, Public
 
 
 def files_in(paths: object) -> list[pathlib.Path]:
@@ -38,7 +38,7 @@ def files_in(paths: object) -> list[pathlib.Path]:
     """
     given = paths if isinstance(paths, (list, tuple)) else [paths]
     if not given:
-        raise InvalidArgumentError("paths must name at least one file, folder or pattern, got an empty list.")
+        raise InvalidArgumentError("`paths` must name at least one file, folder or pattern, got an empty list.")
     found = [path for one in given for path in _files_of(one)]
     _refuse_twice(found)
     return found
@@ -46,7 +46,9 @@ def files_in(paths: object) -> list[pathlib.Path]:
 
 def _files_of(path: object) -> list[pathlib.Path]:
     if not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(f"paths must be names of files or folders, or patterns, got {shown(path)}.")
+        raise InvalidArgumentError(
+            "`paths` must be names of files or folders, or patterns, got {got}.", got=shown(path)
+        )
     name = os.fsdecode(path)
     one = pathlib.Path(name)
     try:
@@ -57,14 +59,20 @@ def _files_of(path: object) -> list[pathlib.Path]:
         if glob.has_magic(name):
             matches = [pathlib.Path(match) for match in sorted(glob.glob(name, recursive=True))]
             if not matches:
-                raise InvalidArgumentError(f"paths: nothing has a name like {name!r}. Check it, and the folder.")
+                raise InvalidArgumentError(
+                    "`paths`: nothing has a name like {name!r}. Check it, and the folder.", name=name
+                )
             return _known(matches, f"{name!r}", None if "**" in name else os.path.dirname(name))
         circular = one.is_symlink()
     except (OSError, RuntimeError):  # links that lead back to themselves, folders that may not be looked into
         circular = True
     if circular:
-        raise InvalidArgumentError(f"paths: {name!r} cannot be opened: a link that leads nowhere, or no permission.")
-    raise InvalidArgumentError(f"paths: there is no file or folder {name!r}. Check the name and the folder.")
+        raise InvalidArgumentError(
+            "`paths`: {name!r} cannot be opened: a link that leads nowhere, or no permission.", name=name
+        )
+    raise InvalidArgumentError(
+        "`paths`: there is no file or folder {name!r}. Check the name and the folder.", name=name
+    )
 
 
 def _known(candidates: Sequence[pathlib.Path], where: str, beside: str | None) -> list[pathlib.Path]:
@@ -81,19 +89,26 @@ def _known(candidates: Sequence[pathlib.Path], where: str, beside: str | None) -
     for path in taken:
         if path.is_dir():
             raise InvalidArgumentError(
-                f"paths: {path.name!r} in {where} is a folder, although its name is that of a file. Name the folder "
-                "itself, or remove it."
+                "`paths`: {name!r} in {where} is a folder, although its name is that of a file. Name the folder "
+                "itself, or remove it.",
+                name=path.name,
+                where=where,
             )
         if not path.is_file():
             raise InvalidArgumentError(
-                f"paths: {path.name!r} in {where} cannot be opened: a link that leads nowhere, or not a file."
+                "`paths`: {name!r} in {where} cannot be opened: a link that leads nowhere, or not a file.",
+                name=path.name,
+                where=where,
             )
     if not taken:
         kinds = Counter("folders" if path.is_dir() else path.suffix or "files without an ending" for path in seen)
-        there = listed(f"{count} {kind}" for kind, count in sorted(kinds.items())) if kinds else "nothing"
+        held = [Message("{count} {kind}", count=Public(count), kind=kind) for kind, count in sorted(kinds.items())]
+        there = Names(held) if kinds else Message("nothing")
         raise InvalidArgumentError(
-            f"paths: there are no files of records in {where}, which holds {there}. Known are "
-            f"{in_words(known_suffixes())}."
+            "`paths`: there are no files of records in {where}, which holds {there}. Known are {in_words}.",
+            where=where,
+            there=there,
+            in_words=Public(in_words(known_suffixes())),
         )
     _refuse_copies(taken)
     below = [] if beside is None else [path for path in seen if path not in taken and path.is_dir()]
@@ -111,15 +126,22 @@ def _refuse_mixture(
     deeper = next(filter(None, map(_file_below, below)), None)
     if len(first) == 1 and deeper is None:
         return
-    there = [repr(path.name) for path in first.values()]
+    there = Message("{names}", names=Names(path.name for path in first.values()))
     if deeper is not None:
-        there.append(repr(os.path.relpath(deeper, folder or ".")) + " in a folder below")
+        below_it = os.path.relpath(deeper, folder or ".")
+        there = Message("{there} and {below!r} in a folder below", there=there, below=below_it)
     ending = _ending(taken[0])
     pattern = os.path.join(folder or os.path.dirname(taken[0]), f"*{ending}")
     raise InvalidArgumentError(
-        f"paths: {where} holds files of several kinds, {' and '.join(there)}, and which of them are records is not "
-        f"guessed. Name each file that is meant, or give a pattern such as {pattern!r}; images of tensors go through "
-        "data.from_nifti, or data.from_bids."
+        "`paths`: {where} holds files of several kinds, {there}, and which of them are records is not "
+        "guessed. Name each file that is meant, or give a pattern such as {pattern!r}; {remedy}",
+        where=where,
+        there=there,
+        remedy=Either(
+            Message("images of tensors go through data.from_nifti, or data.from_bids."),
+            Message("of images, a pattern that means them all."),
+        ),
+        pattern=pattern,
     )
 
 
@@ -140,9 +162,11 @@ def _refuse_copies(files: Sequence[pathlib.Path]) -> None:
         earlier = seen.setdefault(path.with_name(path.name[: -len(_ending(path))]), path)
         if earlier is not path:
             raise InvalidArgumentError(
-                f"paths: {str(earlier)!r} and {str(path)!r} differ in their endings alone. If one was made from the "
-                "other, its records would count twice: move it, or say which are meant by a pattern such as "
-                "'parts/*.parquet'. If both are meant, name each file."
+                "`paths`: {earlier!r} and {path!r} differ in their endings alone. If one was made from the other, "
+                "its records would count twice: move it, or say which are meant by a pattern such as "
+                "'parts/*.parquet'. If both are meant, name each file.",
+                earlier=str(earlier),
+                path=str(path),
             )
 
 
@@ -157,9 +181,13 @@ def _refuse_twice(files: Sequence[pathlib.Path]) -> None:
         twice = named_twice(files)
     except OSError as problem:
         name = os.path.basename(problem.filename)
-        raise InvalidDataError(f"{name}: it cannot be opened. It was removed, or may not be read.") from None
+        raise InvalidDataError(
+            "{name}: it cannot be opened. It was removed, or may not be read.", name=Argument(name)
+        ) from None
     if twice is not None:
         one, other = map(str, twice)
         raise InvalidArgumentError(
-            f"paths: {one!r} and {other!r} are one file, and its records would count twice. Name it once."
+            "`paths`: {one!r} and {other!r} are one file, and its records would count twice. Name it once.",
+            one=one,
+            other=other,
         )

@@ -57,8 +57,9 @@ def from_frame(
     source = as_source(frame)
     if not isinstance(source, TableSource):
         raise InvalidArgumentError(
-            "frame must be a DataFrame of pandas, polars or dask, a LazyFrame, or a Table or RecordBatch of pyarrow, "
-            f"got {shown(frame)}."
+            "frame must be a DataFrame of pandas, polars or dask, a LazyFrame, or a Table or RecordBatch of "
+            "pyarrow, got {got}.",
+            got=shown(frame),
         )
     return source.wanting(Wanted(columns, order, coordinates))
 

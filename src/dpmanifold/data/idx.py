@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmanifold._check import Array
 from dpmanifold.data._files import Stream, bad_file, plausible_size, read_exactly
+from dpmanifold.errors import Public
 
 _UNSIGNED_BYTES = 8
 _OTHER_TYPES = {9: "int8", 11: "int16", 12: "int32", 13: "float32", 14: "float64"}
@@ -71,11 +72,13 @@ def _read_shape(stream: Stream, path: pathlib.Path) -> tuple[int, ...]:
         )
     if magic[2] in _OTHER_TYPES:
         raise bad_file(
-            path, f"it holds {_OTHER_TYPES[magic[2]]}, and only unsigned bytes are read. Convert it to .npy."
+            path,
+            "it holds {other_types}, and only unsigned bytes are read. Convert it to .npy.",
+            other_types=Public(_OTHER_TYPES[magic[2]]),
         )
     axes = magic[3]
     if not 1 <= axes <= _MOST_AXES:
-        raise bad_file(path, f"it has {axes} axes; images have 3 or 4, labels 1. Convert it to .npy.")
+        raise bad_file(path, "it has {axes} axes; images have 3 or 4, labels 1. Convert it to .npy.", axes=Public(axes))
     lengths = stream.read(4 * axes)
     if len(lengths) < 4 * axes:
         raise bad_file(path, _SIZE_FAULT)

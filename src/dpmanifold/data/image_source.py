@@ -12,7 +12,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._ids import unit_ids
 from dpmanifold.data._files import listed
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import records_from
 from dpmanifold.sources import Block, Piece, Source
@@ -68,7 +68,7 @@ class ImageSource(Source):
         each_record: str | None = None,
     ) -> None:
         if not images:
-            raise InvalidArgumentError("paths: there are no images. Give one at least.")
+            raise InvalidArgumentError("`paths`: there are no images. Give one at least.")
         self._images, self._columns, self._each_record = list(images), columns or {}, each_record
 
     @property
@@ -102,7 +102,7 @@ class ImageSource(Source):
             owners = [found.names[number] for number in found.group.tolist()]
             _refuse_other_images(owners, [image.name for image in self._images])
         elif self._each_record is not None:
-            raise InvalidArgumentError(f"units: {self._each_record}")
+            raise InvalidArgumentError("`units`: {each_record}", each_record=Public(self._each_record))
         classes = [None] * count if labels is None else self._values(labels, "labels")
         return [ImagePiece(*each) for each in zip(self._images, owners, classes, strict=True)]
 
@@ -113,7 +113,10 @@ class ImageSource(Source):
         if given not in self._columns:
             there = f"There are {listed(self._columns)}" if self._columns else "There are none"
             raise InvalidArgumentError(
-                f"{name} {shown(given)} is no column of these images. {there}; or give one value per image."
+                "{name} {got} is no column of these images. {there}; or give one value per image.",
+                name=Argument(name),
+                got=shown(given),
+                there=there,
             )
         return _one_each(self._columns[given], len(self._images), f"per_image[{given!r}]")
 
@@ -127,7 +130,7 @@ def _refuse_other_images(ids: Sequence[Any], names: Sequence[str]) -> None:
         for own, of_name in zip(ids, meant, strict=True):
             if str(own) not in of_name:
                 raise InvalidDataError(
-                    "units are in another order than the images: each image is named after one of the ids, and some "
+                    "`units` are in another order than the images: each image is named after one of the ids, and some "
                     "after another one than stands in its place. Put ids, and whatever comes with them, in the order "
                     "of the images."
                 )
@@ -142,7 +145,12 @@ def _one_each(values: object, count: int, name: str) -> list[Any]:
         found = list(values)
     if not isinstance(found, list) or len(found) != count:
         got = f"{len(found)} of them" if isinstance(found, list) else shown(values)
-        raise InvalidArgumentError(f"{name} must have one value for each of the {count:,} images, got {got}.")
+        raise InvalidArgumentError(
+            "{name} must have one value for each of the {count:,} images, got {got}.",
+            name=Argument(name),
+            count=Public(count),
+            got=got,
+        )
     return found
 
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold._extras import optional_module
-from dpmanifold.data._files import PathLike, bad_file, checked_path, listed, no_option
+from dpmanifold.data._files import ARRAY, PathLike, bad_file, checked_path, listed, no_option
 from dpmanifold.data.archives import archive_keys
 from dpmanifold.data.formats import loader_of
 from dpmanifold.data.idx import read_idx
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message, Names, Public
 
 _SPLITS = ("train", "val", "test")
 _IMAGE_KEYS = ("images", "x", "X")
@@ -72,7 +72,9 @@ def load_images(path: PathLike, key: str | None = None, split: str | None = None
         pixels = _cifar_records(found)[:, 1:].reshape(-1, 3, _CIFAR_SIDE, _CIFAR_SIDE)
         return np.moveaxis(pixels, 1, -1)
     if suffix in _PICTURES:
-        raise InvalidArgumentError(f"path: {found.name!r} is a single image. Name the folder that holds the images.")
+        raise InvalidArgumentError(
+            "`path`: {name!r} is a single image. Name the folder that holds the images.", name=found.name
+        )
     return _as_images(read_idx(found), found)
 
 
@@ -101,8 +103,9 @@ def load_labels(path: PathLike, key: str | None = None, split: str | None = None
         return _as_labels(stored, found)
     if found.is_dir():
         raise InvalidArgumentError(
-            f"path: the folder {found.name!r} has no labels. Keep them in a table, in the order of the sorted file "
-            "names, and read them with load_column."
+            "`path`: the folder {name!r} has no labels. Keep them in a table, in the order of the sorted file "
+            "names, and read them with load_column.",
+            name=found.name,
         )
     if found.suffix.lower() == ".bin":
         return _cifar_records(found)[:, 0]
@@ -125,7 +128,7 @@ def _chosen(path: pathlib.Path, key: str | None, split: str | None, what: str) -
         no_option(split, "split together with key", path, "The key says which array.")
         return key
     if split is not None and split not in _SPLITS:
-        raise InvalidArgumentError(f'split must be "train", "val" or "test", got {shown(split)}.')
+        raise InvalidArgumentError('split must be "train", "val" or "test", got {got}.', got=shown(split))
     keys = archive_keys(path)
     letter = "x" if what == "images" else "y"
     by_split = {name: [k for k in (f"{name}_{what}", f"{letter}_{name}") if k in keys] for name in _SPLITS}
@@ -133,14 +136,18 @@ def _chosen(path: pathlib.Path, key: str | None, split: str | None, what: str) -
         plain = [name for name in (_IMAGE_KEYS if what == "images" else _LABEL_KEYS) if name in keys]
         held = [name for name in _SPLITS if by_split[name]]
         if not plain and len(held) > 1:
-            raise InvalidArgumentError(f"split is needed: {path.name!r} holds {listed(held)}.")
+            raise InvalidArgumentError("split is needed: {name!r} holds {held}.", name=path.name, held=Names(held))
         options = plain or [name for split_name in held for name in by_split[split_name]] or keys
     else:
         options = by_split[split]
     if len(options) != 1:
         raise InvalidArgumentError(
-            f"key is needed: which array of {path.name!r} are the {what}{f' of {split!r}' if split else ''}? "
-            f"It holds {listed(keys) or 'none'}."
+            "{key} is needed: which array of {name!r} are the {what}{detail}? It holds {value}.",
+            key=ARRAY,
+            name=path.name,
+            what=Public(what),
+            detail=Message(" of {split!r}", split=split) if split else Message(""),
+            value=listed(keys) or "none",
         )
     return options[0]
 
@@ -157,8 +164,10 @@ def _as_images(array: Array, path: pathlib.Path) -> Array:
         }
         raise bad_file(
             path,
-            f"images are numbers of shape (n, h, w) or (n, h, w, 3), this is {array.dtype} of shape {array.shape}. "
-            f"{remedy.get(array.ndim, 'Name another array with key=')}.",
+            "images are numbers of shape (n, h, w) or (n, h, w, 3), this is {dtype} of shape {shape}. {get}.",
+            dtype=array.dtype,
+            shape=Public(array.shape),
+            get=Public(remedy.get(array.ndim, "Name another array with key=")),
         )
     return array
 
@@ -170,8 +179,9 @@ def _as_labels(array: Array, path: pathlib.Path) -> Array:
     if array.ndim != 1:
         raise bad_file(
             path,
-            f"labels have shape (n,) or (n, 1), this is {array.shape}. Images are read by load_images; of several "
+            "`labels` have shape (n,) or (n, 1), this is {shape}. Images are read by load_images; of several "
             "labels per image choose one: load_array(...)[:, 0].",
+            shape=Public(array.shape),
         )
     return array
 
@@ -185,8 +195,10 @@ def _cifar_records(path: pathlib.Path) -> Array:
     if records is None or records[:, 0].max() >= _CIFAR_CLASSES:
         raise bad_file(
             path,
-            f"it is not a batch of CIFAR-10's binary version, {_CIFAR_RECORD} bytes per image with a label below "
-            f"{_CIFAR_CLASSES} first. Download it again, or convert it to .npy.",
+            "it is not a batch of CIFAR-10's binary version, {cifar_record} bytes per image with a label "
+            "below {cifar_classes} first. Download it again, or convert it to .npy.",
+            cifar_record=Public(_CIFAR_RECORD),
+            cifar_classes=Public(_CIFAR_CLASSES),
         )
     return records
 
@@ -200,7 +212,8 @@ def _from_folder(folder: pathlib.Path) -> Array:
     )
     if not files:
         raise InvalidArgumentError(
-            f"path: the folder {folder.name!r} holds no PNG or JPEG files itself. Name the folder they are in."
+            "`path`: the folder {name!r} holds no PNG or JPEG files itself. Name the folder they are in.",
+            name=folder.name,
         )
     result: Array | None = None
     for index, file in enumerate(files):
@@ -212,8 +225,11 @@ def _from_folder(folder: pathlib.Path) -> Array:
                 if shape != result.shape[1:]:
                     raise bad_file(
                         file,
-                        f"its size and colours are {shape}, those of {files[0].name} {result.shape[1:]}. Make all "
-                        "images of one size, all gray or all RGB.",
+                        "its size and colours are {shape}, those of {name} {shape2}. Make all images of one size, all "
+                        "gray or all RGB.",
+                        shape=Public(shape),
+                        name=files[0].name,
+                        shape2=Public(result.shape[1:]),
                     )
                 result[index] = np.asarray(picture.convert("L" if len(shape) == 2 else "RGB"))
         except InvalidDataError:
@@ -234,7 +250,8 @@ def _picture_shape(picture: Any, file: pathlib.Path) -> tuple[int, ...]:
         return (height, width, 3)
     raise bad_file(
         file,
-        f"it is neither 8-bit gray nor RGB without transparency (Pillow's mode {picture.mode!r}). Convert it.",
+        "it is neither 8-bit gray nor RGB without transparency (Pillow's mode {mode!r}). Convert it.",
+        mode=Public(picture.mode),
     )
 
 

@@ -218,12 +218,12 @@ def _opened(files: Sequence[pathlib.Path], problems: dict[int, list[str]], how: 
         try:
             Dataset([path] if first is None else [first, path], **how)
         except (InvalidDataError, SourceChangedError) as problem:
-            problems[place].append(str(problem))
+            problems[place].append(problem.message)
             continue
         except InvalidArgumentError as problem:
             if first is None and len(files) == 1:
                 raise
-            problems[place].append(str(problem))
+            problems[place].append(problem.message)
             continue
         first = first or path
         yield place
@@ -243,7 +243,7 @@ def _pieces(
         own = dataset.bound(space, units, labels)
         pieces = Projected(dataset).bound(space, units, labels) if normalize else own
     except InvalidDataError as problem:
-        problems.append(str(problem))
+        problems.append(problem.message)
         return []
     return [(piece.path, through) for piece, through in zip(own, pieces, strict=True)]
 
@@ -265,7 +265,7 @@ def _look(item: tuple[int, Piece], space: Manifold, ball: Ball | None) -> _Seen:
             units += _counted(block.units)
             records += len(valid)
     except DPManifoldError as problem:
-        problems.append(str(problem))
+        problems.append(problem.message)
     return _Seen(place, records, invalid, outside, units, tuple(problems))
 
 

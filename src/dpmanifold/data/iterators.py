@@ -15,7 +15,7 @@ from dpmanifold.data.reading import Reading
 from dpmanifold.data.rows import ArrayRows, Column, Places, Rows, alike
 from dpmanifold.data.steady import SteadyPiece
 from dpmanifold.data.tables_in_memory import Wanted
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, Source
 from dpmanifold.sources.ids import ids_in_rows
@@ -75,7 +75,7 @@ def from_blocks(
     makes = [make] if callable(make) else make
     if not isinstance(makes, (list, tuple)) or not makes or not all(callable(one) for one in makes):
         got = f"{shown(make)}, which {_ONCE}" if isinstance(make, Iterator) else f"{shown(make)}: lambda: iter(blocks)."
-        raise InvalidArgumentError(f"make must be a function that makes an iterator of blocks, got {got}")
+        raise InvalidArgumentError("make must be a function that makes an iterator of blocks, got {got}", got=got)
     known = None if rows is None else positive_int(rows, "rows", 0)
     return BlocksSource(tuple(makes), known, Wanted(columns, order, coordinates))
 
@@ -98,7 +98,7 @@ class BlocksSource(Source):
         if len(self._makes) > 1 and (ids is not None or classes is not None):
             raise InvalidArgumentError(
                 "units and labels must come with the blocks of several functions, as columns or in pairs "
-                '(records, ids): give units="units".'
+                '(records, ids): give `units="units"`.'
             )
         reading, rows = self._wanted.reading(space, unit, label), self._rows if len(self._makes) == 1 else None
         beside = Beside(ids, classes)
@@ -133,13 +133,15 @@ class BlocksPiece(SteadyPiece):
             yield rows
         if columns is not None and not self._tried:
             if next(iter(self._items()), None) is None:
-                raise InvalidArgumentError(f"make() gave blocks the first time and none the second: it {_ONCE}")
+                raise InvalidArgumentError(
+                    "make() gave blocks the first time and none the second: it {once}", once=Public(_ONCE)
+                )
             self._tried = True
 
     def _items(self) -> Iterator[Any]:
         items = self._make()
         if not isinstance(items, Iterable):
-            raise InvalidArgumentError(f"make() must return an iterator of blocks, got {shown(items)}.")
+            raise InvalidArgumentError("make() must return an iterator of blocks, got {got}.", got=shown(items))
         return iter(items)
 
 
@@ -168,8 +170,10 @@ def _rows_of(item: object) -> Rows:
     records, *beside = item if isinstance(item, tuple) else (item,)
     if not isinstance(records, np.ndarray) or records.ndim == 0 or len(beside) > len(_BESIDE):
         raise InvalidDataError(
-            "a block must be an array (m, ...), a pair (records, ids), a triple (records, ids, labels), a RecordBatch "
-            f"or a data frame, got {type(item).__name__}{f' of {len(beside) + 1}' if beside else ''}."
+            "a block must be an array (m, ...), a pair (records, ids), a triple (records, ids, labels), a "
+            "RecordBatch or a data frame, got {kind}{detail}.",
+            kind=Public(type(item).__name__),
+            detail=Message(" of {n_beside}", n_beside=Public(len(beside) + 1)) if beside else Message(""),
         )
     named = zip(_BESIDE, beside, strict=False)
     return _Tuple(records, [ids_in_rows(ids, len(records), f"{name} of a block") for name, ids in named])
@@ -180,14 +184,16 @@ def _places(reading: Reading, rows: Rows) -> Places:
     if not isinstance(rows, _Tuple):
         return places_of(reading, rows.columns, _WHERE)
     if reading.columns is not None:
-        raise InvalidArgumentError("columns means nothing for blocks that are arrays. Leave it out.")
+        raise InvalidArgumentError("`columns` means nothing for blocks that are arrays. Leave it out.")
     found = []
     for what, given in (("units", reading.units), ("labels", reading.labels)):
         names = [column.name for column in rows.columns]
         if given is not None and given not in names:
             raise InvalidArgumentError(
-                f"{what}: there is no {given!r} in blocks that are arrays. Give triples (records, ids, labels) and "
-                'units="units", labels="labels"; or one id per record in an array.'
+                "{what}: there is no {given!r} in blocks that are arrays. Give triples (records, ids, labels) and "
+                '`units="units"`, labels="labels"; or one id per record in an array.',
+                what=Argument(what),
+                given=given,
             )
         found.append(None if given is None else names.index(given))
     return Places(reading, (), found[0], found[1])

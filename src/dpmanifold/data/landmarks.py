@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
-from dpmanifold.data._files import PathLike, bad_file, listed, no_option
+from dpmanifold.data._files import PathLike, bad_file, no_option
 from dpmanifold.data.formats import open_file, read_array, refuse_option
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.tables import Table, is_pattern, select_columns
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Names, Public
 
 # x1, x_1, X.1; 1x, lm1_x, landmark1.x, p1x
 _COORDINATE = re.compile(
@@ -71,8 +71,10 @@ def load_landmarks(
     if wanted is not None and points.shape[1] != wanted:
         raise bad_file(
             file.path,
-            f"it has {points.shape[1]} landmarks per specimen, and landmarks={wanted} was asked "
-            "for. Give that number, or choose columns.",
+            "it has {shape} landmarks per specimen, and landmarks={wanted} was asked for. Give that number, "
+            "or choose columns.",
+            shape=Public(points.shape[1]),
+            wanted=Public(wanted),
         )
     return points, np.arange(len(points)) if ids is None else ids
 
@@ -96,8 +98,9 @@ def landmarks_of(
     if points.ndim != 3 or points.shape[2] != 2 or points.dtype.kind != "f":
         raise bad_file(
             file.path,
-            f"landmarks are real (n, k, 2) or (n, 2k), this is {points.dtype} {points.shape}. "
-            "Save x and y as the last axis.",
+            "`landmarks` are real (n, k, 2) or (n, 2k), this is {dtype} {shape}. Save x and y as the last axis.",
+            dtype=points.dtype,
+            shape=Public(points.shape),
         )
     return points, ids
 
@@ -108,7 +111,10 @@ def _from_table(
     """Return landmarks, flat or not, and ids from a wide or a long table."""
     if id_column is not None and id_column not in table.names:
         raise InvalidArgumentError(
-            f"id_column {id_column!r} is not in {table.path.name!r}, which has the columns {listed(table.names)}."
+            "id_column {id_column!r} is not in {name!r}, which has the columns {names}.",
+            id_column=id_column,
+            name=table.path.name,
+            names=Names(table.names),
         )
     owner = id_column or _named(table.names, _ID_NAMES)
     mark, x, y = (_named(table.names, names) for names in (_MARK_NAMES, ("x",), ("y",)))
@@ -117,15 +123,18 @@ def _from_table(
     if columns is None and mark and x and y:
         if owner is None:
             raise InvalidArgumentError(
-                f"id_column is needed: the columns of {table.path.name!r} are {listed(table.names)}."
+                "`id_column` is needed: the columns of {name!r} are {names}.",
+                name=table.path.name,
+                names=Names(table.names),
             )
         return _from_long(table, owner, mark, [x, y])
     if columns is None:
         chosen = _in_pairs([name for name in table.names if _place(name) is not None])
         if not chosen:
             raise InvalidArgumentError(
-                f"columns is needed: which columns of {table.path.name!r} are x1, y1, x2, y2, ...? It has "
-                f"{listed(table.names)}."
+                "`columns` is needed: which columns of {name!r} are x1, y1, x2, y2, ...? It has {names}.",
+                name=table.path.name,
+                names=Names(table.names),
             )
     else:
         chosen = _chosen(table, columns)
@@ -143,8 +152,11 @@ def _refuse_third(table: Table) -> None:
         remedy = "Choose two of the three coordinates with columns=, such as x*,y*."
     if third is not None:
         raise InvalidArgumentError(
-            f"columns: {table.path.name!r} has landmarks in space, with the column {third!r}, and shapes are of "
-            f"landmarks in the plane. {remedy}"
+            "`columns`: {name!r} has landmarks in space, with the column {third!r}, and shapes are of "
+            "landmarks in the plane. {remedy}",
+            name=table.path.name,
+            third=third,
+            remedy=Public(remedy),
         )
 
 
@@ -153,7 +165,8 @@ def _chosen(table: Table, columns: str | Sequence[str]) -> list[str]:
     given = select_columns(table.names, columns, table.path)
     if len(given) % 2:
         raise InvalidArgumentError(
-            f"columns means {len(given)} columns; landmarks have an x and a y each, so their number is even."
+            "`columns` means {n_given} columns; landmarks have an x and a y each, so their number is even.",
+            n_given=Public(len(given)),
         )
     if any(is_pattern(entry, table.names) for entry in ([columns] if isinstance(columns, str) else columns)):
         return _in_pairs(given) or given
@@ -161,8 +174,10 @@ def _chosen(table: Table, columns: str | Sequence[str]) -> list[str]:
         places = [_place(name) for name in (x, y)]
         if all(places) and len({place[0] for place in places if place}) == 2:
             raise InvalidArgumentError(
-                f"columns lists {x!r} and {y!r} as the x and the y of one landmark. List x1, y1, x2, y2, ..., or give "
-                "patterns such as x*,y*, which are paired by their names."
+                "`columns` lists {x!r} and {y!r} as the x and the y of one landmark. List x1, y1, x2, y2, ..., or "
+                "give patterns such as x*,y*, which are paired by their names.",
+                x=x,
+                y=y,
             )
     return given
 
@@ -213,7 +228,9 @@ def specimen_column(path: PathLike, column: str, labels: bool = False) -> Array 
     """
     file = open_file(path)
     if not isinstance(file, Table):
-        raise InvalidArgumentError(f"path: {file.path.name!r} is no table. Give one with a row per landmark.")
+        raise InvalidArgumentError(
+            "`path`: {name!r} is no table. Give one with a row per landmark.", name=file.path.name
+        )
     return column_of_specimens(file, column, labels)
 
 
@@ -224,7 +241,10 @@ def column_of_specimens(table: Table, column: str, labels: bool = False) -> Arra
         return None
     if column not in table.names:
         raise InvalidArgumentError(
-            f"column {column!r} is not in {table.path.name!r}, which has the columns {listed(table.names)}."
+            "column {column!r} is not in {name!r}, which has the columns {names}.",
+            column=column,
+            name=table.path.name,
+            names=Names(table.names),
         )
     values = table.entries(column, labels=labels)
     _, first_row, owner_of_row = np.unique(table.entries(owner), return_index=True, return_inverse=True)
@@ -233,8 +253,10 @@ def column_of_specimens(table: Table, column: str, labels: bool = False) -> Arra
         row = int(first_row[owner_of_row[several]].min())
         raise bad_file(
             table.path,
-            f"the specimen that begins at record {row} (the first record is 0) has several values in column "
-            f"{column!r}. A specimen belongs to one of them: repair it.",
+            "the specimen that begins at record {row} (the first record is 0) has several values in column "
+            "{column!r}. A specimen belongs to one of them: repair it.",
+            row=Public(row),
+            column=column,
         )
     return np.asarray(values[np.sort(first_row)])
 
@@ -273,8 +295,10 @@ def _from_long(table: Table, owner: str, mark: str, axes: list[str]) -> tuple[Fl
 def _refuse_specimen(table: Table, first_rows: Array, count: int) -> None:
     raise bad_file(
         table.path,
-        f"the specimen that begins at record {int(first_rows.min())} (the first record is 0) does not have each of the "
-        f"{count} landmarks named in the file once. Complete or remove it.",
+        "the specimen that begins at record {value} (the first record is 0) does not have each of the "
+        "{count} landmarks named in the file once. Complete or remove it.",
+        value=Public(int(first_rows.min())),
+        count=Public(count),
     )
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpmanifold._check import index_text, positive_int, shown
 from dpmanifold.data._files import bad_file, checked_file
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Public
 
 _CHAIN = re.compile(r"\s*\d{1,9}(\s*-\s*\d{1,9})+\s*")
 _NUMBER = re.compile(r"\d{1,9}")
@@ -72,7 +72,7 @@ def _from_file(path: object) -> npt.NDArray[np.int64]:
         file = checked_file(path)
     except InvalidArgumentError:
         raise InvalidArgumentError(
-            f"links: {shown(path)} is neither a file nor links such as '1-2, 2-3, 3-1'. Check the name."
+            "links: {got} is neither a file nor links such as '1-2, 2-3, 3-1'. Check the name.", got=shown(path)
         ) from None
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
@@ -85,7 +85,9 @@ def _from_file(path: object) -> npt.NDArray[np.int64]:
         if is_pair:
             pairs.append([int(word) for word in words])
         elif words != [""] and (pairs or any(_NUMBER.fullmatch(word) for word in words)):
-            raise bad_file(file, f"line {number} is not a pair of landmarks, such as 1 2. Repair that line.")
+            raise bad_file(
+                file, "line {number} is not a pair of landmarks, such as 1 2. Repair that line.", number=Public(number)
+            )
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
@@ -97,7 +99,8 @@ def _from_pairs(links: object) -> npt.NDArray[np.int64]:
     whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool((array == np.floor(array)).all()))
     if array.ndim != 2 or array.shape[1] != 2 or not whole:
         raise InvalidArgumentError(
-            f"links must be pairs of whole numbers (m, 2), a text such as '1-2, 2-3' or a file, got {shown(links)}."
+            "links must be pairs of whole numbers (m, 2), a text such as '1-2, 2-3' or a file, got {got}.",
+            got=shown(links),
         )
     return array.astype(np.int64)
 
@@ -107,15 +110,23 @@ def _refuse_impossible(pairs: npt.NDArray[np.int64], landmarks: int | None) -> N
         raise InvalidArgumentError("links has no pair of landmarks. Leave it out, or give some, such as '1-2, 2-3'.")
     low = np.asarray((pairs < 1).any(axis=1))
     if low.any():
-        raise InvalidArgumentError(f"links: landmarks are counted from 1, and the pair{index_text(low)} has less.")
+        raise InvalidArgumentError(
+            "links: landmarks are counted from 1, and the pair{index_text} has less.",
+            index_text=Public(index_text(low)),
+        )
     same = np.asarray(pairs[:, 0] == pairs[:, 1])
     if same.any():
-        raise InvalidArgumentError(f"links: the pair{index_text(same)} joins a landmark with itself. Remove it.")
+        raise InvalidArgumentError(
+            "links: the pair{index_text} joins a landmark with itself. Remove it.", index_text=Public(index_text(same))
+        )
     high = np.asarray((pairs > landmarks).any(axis=1)) if landmarks is not None else np.zeros(0, dtype=bool)
     if high.any():
         raise InvalidArgumentError(
-            f"links: the pair{index_text(high)} names landmark {pairs.max()}, and there are {landmarks}, counted from "
-            "1. Correct it."
+            "links: the pair{index_text} names landmark {value}, and there are {landmarks}, counted from 1. "
+            "Correct it.",
+            index_text=Public(index_text(high)),
+            value=pairs.max(),
+            landmarks=Public(landmarks),
         )
 
 

@@ -131,7 +131,9 @@ def as_records(array: object, space: Manifold, order: str | None = None) -> Arra
     (1, 3, 2)
     """
     if not isinstance(space, Manifold):
-        raise InvalidArgumentError(f"space must be a space such as SPD(3) or KendallShapes(8), got {shown(space)}.")
+        raise InvalidArgumentError(
+            "`space` must be a space such as SPD(3) or KendallShapes(8), got {got}.", got=shown(space)
+        )
     return records_from(space, array, order)
 
 

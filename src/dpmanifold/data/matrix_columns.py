@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dpmanifold._check import FloatArray
 from dpmanifold.data._files import listed
 from dpmanifold.data.tables import Table, select_columns
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Names
 
 # xx, Dxx, t_xy; 11, D12, c_1_12, m[3,4]
 _LETTERS = re.compile(r"(?P<word>.*?)[_. -]?(?P<row>[xyz])[_. -]?(?P<column>[xyz])", re.IGNORECASE)
@@ -60,8 +60,8 @@ def matrix_columns(names: Sequence[str], among_others: bool = False) -> list[str
     fitting = [entries for entries in complete if among_others or len(entries) == len(names)]
     if len(fitting) > 1:
         raise InvalidArgumentError(
-            "columns is needed: several matrices are named among the columns, "
-            f"{' and '.join(listed(entries.values()) for entries in fitting)}. Name those of one."
+            "`columns` is needed: several matrices are named among the columns, {fitting}. Name those of one.",
+            fitting=" and ".join(listed(entries.values()) for entries in fitting),
         )
     if fitting:
         entries = fitting[0]
@@ -72,8 +72,9 @@ def matrix_columns(names: Sequence[str], among_others: bool = False) -> list[str
     partial = next((entries for entries in by_letters if len(entries) > 1 and not _whole(entries)), None)
     if partial is not None:
         raise InvalidArgumentError(
-            "columns are named like entries of a matrix, and not all of them are there: "
-            f"{listed(partial.values())}. Name the columns of the records with columns=, or rename them."
+            "`columns` are named like entries of a matrix, and not all of them are there: {values}. Name the "
+            "columns of the records with `columns=`, or rename them.",
+            values=Names(partial.values()),
         )
     return None
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._extras import optional_module
-from dpmanifold.data._files import bad_file, checked_file, in_words, listed, unknown_format
+from dpmanifold.data._files import bad_file, checked_file, in_file, in_words, unknown_format
 from dpmanifold.data.eeg import eeg_covariances, remove_average_reference
 from dpmanifold.data.opened import DataFile, chosen_name
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Names, Public
 
 VOLTAGES = ("eeg", "seeg", "ecog", "dbs")
 EVENT = "event"
@@ -76,19 +76,23 @@ class Recipe:
         if isinstance(self.picks, str) and self.picks not in VOLTAGES:
             known = ", ".join(VOLTAGES)
             raise InvalidArgumentError(
-                f"picks must be a kind of channel ({known}) or a list of names of channels, got {self.picks!r}."
+                "picks must be a kind of channel ({known}) or a list of names of channels, got {picks!r}.",
+                known=Public(known),
+                picks=self.picks,
             )
         if not isinstance(self.picks, str):
             names = list(self.picks) if isinstance(self.picks, Sequence) else [None]
             if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
                 raise InvalidArgumentError(
-                    f"picks must be a kind of channel or a list of names, each once, got {shown(self.picks)}."
+                    "picks must be a kind of channel or a list of names, each once, got {got}.", got=shown(self.picks)
                 )
             object.__setattr__(self, "picks", tuple(names))
         if self.band is not None:
             object.__setattr__(self, "band", _checked_band(self.band))
         if not isinstance(self.average_reference, bool):
-            raise InvalidArgumentError(f"average_reference must be True or False, got {shown(self.average_reference)}.")
+            raise InvalidArgumentError(
+                "average_reference must be True or False, got {got}.", got=shown(self.average_reference)
+            )
         eeg_covariances(np.zeros((0, 1, 1)), self.ridge_uv)  # refuses a ridge that is none
 
     def size(self, channels: Sequence[str]) -> int:
@@ -103,15 +107,19 @@ class Recipe:
             names = [epochs.ch_names[index] for index in found]
             if len(names) <= self.average_reference:
                 raise InvalidDataError(
-                    f"epochs has {len(names)} good channels of the kind {self.picks!r}. Give picks= other ones, or set "
-                    "their types (epochs.set_channel_types)."
+                    "epochs has {n_names} good channels of the kind {picks!r}. Give picks= other ones, or set their "
+                    "types (epochs.set_channel_types).",
+                    n_names=Public(len(names)),
+                    picks=self.picks,
                 )
         else:
             names = list(self.picks)
             missing = [name for name in names if name not in epochs.ch_names]
             if missing:
                 raise InvalidArgumentError(
-                    f"picks: there are no channels {listed(missing)}; there are {listed(epochs.ch_names)}."
+                    "picks: there are no channels {missing}; there are {ch_names}.",
+                    missing=Names(missing),
+                    ch_names=Names(epochs.ch_names),
                 )
         self._refuse_units(epochs, names)
         if not self.average_reference:
@@ -125,8 +133,9 @@ class Recipe:
         others = [name for name in names if kinds[name] != _FIFF_VOLT]
         if others:
             raise InvalidArgumentError(
-                f"picks has channels that are not in volts: {listed(others)}. Take channels of one kind; of others the "
-                "matrices are made with data.eeg_covariances(epochs.get_data(picks=...), scale=...)."
+                "picks has channels that are not in volts: {others}. Take channels of one kind; of others the "
+                "matrices are made with data.eeg_covariances(epochs.get_data(picks=...), scale=...).",
+                others=Names(others),
             )
 
     def blocks(
@@ -208,8 +217,8 @@ def from_epochs(
     mne = optional_module("mne", "eeg", "from_epochs")
     if not isinstance(epochs, mne.BaseEpochs):
         raise InvalidArgumentError(
-            f"epochs must be epochs of MNE-Python, or a file of them, got {shown(epochs)}. An array goes to "
-            "data.eeg_covariances."
+            "epochs must be epochs of MNE-Python, or a file of them, got {got}. An array goes to data.eeg_covariances.",
+            got=shown(epochs),
         )
     if not epochs.preload:
         # Which epochs there are is known once those to be rejected are dropped: from a copy, on the same recording.
@@ -262,9 +271,9 @@ class EpochsFile(DataFile):
         try:
             return recipe.channels(self.epochs)
         except InvalidDataError as problem:
-            raise bad_file(self.path, str(problem)) from None
+            raise in_file(self.path.name, problem) from None
         except InvalidArgumentError as problem:
-            raise InvalidArgumentError(f"{self.path.name}: {problem}") from None
+            raise InvalidArgumentError("{name}: {problem}", name=self.path.name, problem=problem) from None
 
     def blocks(
         self, recipe: Recipe, names: Sequence[str], start: int = 0, stop: int | None = None
@@ -282,8 +291,9 @@ class EpochsFile(DataFile):
             except Exception:  # whatever a damaged file makes MNE stumble over
                 raise bad_file(
                     self.path,
-                    f"epochs from {done} on (the first is 0) cannot be read: it is damaged or incomplete. Copy or "
+                    "epochs from {done} on (the first is 0) cannot be read: it is damaged or incomplete. Copy or "
                     "write it again.",
+                    done=Public(done),
                 ) from None
             yield part, matrices
             done = part.stop
@@ -302,10 +312,12 @@ class EpochsFile(DataFile):
 def _checked_band(band: object) -> tuple[float, float]:
     edges = tuple(band) if isinstance(band, Sequence) and not isinstance(band, str) else ()
     if len(edges) != 2 or not all(isinstance(edge, Real) and not isinstance(edge, bool) for edge in edges):
-        raise InvalidArgumentError(f"band must be two frequencies (low, high) in Hz, got {shown(band)}.")
+        raise InvalidArgumentError("band must be two frequencies (low, high) in Hz, got {got}.", got=shown(band))
     low, high = map(float, edges)
     if not (0 < low < high and math.isfinite(high)):
-        raise InvalidArgumentError(f"band must have 0 < low < high, in Hz, got ({low:g}, {high:g}).")
+        raise InvalidArgumentError(
+            "band must have 0 < low < high, in Hz, got ({low:g}, {high:g}).", low=Public(low), high=Public(high)
+        )
     return low, high
 
 
@@ -313,11 +325,18 @@ def _refuse_band(band: tuple[float, float], rate: float, samples: int) -> None:
     """Refuse a band that the sampling or the length of the epochs does not allow: both are public."""
     low, high = band
     if not high < rate / 2:
-        raise InvalidArgumentError(f"band ends at {high:g} Hz, and {rate:g} samples a second end at {rate / 2:g} Hz.")
+        raise InvalidArgumentError(
+            "band ends at {high:g} Hz, and {rate:g} samples a second end at {rate2:g} Hz.",
+            high=Public(high),
+            rate=Public(rate),
+            rate2=Public(rate / 2),
+        )
     if samples < rate / low:
         raise InvalidArgumentError(
-            f"band begins at {low:g} Hz, and epochs of {samples / rate:.4g} s hold no full wave of it. Filter the raw "
-            "recording before cutting it into epochs, or raise it."
+            "band begins at {low:g} Hz, and epochs of {samples:.4g} s hold no full wave of it. Filter the raw "
+            "recording before cutting it into epochs, or raise it.",
+            low=Public(low),
+            samples=Public(samples / rate),
         )
 
 
@@ -339,8 +358,9 @@ def _refuse_average(epochs: Any, names: Sequence[str]) -> None:
         averaged = set(projection["data"]["col_names"])
         if projection["active"] and int(projection["kind"]) == _FIFF_AVERAGE_REFERENCE and averaged <= set(names):
             raise InvalidDataError(
-                "epochs are in the average reference: their channels add up to 0, and every covariance is singular. "
-                f"Give average_reference=True, for matrices of size {len(names) - 1}, or picks= fewer channels."
+                "epochs are in the average reference: their channels add up to 0, and every covariance is "
+                "singular. Give average_reference=True, for matrices of size {n_names}, or picks= fewer channels.",
+                n_names=Public(len(names) - 1),
             )
 
 

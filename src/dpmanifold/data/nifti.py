@@ -12,7 +12,7 @@ from dpmanifold._check import FloatArray, shown
 from dpmanifold.data._files import PathLike, bad_file
 from dpmanifold.data.opened import DataFile
 from dpmanifold.data.voxels import SUFFIXES, Mask, Voxels
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.manifolds import SPD
 from dpmanifold.manifolds.triangles import ORDERS, from_triangles
 
@@ -128,28 +128,34 @@ def _form(voxels: Voxels, order: str | None) -> tuple[int, int, str | None]:
     """Return how many volumes come before the tensor, how many numbers it has, and their order."""
     shape, name = voxels.shape, voxels.path.name
     if order is not None and order not in ORDERS:
-        raise InvalidArgumentError(f"order must be one of {', '.join(ORDERS)}, got {shown(order)}.")
+        raise InvalidArgumentError(
+            "`order` must be one of {orders}, got {got}.", orders=Public(", ".join(ORDERS)), got=shown(order)
+        )
     if len(shape) == 4 and shape[3] == 8:
         if order != "camino":
             raise InvalidArgumentError(
-                f'order must be "camino" for {name!r}, got {shown(order)}: it has 8 volumes, as Camino writes them '
-                "(exit code, logarithm of S0, and the tensor)."
+                '`order` must be "camino" for {name!r}, got {got}: it has 8 volumes, as Camino writes them (exit '
+                "code, logarithm of S0, and the tensor).",
+                name=name,
+                got=shown(order),
             )
         return 2, 6, order
     if len(shape) == 5 and shape[3:] == (3, 3):
         if order is not None:
-            raise InvalidArgumentError("order means nothing for whole matrices (x, y, z, 3, 3). Leave it out.")
+            raise InvalidArgumentError("`order` means nothing for whole matrices (x, y, z, 3, 3). Leave it out.")
         return 0, 9, None
     if not (len(shape) == 4 and shape[3] == 6) and not (len(shape) == 5 and shape[3:] in ((1, 6), (6, 1))):
         raise bad_file(
             voxels.path,
-            "tensors are (x, y, z, 6), (x, y, z, 1, 6), (x, y, z, 3, 3) or Camino's (x, y, z, 8), this image is "
-            f"{shape}. Fit them first.",
+            "tensors are (x, y, z, 6), (x, y, z, 1, 6), (x, y, z, 3, 3) or Camino's (x, y, z, 8), this image "
+            "is {shape}. Fit them first.",
+            shape=Public(shape),
         )
     if order == "camino":
         raise InvalidArgumentError(
-            f'order "camino" is for 8 volumes, and {name!r} has 6: those that Camino\'s dt2nii writes are in the order '
-            'of the NIfTI standard. Give order="dipy".'
+            'order "camino" is for 8 volumes, and {name!r} has 6: those that Camino\'s dt2nii writes are in '
+            'the order of the NIfTI standard. Give `order="dipy"`.',
+            name=name,
         )
     return 0, 6, "dipy" if order is None and voxels.symmetric else order
 

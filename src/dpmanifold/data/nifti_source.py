@@ -12,11 +12,11 @@ from dpmanifold.data.image_source import Image, ImageSource
 from dpmanifold.data.nifti import TensorImage
 from dpmanifold.data.stamps import Stamp
 from dpmanifold.data.voxels import Voxels
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Message, Public
 
 NONZERO = "nonzero"
-NONZERO_NEEDS_UNITS = (
-    'how many voxels mask="nonzero" takes says something about the images, and with each voxel a unit nothing would '
+NONZERO_NEEDS_UNITS = Message(
+    'how many voxels `mask="nonzero"` takes says something about the images, and with each voxel a unit nothing would '
     "cover it. Give the id of each image's person."
 )
 
@@ -67,13 +67,17 @@ def from_nifti(
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     if not isinstance(paths, Sequence):
-        raise InvalidArgumentError(f"paths must be a list of names of files, got {shown(paths)}.")
+        raise InvalidArgumentError("`paths` must be a list of names of files, got {got}.", got=shown(paths))
     if mask is None or isinstance(mask, (str, os.PathLike)):
         masks: Sequence[PathLike | None] = [mask] * len(paths)
     elif len(mask) == len(paths):
         masks = mask
     else:
-        raise InvalidArgumentError(f"mask must be one image, or one for each of {len(paths):,}, got {len(mask):,}.")
+        raise InvalidArgumentError(
+            "`mask` must be one image, or one for each of {n_paths:,}, got {n_mask:,}.",
+            n_paths=Public(len(paths)),
+            n_mask=Public(len(mask)),
+        )
     refuse_twice(paths)
     images = [StoredImage(path, one, order) for path, one in zip(paths, masks, strict=True)]
     return ImageSource(images, per_image, NONZERO_NEEDS_UNITS if mask == NONZERO else None)
@@ -92,7 +96,8 @@ class StoredImage(Image):
         if self._image.width == 6 and self._image.order is None:
             # Whether most tensors look wrong is a question about all of them, and a source is read in parts.
             raise InvalidArgumentError(
-                f'order is needed: the header of {self.name!r} does not say it. Give "fsl", "dipy", "mrtrix" or "row".'
+                '`order` is needed: the header of {name!r} does not say it. Give "fsl", "dipy", "mrtrix" or "row".',
+                name=self.name,
             )
 
     def blocks(self) -> Iterator[FloatArray]:
@@ -111,7 +116,7 @@ def refuse_twice(paths: Sequence[PathLike]) -> None:
     twice = named_twice(map(checked_file, paths))
     if twice is not None:
         one, other = twice
-        raise bad_file(other, f"it is the same file as {str(one)!r}, and would count twice. Name it once.")
+        raise bad_file(other, "it is the same file as {one!r}, and would count twice. Name it once.", one=str(one))
 
 
 __all__ = ["from_nifti"]

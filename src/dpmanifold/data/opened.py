@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dpmanifold._check import Array, shown
-from dpmanifold.data._files import bad_file, listed
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.data._files import ARRAY, bad_file
+from dpmanifold.errors import InvalidArgumentError, Names, Public
 
 
 class DataFile(ABC):
@@ -62,7 +62,9 @@ class DataFile(ABC):
         `text` keeps numbers as text; `labels` takes words such as NA for what they are.
         """
         if name is not None:
-            raise InvalidArgumentError(f"column {shown(name)} is not in {self.path.name!r}, which has no columns.")
+            raise InvalidArgumentError(
+                "column {got} is not in {name!r}, which has no columns.", got=shown(name), name=self.path.name
+            )
         return one_column(self.array(), self.path, text)
 
     def ids(self) -> Array | None:
@@ -75,7 +77,12 @@ def one_column(stored: Array, path: pathlib.Path, text: bool = False) -> Array:
     if stored.ndim == 2 and stored.shape[1] == 1:
         stored = stored[:, 0]
     if stored.ndim != 1:
-        raise bad_file(path, f"a column has shape (n,), this array {stored.shape}. Give key=, or save one column.")
+        raise bad_file(
+            path,
+            "a column has shape (n,), this array {shape}. Give {key}, or save one column.",
+            shape=Public(stored.shape),
+            key=ARRAY,
+        )
     return stored.astype(str) if text else stored
 
 
@@ -84,9 +91,14 @@ def chosen_name(names: Sequence[str], name: object, path: pathlib.Path) -> str:
     if name is None and len(names) == 1:
         return names[0]
     if name is None:
-        raise InvalidArgumentError(f"column is needed: {path.name!r} has the columns {listed(names)}.")
+        raise InvalidArgumentError(
+            "column is needed: {name!r} has the columns {names}.", name=path.name, names=Names(names)
+        )
     if not (isinstance(name, str) and name in names):
         raise InvalidArgumentError(
-            f"column {shown(name)} is not in {path.name!r}, which has the columns {listed(names)}."
+            "column {got} is not in {name!r}, which has the columns {names}.",
+            got=shown(name),
+            name=path.name,
+            names=Names(names),
         )
     return name

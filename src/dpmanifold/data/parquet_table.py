@@ -17,6 +17,7 @@ from dpmanifold._check import FloatArray
 from dpmanifold.data._files import bad_file
 from dpmanifold.data.entries import Entries, arrow_numbers, text_entries
 from dpmanifold.data.tables import MOST_COLUMNS, Lists, StreamedTable, TableRows
+from dpmanifold.errors import Public
 
 _BATCH = 32_768
 # Numbers of a batch; rows may be long.
@@ -55,12 +56,16 @@ class ParquetTable(StreamedTable):
         lists = [name for name in names if self.kind(name) == "lists"]
         if lists and len(names) > 1:
             raise bad_file(
-                self.path, f"column {lists[0]!r} holds lists, a record each. Choose it alone with columns=, or others."
+                self.path,
+                "column {lists!r} holds lists, a record each. Choose it alone with `columns=`, or others.",
+                lists=lists[0],
             )
         for name in names:
             if self.kind(name) == "something else":
                 raise bad_file(
-                    self.path, f"column {name!r} is of a type that is not numbers. Choose others with columns=."
+                    self.path,
+                    "column {name!r} is of a type that is not numbers. Choose others with `columns=`.",
+                    name=name,
                 )
         chosen = range(len(self.group_rows)) if groups is None else groups
         for batch in self._batches(list(dict.fromkeys([*names, *beside])), list(chosen)):
@@ -114,8 +119,10 @@ class ParquetTable(StreamedTable):
         if length > _LONGEST_FOOTER and mark == b"PAR1" and length <= size:
             raise bad_file(
                 self.path,
-                f"what it says of its own columns and row groups takes {length} bytes: it has far more than "
-                f"{MOST_COLUMNS} columns, or is damaged. Write it again with larger row groups, or save .npy.",
+                "what it says of its own columns and row groups takes {length} bytes: it has far more than "
+                "{most_columns} columns, or is damaged. Write it again with larger row groups, or save .npy.",
+                length=Public(length),
+                most_columns=Public(MOST_COLUMNS),
             )
 
     def _batches(self, names: list[str], groups: list[int]) -> Iterator[Any]:
@@ -127,8 +134,10 @@ class ParquetTable(StreamedTable):
         except (pa.ArrowException, OSError, ValueError):
             raise bad_file(
                 self.path,
-                f"{self._damaged(names, groups)} cannot be read: it is damaged, or written in a way that pyarrow "
-                f"{pa.__version__} does not know. Copy it again, write it again, or install a newer pyarrow.",
+                "{damaged} cannot be read: it is damaged, or written in a way that pyarrow {version} does not "
+                "know. Copy it again, write it again, or install a newer pyarrow.",
+                damaged=self._damaged(names, groups),
+                version=Public(pa.__version__),
             ) from None
 
     def _damaged(self, names: list[str], groups: list[int]) -> str:

@@ -19,6 +19,7 @@ from dpmanifold.data.pieces import Beside
 from dpmanifold.data.rows import Column
 from dpmanifold.data.stamps import Stamp
 from dpmanifold.data.tables import StreamedTable
+from dpmanifold.errors import Public
 
 # Numbers of a piece: large enough that opening a file costs nothing, small enough that there is work for everybody.
 _PIECE_NUMBERS = 9 * 2**20
@@ -69,9 +70,11 @@ def opened_part(path: pathlib.Path, key: str | None) -> Part:
     if kind in (NpyFile, NpzFile):
         header = array_header(path, key)
         if len(header.shape) < 2:
-            raise bad_file(path, f"it must hold one record per row, this is an array of shape {header.shape}.")
+            raise bad_file(
+                path, "it must hold one record per row, this is an array of shape {shape}.", shape=Public(header.shape)
+            )
         if header.dtype.kind not in "fiuc":
-            raise bad_file(path, f"it must hold numbers, this is an array of {header.dtype}.")
+            raise bad_file(path, "it must hold numbers, this is an array of {dtype}.", dtype=header.dtype)
         keys = tuple(open_file(path).names)
         taken = None if kind is NpyFile else chosen_key(path, key)
         return Part(stamp, header=header, keys=tuple(name for name in keys if name != taken))
@@ -101,7 +104,7 @@ def column_of(part: Part, name: str) -> Column:
     """Return what is known of a column of a file, or say that it has none of that name."""
     found = next((column for column in part.columns if column.name == name), None)
     if found is None:
-        raise bad_file(part.path, f"it has no column {name!r}.")
+        raise bad_file(part.path, "it has no column {name!r}.", name=name)
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmanifold.data.rows import Places, Rows
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public, SourceChangedError
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece
 from dpmanifold.sources.ids import ids_in_rows
@@ -70,7 +70,12 @@ class Beside:
         for name, ids in (("units", self.units), ("labels", self.labels)):
             if ids is not None and tuple(ids.shape) != (rows,):
                 wanted = f"more than {ids.shape[0]} records" if more else f"{rows} records"
-                raise InvalidArgumentError(f"{name} must have one id per record: there are {wanted}, got {ids.shape}.")
+                raise InvalidArgumentError(
+                    "{name} must have one id per record: there are {wanted}, got {shape}.",
+                    name=Argument(name),
+                    wanted=Public(wanted),
+                    shape=Public(ids.shape),
+                )
 
 
 class RowsPiece(Piece):
@@ -104,7 +109,9 @@ class RowsPiece(Piece):
                 yield self.places.block(rows, self.start == 0 and done == 0, here.units, here.labels)
                 done += len(rows)
         if self.rows is not None and done != self.rows:
-            raise SourceChangedError(f"{self.name} has another number of records than was said. Open it again.")
+            raise SourceChangedError(
+                "{name} has another number of records than was said. Open it again.", name=self.name
+            )
         ids.refuse_other_length(done)
 
     def _refuse_missing(self, rows: Rows, done: int) -> None:
@@ -114,8 +121,11 @@ class RowsPiece(Piece):
         if place is not None and row is not None:
             where = "" if self.start is None else f"row {self.start + done + row} (the first is 0) of "
             raise InvalidDataError(
-                f"{where}{self.name} has nothing in column {rows.columns[place].name!r}, and a record belongs to "
-                "somebody. Fill it in, or drop the record."
+                "{where}{name} has nothing in column {name2!r}, and a record belongs to somebody. Fill it in, or "
+                "drop the record.",
+                where=where,
+                name=self.name,
+                name2=rows.columns[place].name,
             )
 
 

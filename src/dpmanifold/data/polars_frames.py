@@ -17,7 +17,7 @@ from dpmanifold.data.pieces import Beside, asked_for, rows_of_block
 from dpmanifold.data.rows import Column, Places, Rows
 from dpmanifold.data.steady import SteadyPiece
 from dpmanifold.data.tables_in_memory import AS_FOUND, TableInMemory, TableSource, Wanted
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.errors import InvalidDataError, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, is_a
 
@@ -117,7 +117,9 @@ class LazyTable(TableSource):
             schema = self._frame.collect_schema()
         except Exception:
             # Whatever a query raises; its message may quote data.
-            raise InvalidDataError(f"{_LAZY} cannot be computed. Try frame.collect_schema().") from None
+            raise InvalidDataError(
+                "{lazy} cannot be computed. Try frame.collect_schema().", lazy=Public(_LAZY)
+            ) from None
         columns = polars_columns(schema)
         needed, places = places_of(self._wanted.reading(space, unit, label), columns, _LAZY).narrowed()
         # What is not asked for is not computed.
@@ -146,7 +148,7 @@ class LazyPiece(SteadyPiece):
             for batch in self._frame.collect_batches(chunk_size=size, maintain_order=True):
                 yield PolarsRows(batch)
         except sys.modules["polars"].exceptions.PolarsError:
-            raise InvalidDataError(f"{_LAZY} cannot be computed. Try frame.collect().") from None
+            raise InvalidDataError("{lazy} cannot be computed. Try frame.collect().", lazy=Public(_LAZY)) from None
 
 
 def polars_source(X: object) -> TableInMemory | LazyTable | None:

@@ -45,6 +45,6 @@ class Stamp:
         except OSError:
             pass
         raise SourceChangedError(
-            f"{os.path.basename(self.path)}: it was changed or removed while it was being read. Leave it "
-            "alone, and start again."
+            "{basename}: it was changed or removed while it was being read. Leave it alone, and start again.",
+            basename=os.path.basename(self.path),
         )

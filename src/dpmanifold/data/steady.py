@@ -55,9 +55,10 @@ class SteadyPiece(RowsPiece):
             before, self.seen = self.seen, (count, total)
         if before not in (None, (count, total)):
             raise SourceChangedError(
-                f"{self.name} gave other records than when it was read before. Take a copy of what it reads, or make "
-                "it give the same ones each time: no sampling, no live tables; and in the same order, where ids stand "
-                "beside them."
+                "{name} gave other records than when it was read before. Take a copy of what it reads, or make it "
+                "give the same ones each time: no sampling, no live tables; and in the same order, where ids "
+                "stand beside them.",
+                name=self.name,
             )
 
 

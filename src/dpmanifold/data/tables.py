@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold.data._files import bad_file, listed
+from dpmanifold.data._files import bad_file
 from dpmanifold.data.entries import Entries, first_missing, joined
 from dpmanifold.data.opened import DataFile, chosen_name
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Names, Public
 
 _RANGE_END = re.compile(r"(?P<before>.*?)(?P<number>\d{1,9})(?P<after>\D*)")
 # More columns than any table of records has: their names alone would take minutes and gigabytes to go through.
@@ -98,7 +98,7 @@ class Table(DataFile):
             places[name] = place if name not in places else -1
         for name in names:
             if places[name] < 0:
-                raise bad_file(self.path, f"two columns are called {name!r}. Rename one of them.")
+                raise bad_file(self.path, "two columns are called {name!r}. Rename one of them.", name=name)
         return [places[name] for name in names]
 
 
@@ -144,7 +144,9 @@ class StreamedTable(Table):
         done = 0
         for part in parts if not labels else ():
             if isinstance(part, np.ndarray) and part.dtype.kind == "O":
-                raise bad_file(self.path, f"column {name!r} is not whole numbers or text. Convert it to one of them.")
+                raise bad_file(
+                    self.path, "column {name!r} is not whole numbers or text. Convert it to one of them.", name=name
+                )
             self.refuse_missing(part, name, done)
             done += len(part)
         return joined(parts, text)
@@ -155,8 +157,10 @@ class StreamedTable(Table):
         if missing is not None:
             raise bad_file(
                 self.path,
-                f"{self.place(first + missing)} has nothing, or a word such as NA or None, in column {name!r}, and a "
-                "record belongs to somebody. Fill it in, or drop the record.",
+                "{place} has nothing, or a word such as NA or None, in column {name!r}, and a record belongs to "
+                "somebody. Fill it in, or drop the record.",
+                place=Public(self.place(first + missing)),
+                name=name,
             )
 
     def _of_one_length(self, lists: Lists) -> FloatArray:
@@ -179,8 +183,9 @@ class StreamedTable(Table):
         if len(self.names) > MOST_COLUMNS:
             raise bad_file(
                 self.path,
-                f"it has {len(self.names)} columns, more than {MOST_COLUMNS}. Save the numbers as .npy, one record per "
-                "row.",
+                "it has {n_names} columns, more than {most_columns}. Save the numbers as .npy, one record per row.",
+                n_names=Public(len(self.names)),
+                most_columns=Public(MOST_COLUMNS),
             )
 
 
@@ -220,13 +225,14 @@ def select_columns(names: Sequence[str], columns: object, path: pathlib.Path) ->
     entries = [columns] if isinstance(columns, str) else columns
     if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, str) for entry in entries) or not entries:
         raise InvalidArgumentError(
-            f"columns must be names or patterns such as 'x1..x9' or 'lm_*', or a list of them, got {shown(columns)}."
+            "`columns` must be names or patterns such as 'x1..x9' or 'lm_*', or a list of them, got {got}.",
+            got=shown(columns),
         )
     chosen = [name for entry in entries for name in _matching(names, entry, path)]
     there, meant = Counter(names), Counter(chosen)
     twice = [name for name, times in meant.items() if times > 1 and there[name] == 1]
     if twice:
-        raise InvalidArgumentError(f"columns: {listed(twice)} is meant twice. Name every column once.")
+        raise InvalidArgumentError("`columns`: {twice} is meant twice. Name every column once.", twice=Names(twice))
     return list(dict.fromkeys(chosen))
 
 
@@ -245,7 +251,10 @@ def _matching(names: Sequence[str], entry: str, path: pathlib.Path) -> list[str]
     absent = [name for name in found if name not in names]
     if absent or not found:
         raise InvalidArgumentError(
-            f"columns: there is no {listed(absent or [entry])} in {path.name!r}, which has the columns {listed(names)}."
+            "`columns`: there is no {names} in {name!r}, which has the columns {names2}.",
+            names=Names(absent or [entry]),
+            name=path.name,
+            names2=Names(names),
         )
     return found
 

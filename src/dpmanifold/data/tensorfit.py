@@ -14,7 +14,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.data.image_source import Image, ImageSource
 from dpmanifold.data.nifti_source import NONZERO, NONZERO_NEEDS_UNITS
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 
 # Voxels whose tensors are computed together.
 _VOXELS = 65_536
@@ -56,10 +56,14 @@ def from_tensorfit(fits: Any, mask: Any = None, *, per_image: Mapping[str, Seque
     every = list(fits) if isinstance(fits, (list, tuple)) else [fits]
     for fit in every:
         if not is_tensorfit(fit):
-            raise InvalidArgumentError(f"fits must be fits of dipy's tensor model, got {shown(fit)}.")
+            raise InvalidArgumentError("fits must be fits of dipy's tensor model, got {got}.", got=shown(fit))
     masks = list(mask) if isinstance(mask, (list, tuple)) else [mask] * len(every)
     if len(masks) != len(every):
-        raise InvalidArgumentError(f"mask must be one array, or one for each of {len(every):,}, got {len(masks):,}.")
+        raise InvalidArgumentError(
+            "`mask` must be one array, or one for each of {n_every:,}, got {n_masks:,}.",
+            n_every=Public(len(every)),
+            n_masks=Public(len(masks)),
+        )
     images = [FittedImage(fit, one, f"fit {i}") for i, (fit, one) in enumerate(zip(every, masks, strict=True))]
     chosen = any(isinstance(one, str) for one in masks)
     return ImageSource(images, per_image, NONZERO_NEEDS_UNITS if chosen else None)
@@ -73,7 +77,9 @@ class FittedImage(Image):
         self._nonzero = isinstance(mask, str)
         self._mask = None if mask is None or self._nonzero else _inside(mask, tuple(fit.shape), name)
         if self._nonzero and mask != NONZERO:
-            raise InvalidArgumentError(f'mask must be an array or "{NONZERO}", got {shown(mask)}.')
+            raise InvalidArgumentError(
+                '`mask` must be an array or "{nonzero}", got {got}.', nonzero=Public(NONZERO), got=shown(mask)
+            )
 
     def blocks(self) -> Iterator[FloatArray]:
         """Yield the tensors of the voxels that are taken, in the order of the axes."""
@@ -89,7 +95,7 @@ class FittedImage(Image):
             taken += len(tensors)
             yield tensors
         if self._nonzero and not taken:
-            raise InvalidDataError(f"{self.name}: all of its tensors are 0. Fit it again, or leave it out.")
+            raise InvalidDataError("{name}: all of its tensors are 0. Fit it again, or leave it out.", name=self.name)
 
 
 def is_tensorfit(fit: object) -> bool:
@@ -115,12 +121,17 @@ def _tensors(fit: Any) -> FloatArray:
 def _inside(mask: object, grid: tuple[int, ...], name: str) -> Array:
     values = np.asarray(mask)
     if values.dtype.kind not in "biuf":
-        raise InvalidArgumentError(f"mask must be an array of numbers, got {shown(mask)}.")
+        raise InvalidArgumentError("`mask` must be an array of numbers, got {got}.", got=shown(mask))
     if values.shape != grid:
-        raise InvalidDataError(f"{name}: the mask has the grid {values.shape}, the fit {grid}. Resample one of them.")
+        raise InvalidDataError(
+            "{name}: the mask has the grid {shape}, the fit {grid}. Resample one of them.",
+            name=Argument(name),
+            shape=Public(values.shape),
+            grid=grid,
+        )
     inside = values > 0
     if not inside.any():
-        raise InvalidDataError(f"{name}: the mask is empty: no voxel is above 0. Give another one.")
+        raise InvalidDataError("{name}: the mask is empty: no voxel is above 0. Give another one.", name=Argument(name))
     return np.asarray(inside)
 
 

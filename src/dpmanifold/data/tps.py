@@ -23,6 +23,7 @@ from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import MISSING_WORDS
 from dpmanifold.data._files import bad_file
 from dpmanifold.data.opened import DataFile
+from dpmanifold.errors import Public
 
 _REFUSED = {
     "LM3": "landmarks in space, and shapes here are in the plane. Choose two of the axes",
@@ -67,8 +68,10 @@ def read_tps(path: pathlib.Path) -> tuple[FloatArray, Array]:
         if specimen.size != specimens[0].size:
             raise bad_file(
                 path,
-                f"the specimen at line {specimen.line} has {specimen.size} landmarks, the first one "
-                f"{specimens[0].size}. All need the same landmarks.",
+                "the specimen at line {line} has {size} landmarks, the first one {size2}. All need the same landmarks.",
+                line=Public(specimen.line),
+                size=Public(specimen.size),
+                size2=Public(specimens[0].size),
             )
     points = np.array([specimen.points for specimen in specimens], dtype=np.float64)
     points *= np.array([specimen.scale for specimen in specimens])[:, None, None]
@@ -114,9 +117,13 @@ def _specimens(path: pathlib.Path) -> list[_Specimen]:
                 elif open_now:
                     found[-1].points.append(_point(path, line, number))
                 else:
-                    raise bad_file(path, f"line {number} is neither a landmark that was announced nor NAME=value.")
+                    raise bad_file(
+                        path,
+                        "line {number} is neither a landmark that was announced nor NAME=value.",
+                        number=Public(number),
+                    )
     except UnicodeDecodeError:
-        raise bad_file(path, f"after line {number} it is not UTF-8. Save it as UTF-8.") from None
+        raise bad_file(path, "after line {number} it is not UTF-8. Save it as UTF-8.", number=Public(number)) from None
     if found and len(found[-1].points) < found[-1].size:
         raise _unfinished(path, found[-1])
     return found
@@ -127,22 +134,35 @@ def _take_word(path: pathlib.Path, found: list[_Specimen], line: str, number: in
     name, value = (part.strip() for part in line.split("=", 1))
     name = name.upper()
     if name in _REFUSED:
-        raise bad_file(path, f"line {number} announces {_REFUSED[name]}.")
+        raise bad_file(
+            path, "line {number} announces {refused}.", number=Public(number), refused=Public(_REFUSED[name])
+        )
     if name == "LM":
         if not _COUNT.fullmatch(value):
-            raise bad_file(path, f"line {number} has no whole number of landmarks above 0 after LM=. Repair it.")
+            raise bad_file(
+                path,
+                "line {number} has no whole number of landmarks above 0 after LM=. Repair it.",
+                number=Public(number),
+            )
         found.append(_Specimen(number, int(value)))
     elif not found:
-        raise bad_file(path, f"line {number} says something of a specimen before the first LM=. Move it below.")
+        raise bad_file(
+            path,
+            "line {number} says something of a specimen before the first LM=. Move it below.",
+            number=Public(number),
+        )
     elif name == "SCALE":
         scale = _number(path, value, number)
         if not (math.isfinite(scale) and scale > 0):
-            raise bad_file(path, f"line {number} has no number above 0 after SCALE=. Repair it.")
+            raise bad_file(path, "line {number} has no number above 0 after SCALE=. Repair it.", number=Public(number))
         found[-1].scale = scale
     elif name in ("ID", "IMAGE"):
         if value and value.casefold() in MISSING_WORDS:
             raise bad_file(
-                path, f"line {number} has a word such as NA after {name}=. Write a name, or remove the line."
+                path,
+                "line {number} has a word such as NA after {name}=. Write a name, or remove the line.",
+                number=Public(number),
+                name=name,
             )
         found[-1].said[name] = value
 
@@ -151,7 +171,12 @@ def _point(path: pathlib.Path, line: str, number: int) -> tuple[float, float]:
     """Return the two coordinates of a landmark."""
     parts = line.split()
     if len(parts) != 2:
-        raise bad_file(path, f"line {number} has {len(parts)} numbers where a landmark has x and y. Repair it.")
+        raise bad_file(
+            path,
+            "line {number} has {n_parts} numbers where a landmark has x and y. Repair it.",
+            number=Public(number),
+            n_parts=Public(len(parts)),
+        )
     return _number(path, parts[0], number), _number(path, parts[1], number)
 
 
@@ -160,12 +185,16 @@ def _number(path: pathlib.Path, text: str, number: int) -> float:
         return math.nan if text.casefold() in _MISSING else float(text)
     except ValueError:
         # Without the cause: its message has the entry in it.
-        raise bad_file(path, f"line {number} has something that is no number. Write a decimal point.") from None
+        raise bad_file(
+            path, "line {number} has something that is no number. Write a decimal point.", number=Public(number)
+        ) from None
 
 
 def _unfinished(path: pathlib.Path, specimen: _Specimen) -> Exception:
     return bad_file(
         path,
-        f"the specimen at line {specimen.line} announces {specimen.size} landmarks and has {len(specimen.points)}. "
-        "Complete or remove it.",
+        "the specimen at line {line} announces {size} landmarks and has {n_points}. Complete or remove it.",
+        line=Public(specimen.line),
+        size=Public(specimen.size),
+        n_points=Public(len(specimen.points)),
     )

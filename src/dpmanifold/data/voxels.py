@@ -21,6 +21,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._extras import optional_module
 from dpmanifold.data._files import PathLike, bad_file, checked_file, in_words, plausible_size, unknown_format
+from dpmanifold.errors import Public
 
 SUFFIXES = (".nii", ".nii.gz")
 SYMMETRIC = 1005  # NIFTI_INTENT_SYMMATRIX: the lower triangle, row by row
@@ -89,7 +90,11 @@ class Voxels:
         if min(self.shape, default=0) < 1:
             raise bad_file(self.path, _DAMAGED)
         if self._dtype.kind not in "iuf":
-            raise bad_file(self.path, f"its numbers are {_kind(self._dtype)}, and real ones are needed. Convert them.")
+            raise bad_file(
+                self.path,
+                "its numbers are {kind}, and real ones are needed. Convert them.",
+                kind=Public(_kind(self._dtype)),
+            )
         needed, there = self._start + self.volumes * len(self) * self._dtype.itemsize, self.path.stat().st_size
         if needed > there and not (self._packed and plausible_size(needed, there)):
             raise bad_file(self.path, _DAMAGED)
@@ -135,7 +140,12 @@ class Mask:
         axes = self._voxels.shape[:-1] if self._voxels.shape[3:] == (1,) else self._voxels.shape
         # What knows no grid, only how many voxels there are, comes as one axis.
         if axes != grid and not (len(grid) == 1 and len(axes) == 3 and len(self._voxels) == grid[0]):
-            raise bad_file(self.path, f"the mask has the grid {axes}, the tensors {grid}. Resample one of them.")
+            raise bad_file(
+                self.path,
+                "the mask has the grid {axes}, the tensors {grid}. Resample one of them.",
+                axes=Public(axes),
+                grid=grid,
+            )
 
     @property
     def path(self) -> pathlib.Path:

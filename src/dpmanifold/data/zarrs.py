@@ -10,12 +10,11 @@ import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold._extras import optional_module
-from dpmanifold.data._files import listed
 from dpmanifold.data.pieces import Beside, asked_for, rows_of_block, spans
 from dpmanifold.data.rows import ArrayRows, Places, Rows
 from dpmanifold.data.steady import SteadyPiece
 from dpmanifold.data.tables_in_memory import AS_FOUND, Wanted
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Names, Public
 from dpmanifold.manifolds import Manifold
 from dpmanifold.sources import Block, Piece, Source, is_a
 from dpmanifold.stats.inputs import is_each_record
@@ -57,14 +56,18 @@ def from_zarr(
             opened = zarr.open(store, mode="r")
         except Exception:
             # Whatever a store raises: versions and stores have errors of their own.
-            raise InvalidArgumentError(f"store: there is no zarr array or group at {os.fspath(store)!r}.") from None
+            raise InvalidArgumentError(
+                "store: there is no zarr array or group at {fspath!r}.", fspath=os.fspath(store)
+            ) from None
     group = opened if is_a(opened, "zarr", "Group") else None
     if group is not None:
         opened = _of_group(group, key, "key")
     elif key is not None:
-        raise InvalidArgumentError(f"key means nothing for a zarr array, got {shown(key)}. Leave it out.")
+        raise InvalidArgumentError("`key` means nothing for a zarr array, got {got}. Leave it out.", got=shown(key))
     if not is_a(opened, "zarr", "Array"):
-        raise InvalidArgumentError(f"store must be a zarr group or array, or the path of one, got {shown(store)}.")
+        raise InvalidArgumentError(
+            "store must be a zarr group or array, or the path of one, got {got}.", got=shown(store)
+        )
     return ZarrSource(opened, group, Wanted(None, order, coordinates))
 
 
@@ -80,7 +83,7 @@ class ZarrSource(Source):
 
     def __init__(self, array: Any, group: Any = None, wanted: Wanted = AS_FOUND) -> None:
         if array.ndim == 0:
-            raise InvalidDataError("X must be a batch of records, got a zarr array of shape ().")
+            raise InvalidDataError("`X` must be a batch of records, got a zarr array of shape ().")
         self._array, self._group, self._wanted = array, group, wanted
 
     @property
@@ -109,12 +112,19 @@ class ZarrSource(Source):
             name, ids = asked_for(given, self.rows, what)
             if name is not None:
                 raise InvalidArgumentError(
-                    f"{what}: there is no array {name!r} beside the records. Give one id per record in an array, or a "
-                    "group: data.from_zarr(group, key)."
+                    "{what}: there is no array {name!r} beside the records. Give one id per record in an array, or a "
+                    "group: data.from_zarr(group, key).",
+                    what=Argument(what),
+                    name=name,
                 )
             return ids
         if tuple(given.shape) != (self.rows,):
-            raise InvalidArgumentError(f"{what} must have shape ({self.rows},), one id per record, got {given.shape}.")
+            raise InvalidArgumentError(
+                "{what} must have shape ({rows},), one id per record, got {shape}.",
+                what=Argument(what),
+                rows=Public(self.rows),
+                shape=Public(given.shape),
+            )
         return given
 
 
@@ -160,8 +170,10 @@ def _read(array: Any, start: int, stop: int) -> Array:
         return np.asarray(array[start:stop])
     except Exception:
         raise InvalidDataError(
-            f"the zarr array cannot be read from row {start} to row {stop} (the first is 0): a chunk there is damaged, "
-            "or its store is out of reach. Write it again."
+            "the zarr array cannot be read from row {start} to row {stop} (the first is 0): a chunk there is "
+            "damaged, or its store is out of reach. Write it again.",
+            start=Public(start),
+            stop=Public(stop),
         ) from None
 
 
@@ -172,14 +184,16 @@ def _of_group(group: Any, key: str | None, what: str) -> Any:
         return group[keys[0]]
     if key is None or key not in keys:
         got = "is needed" if key is None else f"{shown(key)} is not in the zarr group"
-        raise InvalidArgumentError(f"{what} {got}: it has the arrays {listed(keys)}.")
+        raise InvalidArgumentError(
+            "{what} {got}: it has the arrays {keys}.", what=Argument(what), got=got, keys=Names(keys)
+        )
     return group[key]
 
 
 def zarr_source(X: object) -> ZarrSource | None:
     """Return a zarr array as a source, and None of everything else."""
     if is_a(X, "zarr", "Group"):
-        raise InvalidArgumentError("X is a zarr group. Name the array of records: data.from_zarr(group, key).")
+        raise InvalidArgumentError("`X` is a zarr group. Name the array of records: data.from_zarr(group, key).")
     return ZarrSource(X) if is_a(X, "zarr", "Array") else None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, MissingPackageError
+from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, MissingPackageError, Public
 from dpmanifold.linalg.cards import CardArray, fetched
 from dpmanifold.manifolds import Manifold
 from dpmanifold.noise.source import Rng
@@ -77,7 +77,9 @@ def _labels(y: Any) -> Any:
     if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     if getattr(y, "ndim", 1) != 1:
-        raise InvalidArgumentError(f"y should be a 1d array, one class per record, got shape {y.shape}.")
+        raise InvalidArgumentError(
+            "y should be a 1d array, one class per record, got shape {shape}.", shape=Public(y.shape)
+        )
     return y
 
 
@@ -102,9 +104,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if not self.public_data and self.budget is None:
             raise InvalidArgumentError(
-                "budget must be given: every fit is a release, and scikit-learn fits many times. Give "
-                "budget=dpm.Budget(...) or a population of a ledger, or public_data=True for data that may be shown to "
-                "anyone."
+                "`budget` must be given: every fit is a release, and scikit-learn fits many times. Give "
+                "budget=dpm.Budget(...) or a population of a ledger, or public_data=True for data that may be "
+                "shown to anyone."
             )
         if isinstance(self.budget, LeftBehind):
             raise BudgetError(
@@ -126,14 +128,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             return EACH_RECORD
         if chosen is None:
             raise InvalidArgumentError(
-                "units must say who owns each record: give fit one id per record, fit(X, ..., units=ids), or make the "
-                'estimator with units="each-record" if nobody owns two. Protecting a single record of a person with '
-                "many protects nobody."
+                "`units` must say who owns each record: give fit one id per record, fit(X, ..., units=ids), or "
+                'make the estimator with `units="each-record"` if nobody owns two. Protecting a single record of '
+                "a person with many protects nobody."
             )
         if given is None:
             raise InvalidArgumentError(
-                f'units must be "each-record" or None in the constructor, got {shown(chosen)}. Ids belong to the '
-                "records and are given with them: fit(X, ..., units=ids)."
+                '`units` must be "each-record" or None in the constructor, got {got}. Ids belong to the records '
+                "and are given with them: fit(X, ..., units=ids).",
+                got=shown(chosen),
             )
         return given
 
@@ -153,8 +156,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(X, Registered):
             raise InvalidArgumentError(
-                "X must be records, got registered data, which scikit-learn would have to open before they are paid "
-                "for. Use private_mean or private_means."
+                "`X` must be records, got registered data, which scikit-learn would have to open before they are "
+                "paid for. Use private_mean or private_means."
             )
         X = fetched(X, "X") if space is None or not fitting else space.from_card(X)
         plain = isinstance(X, np.ndarray) and X.dtype.kind in "iuf"
@@ -238,7 +241,8 @@ def sorted_names(classes: Any) -> list[Any]:
     """Return the public classes in scikit-learn's order, as plain values; a mixture of kinds has none."""
     if isinstance(classes, str) or np.ndim(classes) != 1 or len({isinstance(name, str) for name in classes}) != 1:
         raise InvalidArgumentError(
-            f"classes must be a list of names, all text or all numbers, got {shown(classes)}. It is public: do not "
-            "take it from private labels."
+            "`classes` must be a list of names, all text or all numbers, got {got}. It is public: do not take "
+            "it from private labels.",
+            got=shown(classes),
         )
     return sorted(np.asarray(classes).tolist())

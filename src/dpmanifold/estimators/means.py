@@ -34,12 +34,14 @@ class _MeanEstimator(PrivateEstimator):
         terms = super()._terms(units)
         if self.mechanism != "auto" and get(self.mechanism).baseline:
             raise InvalidArgumentError(
-                f'mechanism "{self.mechanism}" is a baseline whose mean need not be a point: it has no distances.'
+                'mechanism "{mechanism}" is a baseline whose mean need not be a point: it has no distances.',
+                mechanism=self.mechanism,
             )
         if self.mechanism != "auto" and get(self.mechanism).estimand != FRECHET:
             raise InvalidArgumentError(
-                f'mechanism "{self.mechanism}" hides a mean that is not the Fréchet mean, which is what estimators '
-                "release. Use private_mean for it."
+                'mechanism "{mechanism}" hides a mean that is not the Fréchet mean, which is what estimators '
+                "release. Use private_mean for it.",
+                mechanism=self.mechanism,
             )
         return terms
 
@@ -132,7 +134,7 @@ class PrivateFrechetMean(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Mea
         refuse_other_rows(X=X, units=units)
         terms = self._terms(units)
         if self.output not in _OUTPUTS:
-            raise InvalidArgumentError(f'output must be "distances" or "tangent", got {shown(self.output)}.')
+            raise InvalidArgumentError('output must be "distances" or "tangent", got {got}.', got=shown(self.output))
         records = self._records(X, self._space(), fitting=True)
         release = private_mean(
             records,

@@ -196,17 +196,17 @@ def checked_shape(shape: object, ball: Ball) -> FloatArray:
         if given.shape != (d, d) or given.dtype.kind not in "fiu":
             kinds = " or ".join(f"(n, {', '.join(map(str, one))})" for one in space.record_shapes.values())
             raise InvalidArgumentError(
-                f'shape must be "private", a covariance of shape ({d}, {d}) in coordinates at the ball\'s centre, or '
+                f'`shape` must be "private", a covariance of shape ({d}, {d}) in coordinates at the ball\'s centre, or '
                 f"public records of shape {kinds}, got an array of shape {given.shape}."
             )
         matrix = np.asarray(given, dtype=np.float64)
         if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-8, atol=0):
-            raise InvalidArgumentError("shape must be a symmetric matrix of finite numbers. Give (S + S.T)/2.")
+            raise InvalidArgumentError("`shape` must be a symmetric matrix of finite numbers. Give (S + S.T)/2.")
         matrix = (matrix + matrix.T) / 2
     values = np.linalg.eigvalsh(matrix)
     if not (1e-140 < values[-1] < 1e140 and values[0] >= -1e-8 * values[-1]):
         raise InvalidArgumentError(
-            "shape must have no eigenvalue below 0 and a largest one above 0: it is the covariance of public data."
+            "`shape` must have no eigenvalue below 0 and a largest one above 0: it is the covariance of public data."
         )
     return np.asarray(matrix)
 
@@ -218,7 +218,7 @@ def _second_moments(records: Array, ball: Ball) -> FloatArray:
     records themselves: a matrix of few records has directions in which nobody varies, and others vary more there.
     """
     if len(records) < 2:
-        raise InvalidArgumentError(f"shape must have at least 2 public records, got {len(records)}. Give more.")
+        raise InvalidArgumentError(f"`shape` must have at least 2 public records, got {len(records)}. Give more.")
     away = ball.space.dist(ball.center, records)
     if (away > ball.radius).all():
         raise InvalidArgumentError(

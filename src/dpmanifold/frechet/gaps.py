@@ -100,6 +100,6 @@ def extrinsic_gap(ball: Ball) -> float:
     require_ball(ball)
     space, r = ball.space, ball.effective_radius
     if space.extrinsic is None:
-        raise InvalidArgumentError(f"ball must lie in a sphere or in the planar shapes, got one in {space!r}.")
+        raise InvalidArgumentError(f"`ball` must lie in a sphere or in the planar shapes, got one in {space!r}.")
     share, moved = space.extrinsic.pull(r)
     return share * moved / (1 - share * (1 - space.hessian_bounds(2 * r)[0]))

@@ -17,7 +17,7 @@ from dpmanifold._check import Array
 from dpmanifold._id_stores import Spelt
 from dpmanifold._merged_ids import MergedIds
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError, SourceChangedError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public, SourceChangedError
 from dpmanifold.frechet.counting import Sample, Sampling
 from dpmanifold.frechet.passes import Pass
 from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, room_for
@@ -71,7 +71,11 @@ class Reading:
             if self.numbers is not None:
                 label = np.asarray(self.numbers(np.asarray(block.labels), first=first), dtype=np.int64)
                 if label.shape != (len(block.records),):
-                    raise InvalidDataError(f"it has {len(block.records)} records in a block, and {label.size} labels.")
+                    raise InvalidDataError(
+                        "it has {n_records} records in a block, and {size} labels.",
+                        n_records=Public(len(block.records)),
+                        size=Public(label.size),
+                    )
                 unlabelled, label = int(np.count_nonzero(label < 0)), np.maximum(label, 0)
             yield Taken(self.take(block.records, first), block.units, label, first, unlabelled)
             first += len(block.records)
@@ -107,9 +111,9 @@ def _named(piece: Piece, again: bool = False) -> Iterator[None]:
         raise
     except (InvalidDataError, InvalidArgumentError, OSError) as problem:
         if again:
-            raise SourceChangedError(f"{piece.name} can no longer be read as it was before.") from None
+            raise SourceChangedError("{name} can no longer be read as it was before.", name=piece.name) from None
         if isinstance(problem, InvalidDataError) and piece.name not in str(problem):
-            raise InvalidDataError(f"{piece.name}: {problem}") from None
+            raise InvalidDataError("{name}: {problem}", name=piece.name, problem=problem) from None
         raise
 
 
@@ -283,7 +287,11 @@ class FirstPass(Pass[Found, Found]):
             if ids is not None:
                 number = ids.add(taken.units, piece.name, taken.first)
                 if len(number) != len(taken.records):
-                    raise InvalidDataError(f"it has {len(taken.records)} records in a block, and {len(number)} ids.")
+                    raise InvalidDataError(
+                        "it has {n_records} records in a block, and {n_number} ids.",
+                        n_records=Public(len(taken.records)),
+                        n_number=Public(len(number)),
+                    )
                 group = number if group is None else number * reading.classes + group
             groups = reading.classes * (1 if ids is None else len(ids))
             found.counts = _longer(found.counts, groups)
@@ -413,7 +421,7 @@ class UnitWords(Pass["tuple[ExactSum, int]", "tuple[ExactSum, int]"]):
         for stored, taken in self._reading.points(item):
             number = self._ids.find(taken.units, item.name, taken.first)
             if len(number) != len(stored):
-                raise SourceChangedError(f"{item.name} does not hold as many ids as records any more.")
+                raise SourceChangedError("{name} does not hold as many ids as records any more.", name=item.name)
             yield stored, number, taken.label
 
     def merge(self, a: tuple[ExactSum, int], b: tuple[ExactSum, int]) -> tuple[ExactSum, int]:

@@ -13,7 +13,7 @@ from dpmanifold._check import Array, FloatArray, positive_float, positive_int, s
 from dpmanifold._ids import unit_ids
 from dpmanifold.ball import Ball, require_ball
 from dpmanifold.engines import current_engine
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.frechet.counting import unpacked
 from dpmanifold.frechet.pieces import made_of
 from dpmanifold.frechet.points import UnitPoints
@@ -173,18 +173,18 @@ def _block_of(space: Manifold, block: Array, first: int) -> Records:
 
 def _refuse_none(counts: Array) -> None:
     if counts.sum() == 0:
-        raise InvalidDataError("X is empty. A mean needs at least one record.")
+        raise InvalidDataError("`X` is empty. A mean needs at least one record.")
 
 
 def _checked(X: object, space: Manifold) -> Records:
     if as_source(X) is not None:
         raise InvalidArgumentError(
-            "X must be an array here, got a source of records. A mean of a source takes a Ball and no weights: "
-            "frechet.mean(X, ball)."
+            "`X` must be an array here, got a source of records. A mean of a source takes a Ball and no "
+            "weights: frechet.mean(X, ball)."
         )
     records = Records.of(X, space)
     if len(records) == 0:
-        raise InvalidDataError("X is empty. A mean needs at least one record.")
+        raise InvalidDataError("`X` is empty. A mean needs at least one record.")
     return records
 
 
@@ -357,7 +357,7 @@ def problem_of(
     """Return the points of a statistic in their frame, checked, and how to move back; or refuse."""
     if not isinstance(where, (Ball, Manifold)):
         raise InvalidArgumentError(
-            f"where must be a Ball or a space such as SPD(3), got {shown(where)}. The arguments are (X, where)."
+            "where must be a Ball or a space such as SPD(3), got {got}. The arguments are (X, where).", got=shown(where)
         )
     max_iter = positive_int(max_iter, "max_iter")
     if isinstance(where, Ball):
@@ -390,7 +390,9 @@ def _normalised(weights: object, n: int) -> FloatArray:
     except (TypeError, ValueError) as problem:
         raise InvalidArgumentError("weights must be numbers, one per record.") from problem
     if w.shape != (n,):
-        raise InvalidArgumentError(f"weights must have shape ({n},), one per record, got {w.shape}.")
+        raise InvalidArgumentError(
+            "weights must have shape ({n},), one per record, got {shape}.", n=Public(n), shape=Public(w.shape)
+        )
     if not (np.isfinite(w).all() and (w >= 0).all() and w.max() > 0):
         raise InvalidArgumentError("weights must be finite, at least 0 and not all 0.")
     w = w / w.max()  # so that the sum does not overflow

@@ -15,7 +15,7 @@ import numpy as np
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import UnitIds
 from dpmanifold.ball import Ball, require_ball
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.errors import InvalidDataError, Public
 from dpmanifold.frechet.passes import Part
 from dpmanifold.frechet.points import UnitPoints
 from dpmanifold.frechet.records import Records, add_clipped, first_sum, flat_sum, move_clipped, pieces_of, room_for
@@ -55,7 +55,11 @@ def made_from(records: Records, ball: Ball, ids: UnitIds | None = None) -> Made:
 def refuse_too_many(n: int) -> None:
     """Refuse more records than can be added exactly."""
     if n > MOST_RECORDS:
-        raise InvalidDataError(f"X holds {n} records, and at most {MOST_RECORDS} can be added exactly.")
+        raise InvalidDataError(
+            "`X` holds {n} records, and at most {most_records} can be added exactly.",
+            n=Public(n),
+            most_records=Public(MOST_RECORDS),
+        )
 
 
 def _made(records: Records, ball: Ball, ids: UnitIds | None) -> Made:

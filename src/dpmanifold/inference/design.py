@@ -42,7 +42,7 @@ def checked_range(given: object) -> Range:
         low = high = math.nan
     if not (low < high and math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low)):
         raise InvalidArgumentError(
-            "covariate_range must be two numbers, the lowest and the highest that the covariate can be: public "
+            "`covariate_range` must be two numbers, the lowest and the highest that the covariate can be: public "
             f"knowledge, never read off the data; got {_ends_shown(given)}."
         )
     return low, high

@@ -75,7 +75,7 @@ class Discriminant(FromRelease, format=FORMAT):
             raise InvalidArgumentError(f"release must be of class moments, got a {self.release.statistic}.")
         if self.release.details[NUMBER_OF_CLASSES] != len(self.classes):
             raise InvalidArgumentError(
-                f"classes must be as many as the release has, {self.release.details[NUMBER_OF_CLASSES]:g}, got "
+                f"`classes` must be as many as the release has, {self.release.details[NUMBER_OF_CLASSES]:g}, got "
                 f"{len(self.classes)}."
             )
         if (self.counts is None) == self.labels_public:
@@ -261,7 +261,7 @@ class Discriminant(FromRelease, format=FORMAT):
         """
         given, said = numbers_of_labels(labels, list(self.classes)), self.decision_function(X, priors=priors)
         if len(given) != len(said):
-            raise InvalidArgumentError(f"labels must have shape ({len(said)},), one per record, got ({len(given)},).")
+            raise InvalidArgumentError(f"`labels` must have shape ({len(said)},), one per record, got ({len(given)},).")
         return float(np.mean(given == said.argmax(axis=1)))
 
     # ---------------------------------------------------------------- for people and machines

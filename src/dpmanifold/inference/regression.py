@@ -334,7 +334,7 @@ class Regression(FromRelease, format=FORMAT):
             known = entries(record, "the record", ("format", "level", "covariate_range", "release"), ("answers",))
             level, ends = number(known["level"], "level"), known["covariate_range"]
             if not (isinstance(ends, list) and len(ends) == 2):
-                raise InvalidDataError("covariate_range must be two numbers")
+                raise InvalidDataError("`covariate_range` must be two numbers")
             low, high = (number(end, "covariate_range") for end in ends)
         release = Release.from_dict(known["release"])
         with reading("the record", "save"):

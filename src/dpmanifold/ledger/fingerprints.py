@@ -133,7 +133,7 @@ def key_check(key: bytes, ledger: str) -> str:
 
 
 def _refuse(path: pathlib.Path, fault: str) -> NoReturn:
-    raise LedgerError(f"the key of fingerprints {path} {fault}")
+    raise LedgerError("the key of fingerprints {path} {fault}", path=path, fault=fault)
 
 
 __all__ = ["KEY_BYTES", "fingerprint", "key_check", "new_key", "read_key"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, LedgerError
+from dpmanifold.errors import Argument, InvalidArgumentError, LedgerError, Public
 from dpmanifold.ledger.datasets import DataSet
 from dpmanifold.records import ball_from_dict, ball_to_dict
 from dpmanifold.stats.covariates import content_beside, set_apart
@@ -63,7 +63,7 @@ class RegisteredData(Registered):
         classes = names_in(self.facts["classes"]) if "classes" in self.facts else None
         content = content_beside(records, self.ball, opened.units, opened.labels, classes, opened.covariate)
         if self._whose.fingerprint(content) != self.fingerprint:
-            raise LedgerError(f"the records are not those that were registered as {self.id}.")
+            raise LedgerError("the records are not those that were registered as {id}.", id=Public(self.id))
         return opened
 
     def __repr__(self) -> str:
@@ -73,10 +73,10 @@ class RegisteredData(Registered):
 def register(population: Population, name: str, X: object, ball: Ball, **words: Any) -> RegisteredData:
     """Register records with a population (:meth:`Population.register`, whose keywords these are)."""
     if isinstance(X, Registered):
-        raise InvalidArgumentError("X is registered already. Give the records.")
+        raise InvalidArgumentError("`X` is registered already. Give the records.")
     found = survey(X, ball, **words)
     if ball.simulated:
-        raise InvalidArgumentError("ball was found by a simulation: no release in it would be private. Give another.")
+        raise InvalidArgumentError("`ball` was found by a simulation: no release in it would be private. Give another.")
     about = {
         "ball": json.dumps(ball_to_dict(ball), sort_keys=True),
         "invalid": words["invalid"],
@@ -107,8 +107,11 @@ def dataset(
         names = ", ".join(dict.fromkeys(known.id for known in population.datasets() if known.about)) or "none"
         asked = name if version is None else f"{name}@{version}"
         raise InvalidArgumentError(
-            f"no data set {asked!r} is registered with the population {population.name!r}; there are: {names}. "
-            "Register it: population.register(name, X, ball, units=...)."
+            "no data set {asked!r} is registered with the population {name!r}; there are: {names}. Register "
+            "it: population.register(name, X, ball, units=...).",
+            asked=asked,
+            name=Public(population.name),
+            names=names,
         )
     if found.unit == "record":
         owners: object = EACH_RECORD
@@ -126,7 +129,9 @@ def _given(value: object, column: object, what: str) -> object:
     found = column if value is None else value
     if found is None:
         raise InvalidArgumentError(
-            f"{what} registered as an array, one entry per record: give it again, got {shown(value)}."
+            "{what} registered as an array, one entry per record: give it again, got {got}.",
+            what=Argument(what),
+            got=shown(value),
         )
     return found
 

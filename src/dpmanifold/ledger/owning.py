@@ -9,7 +9,7 @@ tell whoever knows all records but one what the last is.
 
 from __future__ import annotations
 
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.ledger.chain import Reader
 from dpmanifold.ledger.datasets import versions_of
 
@@ -28,10 +28,12 @@ def refuse_nameless(population: str, protected: str, unit: str) -> None:
     """
     if unit == RECORD != protected:
         raise InvalidArgumentError(
-            f"units must not be EACH_RECORD here: population {population!r} protects each {protected}, who may have "
-            "several records. Give one id per record. If nobody has two records, say so by registering them by name, "
-            "and give what is registered: population.register(name, X, ball, units=EACH_RECORD) as X; or dpm ledger "
-            "register, and --dataset. Nothing was spent."
+            "`units` must not be EACH_RECORD here: population {population!r} protects each {protected}, who "
+            "may have several records. Give one id per record. If nobody has two records, say so by "
+            "registering them by name, and give what is registered: population.register(name, X, ball, "
+            "units=EACH_RECORD) as X; or dpm ledger register, and --dataset. Nothing was spent.",
+            population=Public(population),
+            protected=Public(protected),
         )
 
 
@@ -50,6 +52,9 @@ def refuse_shared(reader: Reader, population: str, protected: str, unit: str, re
     with_ids = next(known, None)
     if with_ids is not None:
         raise InvalidArgumentError(
-            f"units must not be EACH_RECORD: the same records are registered with ids, as {with_ids.id}, and "
-            f"population {population!r} protects each {protected}. Give the ids. Nothing was spent."
+            "`units` must not be EACH_RECORD: the same records are registered with ids, as {id}, and "
+            "population {population!r} protects each {protected}. Give the ids. Nothing was spent.",
+            id=Public(with_ids.id),
+            population=Public(population),
+            protected=Public(protected),
         )

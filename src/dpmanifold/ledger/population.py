@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from dpmanifold._check import shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import Argument, InvalidArgumentError, Public
 from dpmanifold.inference.design import Range
 from dpmanifold.ledger.bodies import now, promise_from_body, promise_to_body
 from dpmanifold.ledger.chain import Reader, Writer
@@ -290,10 +290,14 @@ class Population(Account):
         def change(writer: Writer) -> None:
             was = standing_of(writer, self._ledger.id, self._name, self._principal).cap
             if type(new) is not type(was):
-                raise InvalidArgumentError(f"cap must be of the kind of the present one, {was}, got {new}.")
+                raise InvalidArgumentError(
+                    "cap must be of the kind of the present one, {was}, got {new}.", was=Public(was), new=Public(new)
+                )
             before, after = cost_of(was, was), cost_of(new, was)
             if before == after or not fits(before, after):
-                raise InvalidArgumentError(f"cap must be more than the present one, {was}, got {new}.")
+                raise InvalidArgumentError(
+                    "cap must be more than the present one, {was}, got {new}.", was=Public(was), new=Public(new)
+                )
             body = {
                 "cap": promise_to_body(new),
                 "was": promise_to_body(was),
@@ -325,7 +329,11 @@ class Population(Account):
         def change(writer: Writer) -> None:
             cap = standing_of(writer, self._ledger.id, self._name, self._principal).cap
             if type(amount) is not type(cap):
-                raise InvalidArgumentError(f"promise must be of the kind of the cap, {cap}, got {amount}.")
+                raise InvalidArgumentError(
+                    "promise must be of the kind of the cap, {cap}, got {amount}.",
+                    cap=Public(cap),
+                    amount=Public(amount),
+                )
             body = {
                 "principal": who,
                 "promise": promise_to_body(amount),
@@ -400,7 +408,9 @@ def checked_label(value: object, what: str) -> str:
     plain = all(letter.isalnum() or letter in "-_." for letter in name)
     if not (plain and name[0].isalnum() and name[-1].isalnum()):
         raise InvalidArgumentError(
-            f"{what} must be letters and digits, with - _ and . between them, got {shown(name)}."
+            "{what} must be letters and digits, with - _ and . between them, got {got}.",
+            what=Argument(what),
+            got=shown(name),
         )
     return name
 
@@ -415,7 +425,9 @@ def checked_name(value: object, what: str) -> str:
     """
     name = unicodedata.normalize("NFC", checked_text(value, what))
     if ":" in name or name != name.strip():
-        raise InvalidArgumentError(f"{what} must have no colon and no space at its ends, got {shown(value)}.")
+        raise InvalidArgumentError(
+            "{what} must have no colon and no space at its ends, got {got}.", what=Argument(what), got=shown(value)
+        )
     return name
 
 

@@ -170,7 +170,7 @@ class Settling:
             refuse_edited(self._books.id, found)
         if found is not None and found.facts["request"] != order.request_hash:
             raise InvalidArgumentError(
-                f"key {order.key!r} stands for another request of {self._principal!r} from population "
+                f"`key` {order.key!r} stands for another request of {self._principal!r} from population "
                 f"{self._population!r}: nothing was spent. Use another key, or ask exactly as before to have the "
                 "stored answer."
             )

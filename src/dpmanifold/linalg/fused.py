@@ -116,7 +116,7 @@ def clipped_log_mean(
     x = passes.entered(x)
     _one_axis(x)
     if not radius >= 0:
-        raise InvalidArgumentError(f"radius must be a number of at least 0, got {radius!r}.")
+        raise InvalidArgumentError(f"`radius` must be a number of at least 0, got {radius!r}.")
     sums = _triangle_sum(x, radius if 0 < radius < math.inf else LARGEST_LOGARITHM)
     if not passes.usable(x):
         clipped, lengths = shortened(logm(x) - center, radius)

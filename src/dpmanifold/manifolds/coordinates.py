@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.errors import InvalidDataError, Message, Public
 
 DEGREES, RADIANS = "degrees", "radians"
 _IN_RADIANS = {DEGREES: np.pi / 180, RADIANS: 1.0}
@@ -47,7 +47,7 @@ class Coordinates:
     unit: str = ""
     dim: int | None = None
     limits: str = "not finite"
-    doubt: Callable[[Array], str | None] | None = None
+    doubt: Callable[[Array], Message | None] | None = None
 
     def told(self, row: Array) -> str:
         """Return one row in words.
@@ -66,7 +66,9 @@ class Coordinates:
 
 def _two_columns(values: Array) -> tuple[Array, Array]:
     if values.shape[1] != 2:
-        raise InvalidDataError(f"array must have 2 columns, got {values.shape[1]}. Choose them with columns=.")
+        raise InvalidDataError(
+            "array must have 2 columns, got {shape}. Choose them with `columns=`.", shape=Public(values.shape[1])
+        )
     return values[:, 0], values[:, 1]
 
 
@@ -114,11 +116,13 @@ def _geographic(
         up = np.arctan2(points[:, 2], _level(points)) / scale
         return np.stack([_around(points[:, 0], points[:, 1], unit, from_zero), up], axis=1)
 
-    def doubt(values: Array) -> str | None:
+    def doubt(values: Array) -> Message | None:
         if values.shape[1] == 2 and 2 * int((np.abs(values[:, 1]) > steepest).sum()) > len(values):
-            return (
-                f"most rows have more than {steepest:.6g} {unit} in the second column, which is the latitude or "
-                "inclination. Give the longitude or declination first."
+            return Message(
+                "most rows have more than {steepest:.6g} {unit} in the second column, which is the latitude or "
+                "inclination. Give the longitude or declination first.",
+                steepest=Public(steepest),
+                unit=Public(unit),
             )
         return None
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int
+from dpmanifold.errors import Message
 from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.vectors import EPS, vector_norm
@@ -49,7 +50,7 @@ class Euclidean(Manifold):
 
     # ---------------------------------------------------------------- points
 
-    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+    def _faults(self, array: Array) -> list[tuple[Array, Message]]:
         return []
 
     def project(self, p: object) -> Array:

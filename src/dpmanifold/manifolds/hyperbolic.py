@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Message, Public
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.vector_sums import HYPERBOLIC, completed_sums
@@ -59,7 +59,9 @@ class Hyperbolic(Manifold):
     def __init__(self, d: int, curvature: float = -1.0) -> None:
         self.dim = positive_int(d, "d")
         if not isinstance(curvature, (int, float)) or not curvature < 0:
-            raise InvalidArgumentError(f"curvature must be below 0 on hyperbolic space, got {curvature!r}.")
+            raise InvalidArgumentError(
+                "curvature must be below 0 on hyperbolic space, got {curvature!r}.", curvature=Public(curvature)
+            )
         self._kappa = -positive_float(-curvature, "-curvature")
         self._radius = 1 / math.sqrt(-self._kappa)
         self.shape = (self.dim + 1,)
@@ -86,17 +88,20 @@ class Hyperbolic(Manifold):
 
     # ---------------------------------------------------------------- points
 
-    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+    def _faults(self, array: Array) -> list[tuple[Array, Message]]:
         with np.errstate(over="ignore", invalid="ignore"):
             x = array / self._radius
             far = ~(vector_norm(x[..., 1:]) <= math.sinh(_FARTHEST))
             off = ~(np.abs(x[..., 0] - _time(x[..., 1:])[..., 0]) <= POINT_TOLERANCE * np.abs(x[..., 0]))
         return [
-            (far, "the point{where} is too far from the origin for double precision. Rescale the data."),
+            (far, Message("the point{where} is too far from the origin for double precision. Rescale the data.")),
             (
                 off,
-                f"the vector{{where}} is not on the hyperboloid x_0 = sqrt({self._radius**2:.6g} + |x|^2). "
-                "Put the time-like entry first, or rebuild it from the others (space.project).",
+                Message(
+                    "the vector{where} is not on the hyperboloid x_0 = sqrt({square:.6g} + |x|^2). Put the time-like "
+                    "entry first, or rebuild it from the others (space.project).",
+                    square=Public(self._radius**2),
+                ),
             ),
         ]
 
@@ -181,7 +186,8 @@ class Hyperbolic(Manifold):
         length = vector_norm(c)
         if (length > _FARTHEST * self._radius).any():
             raise InvalidArgumentError(
-                f"c must be at most {_FARTHEST * self._radius:.6g} long: the end point overflows."
+                "c must be at most {farthest:.6g} long: the end point overflows.",
+                farthest=Public(_FARTHEST * self._radius),
             )
         y = unit_direction(c, length) * np.sinh(length / self._radius)[..., None]
         return self.from_origin(p, self._lift(y))

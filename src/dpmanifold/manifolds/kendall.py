@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, numeric_array, positive_int
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.errors import InvalidDataError, Message, Public
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.vector_sums import SHAPE, completed_sums
 from dpmanifold.manifolds.areas import Area, projective_area
@@ -160,18 +160,21 @@ class KendallShapes(Manifold):
             return "These are shapes in the plane: of landmarks x, y, z give two coordinates, seen from one side."
         return super().shape_hint(shape)
 
-    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
+    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, Message | None]:
         """Read landmarks (..., k, 2) as pre-shapes, those without a shape as zeros; take complex arrays as they are."""
         try:
             raw = numeric_array(p, "it")
         except InvalidDataError as problem:
-            return None, str(problem)
+            return None, problem.message
         if raw.dtype.kind == "c":
             return super()._entries_reason(raw, first)
         if raw.shape[-2:] != (self.landmarks, 2):
-            return None, (
-                f"expected real landmarks (..., {self.landmarks}, 2) or complex pre-shapes (..., {self.landmarks}), "
-                f"got a real array of shape {raw.shape}. " + self._form_hint(raw, "Give x and y as the last axis.")
+            return None, Message(
+                "expected real landmarks (..., {k}, 2) or complex pre-shapes (..., {k}), got a real array of shape "
+                "{got}. {hint}",
+                k=Public(self.landmarks),
+                got=Public(raw.shape),
+                hint=Public(self._form_hint(raw, "Give x and y as the last axis.")),
             )
         array, reason = super()._entries_reason(self._as_complex(raw), first)
         if array is None:
@@ -182,16 +185,18 @@ class KendallShapes(Manifold):
         shaped = np.where(self.degenerate(usable)[..., None], 0.0, self._preshape(usable))
         return np.where(finite, shaped, np.nan), reason
 
-    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+    def _faults(self, array: Array) -> list[tuple[Array, Message]]:
         degenerate = self.degenerate(array)
         size = vector_norm(array)
         off = ~(np.abs(size - 1) <= POINT_TOLERANCE) | ~(np.abs(unit_sized(array).sum(axis=-1)) <= POINT_TOLERANCE)
         return [
-            (degenerate, "all landmarks coincide{where}, which has no shape. Remove these records."),
+            (degenerate, Message("all landmarks coincide{where}, which has no shape. Remove these records.")),
             (
                 off,
-                "the configuration{where} is not centred with unit norm. "
-                "Make pre-shapes with space.project, or give real landmarks (..., k, 2).",
+                Message(
+                    "the configuration{where} is not centred with unit norm. Make pre-shapes with space.project, or "
+                    "give real landmarks (..., k, 2)."
+                ),
             ),
         ]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmanifold._cells import REAL, as_cells, cells_in, numbers_of, objects, refuse_text
 from dpmanifold._check import Array
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Either, InvalidArgumentError, InvalidDataError, Message, Public
 
 if TYPE_CHECKING:
     from dpmanifold.manifolds.base import Manifold
@@ -105,18 +105,28 @@ def records_from(space: Manifold, array: object, order: str | None = None, look:
     if order is not None and (found is None or not found.orders):
         ordered = [one.words for one in layouts if one.orders]
         raise InvalidArgumentError(
-            f"order means nothing for {space!r} and an array of shape {values.shape}: it is for "
-            f"{' and '.join(ordered) if ordered else 'the columns of a triangle of SPD matrices'}. Leave it out."
+            "`order` means nothing for {space!r} and an array of shape {shape}: it is for {detail}. Leave it out.",
+            space=Public(space),
+            shape=Public(values.shape),
+            detail=" and ".join(ordered) if ordered else Message("the columns of a triangle of SPD matrices"),
         )
     if found is None:
         one_record = any(layout.kind == kind and values.shape == layout.becomes for layout in layouts)
         raise InvalidDataError(
-            f"array must hold records of {space!r}: {_listed([layout.words for layout in layouts])}; got shape "
-            f"{values.shape}. {_remedy(space, values.shape, kind, one_record)}"
+            "array must hold records of {space!r}: {listed}; got shape {shape}. {remedy}",
+            space=Public(space),
+            listed=Public(_listed([layout.words for layout in layouts])),
+            shape=Public(_shape_of(values)),
+            remedy=Public(_remedy(space, values.shape, kind, one_record)),
         )
     if found.read is not None:
         return found.read(values, order if look or not found.orders else order or found.orders[0])
     return values if found.shape == found.becomes else values.reshape(len(values), *found.becomes)
+
+
+def _shape_of(values: Array) -> str:
+    """Return the shape of an array for a message; of one without rows, which is only tried out, that of any rows."""
+    return str(values.shape) if len(values) else str(values.shape).replace("(0,", "(n,", 1)
 
 
 def _from_objects(space: Manifold, array: Array, order: str | None) -> Array:
@@ -137,34 +147,38 @@ def _from_objects(space: Manifold, array: Array, order: str | None) -> Array:
     return np.stack([missing if record is None else record for record in found]) if found else empty
 
 
-def several_a_unit(space: str, shape: tuple[int, ...], axes: int) -> str:
+def several_a_unit(space: str, shape: tuple[int, ...], axes: int) -> Message:
     """Return the remedy for points with several axes in front, (n, count, *shape): one that protects people.
 
     Examples
     --------
-    >>> several_a_unit("SPD(3)", (40, 30, 3, 3), 2)
-    "If each person has 30 points, take Product([SPD(3)] * 30); or reshape(-1, 3, 3) and repeat each person's id 30
-    times in units (EACH_RECORD would protect a single point, and no person)."
+    >>> print(several_a_unit("SPD(3)", (40, 30, 3, 3), 2))
+    If each person has 30 points, take Product([SPD(3)] * 30); or reshape(-1, 3, 3) and repeat each person's id 30
+    times in units (EACH_RECORD would protect a single point, and no person).
     """
     count = math.prod(shape[1:axes])
     own = ", ".join(map(str, shape[axes:]))
     first = f", after reshape(-1, {count}, {own})" if axes > 2 else ""
-    return (
-        f"If each person has {count} points, take Product([{space}] * {count}){first}; or "
-        f"reshape(-1, {own}) and repeat each person's id {count} times in units (EACH_RECORD would protect a single "
-        "point, and no person)."
+    product = f"Product([{space}] * {count})"
+    return Message(
+        "If each person has {count} points, take {product}{first}; or reshape(-1, {own}) and repeat each person's id "
+        "{count} times in units (EACH_RECORD would protect a single point, and no person).",
+        count=Public(count),
+        product=Either(Public(product), Message("`space` {product}", product=Public(f'"{product}"'))),
+        first=Public(first),
+        own=Public(own),
     )
 
 
-def _remedy(space: Manifold, shape: tuple[int, ...], kind: str, one_record: bool) -> str:
+def _remedy(space: Manifold, shape: tuple[int, ...], kind: str, one_record: bool) -> Message:
     """Return what to do about an array of a shape that is no layout of the space."""
     if one_record:
-        return "One record is array[None]."
+        return Message("One record is array[None].")
     own = space.record_shapes.get(kind, space.shape)
     axes = len(shape) - len(own)
     if axes > 1 and shape[axes:] == own:
         return several_a_unit(repr(space), shape, axes)
-    return space.shape_hint(shape) or "Choose the columns with columns=."
+    return Message("{hint}", hint=Public(space.shape_hint(shape) or Message("Choose the columns with `columns=`.")))
 
 
 def _listed(words: list[str]) -> str:

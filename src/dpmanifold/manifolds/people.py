@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from dpmanifold._check import Array
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.errors import InvalidDataError, Public
 from dpmanifold.manifolds.coordinates import Coordinates
 from dpmanifold.manifolds.layouts import Layout, plain_layouts, records_from
 
@@ -128,5 +128,5 @@ class ForPeople(ABC):
         space = cast("Manifold", self)
         records = records_from(space, numbers[None] if one else numbers)
         if len(records) != 1:
-            raise InvalidDataError(f"it holds {len(records)} points. Give one.")
+            raise InvalidDataError("it holds {n_records} points. Give one.", n_records=Public(len(records)))
         return np.asarray(space.project(records[0]))

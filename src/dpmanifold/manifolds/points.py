@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmanifold._cells import from_polars, numbers_of, refuse_text
 from dpmanifold._check import Array, FloatArray, batch_of, index_text, numeric_array
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.linalg.cards import CardArray, fetched, on_card
 from dpmanifold.manifolds.layouts import several_a_unit
 from dpmanifold.manifolds.people import ForPeople
@@ -16,6 +16,21 @@ from dpmanifold.manifolds.people import ForPeople
 # How far a stored point may be from its space before it is refused rather than moved onto it. Wide
 # enough for data that went through float32 (6e-8 per entry), far too narrow for unnormalised data.
 POINT_TOLERANCE = 1e-6
+
+
+def not_real(array: Array) -> Message:
+    """Return the message about complex numbers where real ones belong."""
+    return Message("expected real numbers, got dtype {dtype}. Take the real part if that is meant.", dtype=array.dtype)
+
+
+def other_shape(shape: tuple[int, ...], array: Array, hint: str) -> Message:
+    """Return the message about an array whose records have another shape than this."""
+    return Message(
+        "expected shape (..., {shape}), got {got}. {hint}",
+        shape=Public(", ".join(map(str, shape))),
+        got=Public(array.shape),
+        hint=Public(hint),
+    )
 
 
 class PointSet(ForPeople):
@@ -34,14 +49,14 @@ class PointSet(ForPeople):
     def _arguments(self) -> str:
         """Return the constructor's arguments as text; they decide equality."""
 
-    def check(self, p: object, first: int = 0) -> str | None:
+    def check(self, p: object, first: int = 0) -> Message | None:
         """Return why `p`, one point or a batch, is not on the space (with the index, counted from `first`), or None."""
         array, reason = self._entries_reason(p, first)
         if array is None or reason is not None:
             return reason
-        for bad, text in self._faults(array):
+        for bad, fault in self._faults(array):
             if bad.any():
-                return text.replace("{where}", index_text(bad, first))
+                return fault.saying(where=index_text(bad, first))
         return None
 
     def valid(self, p: object) -> Array:
@@ -51,7 +66,7 @@ class PointSet(ForPeople):
         """
         array, reason = self._entries_reason(p)
         if array is None:
-            raise InvalidDataError(f"not a batch of records on {self!r}: {reason}")
+            raise InvalidDataError("not a batch of records on {value!r}: {reason}", value=Public(self), reason=reason)
         axes = tuple(range(array.ndim - len(self.shape), array.ndim))
         finite = np.asarray(np.isfinite(array).all(axis=axes))
         usable = np.where(finite.reshape(*finite.shape, *(1,) * len(self.shape)), array, self.origin)
@@ -61,8 +76,8 @@ class PointSet(ForPeople):
         return good
 
     @abstractmethod
-    def _faults(self, array: Array) -> list[tuple[Array, str]]:
-        """Return masks of what is wrong with finite records, each with a text in which {where} stands for the index."""
+    def _faults(self, array: Array) -> list[tuple[Array, Message]]:
+        """Return masks of what is wrong with finite records, each with a message in which {where} is the index."""
 
     @abstractmethod
     def project(self, p: object) -> Array:
@@ -81,7 +96,9 @@ class PointSet(ForPeople):
         p = fetched(p, name)
         reason = self.check(p, first)
         if reason is not None:
-            raise InvalidDataError(f"{name} is not valid on {self!r}: {reason}")
+            raise InvalidDataError(
+                "{name} is not valid on {value!r}: {reason}", name=Argument(name), value=Public(self), reason=reason
+            )
         points = self.project(p)
         axes = points.ndim - len(self.shape)
         if batch is not None and axes != int(batch):
@@ -90,7 +107,13 @@ class PointSet(ForPeople):
             remedy = "X[None] makes a batch of one point." if batch else "Pick one point of the batch."
             if batch and axes > 1:
                 remedy = several_a_unit(repr(self), points.shape, axes)
-            raise InvalidDataError(f"{name} must be {wanted}, got shape {np.shape(points)}. {remedy}")
+            raise InvalidDataError(
+                "{name} must be {wanted}, got shape {shape}. {remedy}",
+                name=Argument(name),
+                wanted=Public(wanted),
+                shape=Public(np.shape(points)),
+                remedy=Public(remedy),
+            )
         return points
 
     def gathered(self, p: object) -> object:
@@ -159,7 +182,11 @@ class PointSet(ForPeople):
         array = array.reshape(np.asarray(p).shape)
         if array.shape[max(0, array.ndim - len(self.shape)) :] != self.shape:
             raise InvalidArgumentError(
-                f"{name} must have shape (..., {', '.join(map(str, self.shape))}) on {self!r}, got {array.shape}."
+                "{name} must have shape (..., {shape}) on {value!r}, got {shape2}.",
+                name=Argument(name),
+                shape=Public(", ".join(map(str, self.shape))),
+                value=Public(self),
+                shape2=Public(array.shape),
             )
         return array
 
@@ -168,34 +195,41 @@ class PointSet(ForPeople):
         # In C order: sums over the last axis are rounded otherwise in another one.
         array = np.asarray(c, dtype=np.float64, order="C")
         if array.ndim == 0 or array.shape[-1] != self.dim:
-            raise InvalidArgumentError(f"{name} must have shape (..., {self.dim}) on {self!r}, got {array.shape}.")
+            raise InvalidArgumentError(
+                "{name} must have shape (..., {dim}) on {value!r}, got {shape}.",
+                name=Argument(name),
+                dim=Public(self.dim),
+                value=Public(self),
+                shape=Public(array.shape),
+            )
         return array
 
-    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
+    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, Message | None]:
         """Return `p` as an array of numbers of the right trailing shape without NaN, or the reason why not."""
         try:
             array = numeric_array(p, "it")
         except InvalidDataError as problem:
-            return None, str(problem)
+            return None, problem.message
         if array.dtype.kind == "c" and self.dtype.kind != "c":
-            return (
-                None,
-                f"expected real numbers, got dtype {array.dtype}. Take the real part if that is meant.",
-            )
+            return None, not_real(array)
         if array.shape[max(0, array.ndim - len(self.shape)) :] != self.shape:
-            return None, (
-                f"expected shape (..., {', '.join(map(str, self.shape))}), got {array.shape}. "
-                + self._form_hint(array, "Put the batch in front and check the dimension of the space.")
+            return None, other_shape(
+                self.shape,
+                array,
+                self._form_hint(array, "Put the batch in front and check the dimension of the space."),
             )
         return array, self._finite_reason(array, first)
 
-    def _finite_reason(self, array: Array, first: int) -> str | None:
+    def _finite_reason(self, array: Array, first: int) -> Message | None:
         finite = np.isfinite(array)
         if finite.all():
             return None
         axes = tuple(range(array.ndim - len(self.shape), array.ndim))
         bad = np.asarray(~finite.all(axis=axes))
-        return f"entries that are NaN, infinite or not numbers{index_text(bad, first)}. Remove or repair these records."
+        return Message(
+            "entries that are NaN, infinite or not numbers{where}. Remove or repair these records.",
+            where=Public(index_text(bad, first)),
+        )
 
     def random_point(
         self, size: int | tuple[int, ...] | None = None, rng: int | np.random.Generator | None = None

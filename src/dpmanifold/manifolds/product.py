@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds.areas import Area, sinh_ceiling
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.layouts import Layout
@@ -297,12 +297,20 @@ class Product(ProductPasses):
 
 def _checked_factors(factors: object) -> tuple[Manifold, ...]:
     if isinstance(factors, Manifold) or not isinstance(factors, (tuple, list)):
-        raise InvalidArgumentError(f"factors must be a list of spaces such as [SPD(3)] * 50, got {shown(factors)}.")
+        raise InvalidArgumentError(
+            "factors must be a list of spaces such as [SPD(3)] * 50, got {got}.", got=shown(factors)
+        )
     if not 1 <= len(factors) <= _MOST_FACTORS:
-        raise InvalidArgumentError(f"factors must be 1 to {_MOST_FACTORS} spaces, got {len(factors)}.")
+        raise InvalidArgumentError(
+            "factors must be 1 to {most_factors} spaces, got {n_factors}.",
+            most_factors=Public(_MOST_FACTORS),
+            n_factors=Public(len(factors)),
+        )
     for factor in factors:
         if not isinstance(factor, Manifold):
-            raise InvalidArgumentError(f"factors must be spaces such as SPD(3), got {shown(factor)} among them.")
+            raise InvalidArgumentError(
+                "factors must be spaces such as SPD(3), got {got} among them.", got=shown(factor)
+            )
     return tuple(factors)
 
 
@@ -312,12 +320,20 @@ def _checked_weights(weights: object, number: int) -> FloatArray:
         weights = 1.0
     given = list(weights) if isinstance(weights, (tuple, list, np.ndarray)) else [weights] * number
     if len(given) != number:
-        raise InvalidArgumentError(f"weights must be one for every factor, {number} of them, got {len(given)}.")
+        raise InvalidArgumentError(
+            "weights must be one for every factor, {number} of them, got {n_given}.",
+            number=Public(number),
+            n_given=Public(len(given)),
+        )
     found = np.array([positive_float(one, "weights") for one in given])
     if not ((found >= _SMALLEST_WEIGHT) & (found <= _LARGEST_WEIGHT)).all():
         raise InvalidArgumentError(
-            f"weights must lie between {_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}, got {found.min():g} to "
-            f"{found.max():g}. Leave out factors that should not count."
+            "weights must lie between {smallest_weight:g} and {largest_weight:g}, got {value:g} to "
+            "{value2:g}. Leave out factors that should not count.",
+            smallest_weight=Public(_SMALLEST_WEIGHT),
+            largest_weight=Public(_LARGEST_WEIGHT),
+            value=found.min(),
+            value2=found.max(),
         )
     found.flags.writeable = False
     return found

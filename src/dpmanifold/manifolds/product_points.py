@@ -8,10 +8,11 @@ import numpy as np
 
 from dpmanifold._cells import record_cells
 from dpmanifold._check import Array, FloatArray, numeric_array, shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.linalg.cards import fetched
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.parts import Run, as_row, from_row
+from dpmanifold.manifolds.points import not_real, other_shape
 from dpmanifold.manifolds.product_records import read_parts
 
 
@@ -53,7 +54,11 @@ class ProductPoints(Manifold):
         """
         if not isinstance(parts, (tuple, list)) or len(parts) != len(self.factors):
             number = f"{len(parts)} of them" if isinstance(parts, (tuple, list)) else shown(parts)
-            raise InvalidArgumentError(f"parts must be {len(self.factors)} arrays, one for every factor; got {number}.")
+            raise InvalidArgumentError(
+                "parts must be {n_factors} arrays, one for every factor; got {number}.",
+                n_factors=Public(len(self.factors)),
+                number=Public(number),
+            )
         pairs = enumerate(zip(self.factors, parts, strict=True))
         arrays = [factor._array(part, f"part {j}") for j, (factor, part) in pairs]
         batches = [array.shape[: array.ndim - len(f.shape)] for f, array in zip(self.factors, arrays, strict=True)]
@@ -64,8 +69,11 @@ class ProductPoints(Manifold):
             others = [f"{one} in part {j}" for j, one in enumerate(batches) if one not in (usual, ())]
             more = f" (and {len(others) - 3} more)" if len(others) > 3 else ""
             raise InvalidArgumentError(
-                f"parts must have batches of one shape, got {usual}, but {', '.join(others[:3])}{more}. Give every "
-                "part of the same people, in the same order."
+                "parts must have batches of one shape, got {usual}, but {others}{more}. Give every part of the "
+                "same people, in the same order.",
+                usual=Public(usual),
+                others=", ".join(others[:3]),
+                more=more,
             ) from None
         whole = [np.broadcast_to(array, (*batch, *f.shape)) for f, array in zip(self.factors, arrays, strict=True)]
         return self._joined([np.stack(whole[run.first : run.first + run.count], axis=len(batch)) for run in self._runs])
@@ -111,8 +119,10 @@ class ProductPoints(Manifold):
             return super().batch(X)
         if len(X) != len(self.factors):
             raise InvalidArgumentError(
-                f"X must be a tuple of {len(self.factors)} arrays, one for every factor, got {len(X)}. Records one by "
-                "one are an array (np.stack) or a list."
+                "`X` must be a tuple of {n_factors} arrays, one for every factor, got {n_x}. Records one by one "
+                "are an array (np.stack) or a list.",
+                n_factors=Public(len(self.factors)),
+                n_x=Public(len(X)),
             )
         named = [f"factor {j} of X" for j in range(len(X))]
         X = tuple(
@@ -123,12 +133,17 @@ class ProductPoints(Manifold):
         for j, size in enumerate(sizes):
             if size != sizes[0]:
                 raise InvalidArgumentError(
-                    f"X must have as many records for every factor: {sizes[0]} for factor 0, {size} for factor {j}."
+                    "`X` must have as many records for every factor: {sizes} for factor 0, {size} for factor {j}.",
+                    sizes=Public(sizes[0]),
+                    size=Public(size),
+                    j=Public(j),
                 )
         if all(isinstance(part, np.ndarray) and part.shape == self.shape for part in X):
             raise InvalidArgumentError(
-                f"a tuple of {len(X)} arrays of shape {self.shape} may be as many records, or one array for every "
-                "factor. Give one array: np.stack(X) of records, np.stack(X, axis=1) of factors."
+                "a tuple of {n_x} arrays of shape {shape} may be as many records, or one array for every factor. "
+                "Give one array: np.stack(X) of records, np.stack(X, axis=1) of factors.",
+                n_x=Public(len(X)),
+                shape=Public(self.shape),
             )
         return self.join(X)
 
@@ -143,32 +158,31 @@ class ProductPoints(Manifold):
             return super()._array(p, name)  # says which shape is meant
         return super()._array(array, name)
 
-    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, str | None]:
+    def _entries_reason(self, p: object, first: int = 0) -> tuple[Array | None, Message | None]:
         """Return an array of the right shape without NaN, landmarks as pre-shapes, or the reason why not."""
         try:
             raw = numeric_array(self.gathered(p), "it")
         except (InvalidDataError, InvalidArgumentError) as problem:
-            return None, str(problem)
+            return None, problem.message
         wanted = self.record_shapes.get(raw.dtype.kind)
         if wanted is None:
-            return None, f"expected real numbers, got dtype {raw.dtype}. Take the real part if that is meant."
+            return None, not_real(raw)
         if raw.shape[max(0, raw.ndim - len(wanted)) :] != wanted:
-            return None, (
-                f"expected shape (..., {', '.join(map(str, wanted))}), got {raw.shape}. "
-                + self._form_hint(raw, "Put the batch in front, or give a tuple with an array for every factor.")
-            )
+            hint = self._form_hint(raw, "Put the batch in front, or give a tuple with an array for every factor.")
+            return None, other_shape(wanted, raw, hint)
         array = self._joined(read_parts(self._runs, raw))
         return array, self._finite_reason(array, first)
 
-    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+    def _faults(self, array: Array) -> list[tuple[Array, Message]]:
         return [found for run, part in zip(self._runs, self._pieces(array), strict=True)
                 for found in self._faults_in(run, part)]  # fmt: skip
 
-    def _faults_in(self, run: Run, part: Array) -> Iterator[tuple[Array, str]]:
-        for bad, text in run.space._faults(part):
+    def _faults_in(self, run: Run, part: Array) -> Iterator[tuple[Array, Message]]:
+        for bad, fault in run.space._faults(part):
             found = np.argwhere(bad)
-            where = f"factor {run.first + int(found[0][-1])}, {run.space!r}: " if len(found) else ""
-            yield np.asarray(bad.any(axis=-1)), where + text
+            number = Public(run.first + int(found[0][-1]) if len(found) else run.first)
+            said = Message("factor {number}, {space!r}: {fault}", number=number, space=Public(run.space), fault=fault)
+            yield np.asarray(bad.any(axis=-1)), said
 
     def degenerate(self, p: Array) -> Array:
         """Return which records have a factor that stands for no point."""
@@ -213,6 +227,9 @@ def _records_in(part: object, factor: Manifold, number: int) -> int:
             return len(part)
     found = f"dtype {part.dtype}, shape {part.shape}" if isinstance(part, np.ndarray) else type(part).__name__
     raise InvalidArgumentError(
-        f"factor {number} of X must be an array of numbers of shape (n, {', '.join(map(str, factor.shape))}) for "
-        f"{factor!r}, got {found}."
+        "factor {number} of X must be an array of numbers of shape (n, {shape}) for {factor!r}, got {found}.",
+        number=Public(number),
+        shape=Public(", ".join(map(str, factor.shape))),
+        factor=Public(factor),
+        found=found,
     )

@@ -13,7 +13,7 @@ import itertools
 from typing import Any
 
 from dpmanifold._check import shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.euclidean import Euclidean
 from dpmanifold.manifolds.hyperbolic import Hyperbolic
@@ -91,7 +91,7 @@ def space_from_text(text: Any) -> Manifold:
         raise _no_space(text)
     try:
         if _entries(call) > _LARGEST_SPACE**2:
-            raise InvalidDataError(f"not a space: {_cut(text)!r} is larger than a release can hold.")
+            raise InvalidDataError("not a space: {cut!r} is larger than a release can hold.", cut=_cut(text))
         return _built(call, text)
     except RecursionError:
         raise _no_space(text) from None
@@ -106,8 +106,10 @@ def _built(call: ast.Call, text: str) -> Manifold:
     kind = SPACES.find(name) or next((kind for kind in SPACES if kind.__name__ == name), None)
     if kind is None:
         raise InvalidDataError(
-            f"not a space: {_cut(text)!r}: none is registered as {name!r}. Install the distribution that offers it, or "
-            "register its class (manifolds.SPACES)."
+            "not a space: {cut!r}: none is registered as {name!r}. Install the distribution that offers it, "
+            "or register its class (manifolds.SPACES).",
+            cut=_cut(text),
+            name=name,
         )
     arguments = [_argument(node, text) for node in call.args]
     keywords = {str(keyword.arg): _argument(keyword.value, text) for keyword in call.keywords}
@@ -115,7 +117,7 @@ def _built(call: ast.Call, text: str) -> Manifold:
         return kind(*arguments, **keywords)
     except TypeError as problem:
         # Wrong in number or in name: Python's own words about the constructor.
-        raise InvalidDataError(f"not a space: {_cut(text)!r}: {problem}.") from None
+        raise InvalidDataError("not a space: {cut!r}: {problem}.", cut=_cut(text), problem=problem) from None
 
 
 def _argument(node: ast.expr, text: str) -> Any:
@@ -171,7 +173,7 @@ def _cut(text: object) -> str:
 
 
 def _no_space(text: object) -> InvalidDataError:
-    return InvalidDataError(f"not a space: {_cut(text)!r}.")
+    return InvalidDataError("not a space: {cut!r}.", cut=_cut(text))
 
 
 def spelled(name: object) -> tuple[type[Manifold], dict[str, Any]]:
@@ -186,7 +188,9 @@ def spelled(name: object) -> tuple[type[Manifold], dict[str, Any]]:
     for kind in itertools.chain(SPACES.own(), SPACES):
         if name in kind.spellings():
             return kind, kind.spellings()[str(name)]
-    raise InvalidArgumentError(f"space must be one of {', '.join(examples())}, got {shown(name)}.")
+    raise InvalidArgumentError(
+        "`space` must be one of {examples}, got {got}.", examples=Public(", ".join(examples())), got=shown(name)
+    )
 
 
 def examples() -> dict[str, Manifold]:

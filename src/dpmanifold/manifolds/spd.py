@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_int, shown
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import Argument, Either, InvalidArgumentError, Message, Public
 from dpmanifold.linalg import (
     ExactSum,
     affine_factor,
@@ -73,7 +73,7 @@ class SPD(Manifold):
         self.size = positive_int(k, "k")
         if metric not in _METRICS:
             raise InvalidArgumentError(
-                f'metric must be "logeuclid" or "riemann" (affine-invariant), got {shown(metric)}.'
+                'metric must be "logeuclid" or "riemann" (affine-invariant), got {got}.', got=shown(metric)
             )
         self.metric = metric
         self._geometry = _METRICS[metric](self.size)
@@ -135,16 +135,23 @@ class SPD(Manifold):
 
     # ---------------------------------------------------------------- points
 
-    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+    def _faults(self, array: Array) -> list[tuple[Array, Message]]:
         uneven, doubtful = inspect(array, POINT_TOLERANCE)
         singular, smallest = self._singular(array, doubtful)
         return [
-            (uneven, "the matrix{where} is not symmetric. Use its symmetric part (a + a')/2 if that is meant."),
+            (
+                uneven,
+                Message("the matrix{where} is not symmetric. Use its symmetric part (a + a')/2 if that is meant."),
+            ),
             (
                 singular,
-                "the matrix{where} is not positive definite to working precision (smallest eigenvalue "
-                f"{smallest:.3g}). Use more observations per matrix, add a ridge, drop dependent channels, mask "
-                "empty voxels, or check the order of the columns (data.as_records, order=).",
+                Message(
+                    "the matrix{where} is not positive definite to working precision (smallest eigenvalue "
+                    "{smallest:.3g}). Use more observations per matrix, add a ridge, drop dependent channels, mask "
+                    "empty voxels, or check the order of the columns ({order}).",
+                    smallest=smallest,
+                    order=Either("data.as_records, order=", Argument("order")),
+                ),
             ),
         ]
 
@@ -316,7 +323,9 @@ class SPD(Manifold):
         """Return the matrix with normal coordinates `c` at p."""
         c = self._coordinates(c)
         if (vector_norm(c) > _LONGEST).any():
-            raise InvalidArgumentError(f"c must be at most {_LONGEST:g} long: the end point would overflow.")
+            raise InvalidArgumentError(
+                "c must be at most {longest:g} long: the end point would overflow.", longest=Public(_LONGEST)
+            )
         return self._geometry.exp_coords(self._array(p), c)
 
     def coords(self, p: Array, v: Array) -> FloatArray:

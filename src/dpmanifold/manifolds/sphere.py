@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, positive_float, positive_int
+from dpmanifold.errors import Message, Public
 from dpmanifold.linalg.exact_sums import ExactSum
 from dpmanifold.linalg.sums import weighted_sum
 from dpmanifold.linalg.vector_sums import SPHERE, completed_sums
@@ -87,15 +88,17 @@ class Sphere(Manifold):
 
     # ---------------------------------------------------------------- points
 
-    def _faults(self, array: Array) -> list[tuple[Array, str]]:
+    def _faults(self, array: Array) -> list[tuple[Array, Message]]:
         length = vector_norm(array) / self._radius
         bad = ~(np.abs(length - 1) <= POINT_TOLERANCE)
         found = float(np.atleast_1d(length)[np.atleast_1d(bad)][0] * self._radius) if bad.any() else 0.0
-        text = (
-            f"the vector{{where}} has length {found:.6g} instead of {self._radius:.6g}. "
-            "Normalise it (space.project) if only its direction matters."
+        fault = Message(
+            "the vector{where} has length {found:.6g} instead of {radius:.6g}. Normalise it (space.project) if only "
+            "its direction matters.",
+            found=found,
+            radius=Public(self._radius),
         )
-        return [(bad, text)]
+        return [(bad, fault)]
 
     def project(self, p: object) -> Array:
         """Scale non-zero vectors to length R; vectors that have it to rounding stay as they are."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmanifold._check import Array, FloatArray, shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Message, Public
 
 if TYPE_CHECKING:
     from dpmanifold.manifolds.spd import SPD
@@ -50,7 +50,9 @@ def from_triangles(values: FloatArray, space: SPD, order: str | None) -> FloatAr
            [0.1, 0.2, 0.3]])
     """
     if order is not None and order not in ORDERS:
-        raise InvalidArgumentError(f"order must be one of {', '.join(ORDERS)}, got {shown(order)}.")
+        raise InvalidArgumentError(
+            "`order` must be one of {orders}, got {got}.", orders=Public(", ".join(ORDERS)), got=shown(order)
+        )
     if order is None:
         _refuse_wrong_order(values[:: max(1, len(values) // _LOOKED_AT)], space)
     return _filled(values, space.size, order or "row")
@@ -69,11 +71,13 @@ def _refuse_wrong_order(values: FloatArray, space: SPD) -> None:
     if not _mostly_points(values, space, "row"):
         likely = [order for order in ("dipy", "mrtrix") if _mostly_points(values, space, order)]
         if likely:
-            orders = " or ".join(f'order="{order}" ({_entries(space.size, order)})' for order in likely)
+            template = " or ".join(f'`order="{order}"` ({_entries(space.size, order)})' for order in likely)
             raise InvalidDataError(
-                f"most of the matrices are not positive definite if their columns are {_entries(space.size, 'row')} "
-                f'(as FSL writes them), and would be in another order: give {orders}. Or order="row", if they are '
-                "what they seem to be."
+                "most of the matrices are not positive definite if their columns are {entries} (as FSL writes "
+                'them), and would be in another order: give {orders}. Or `order="row"`, if they are what they '
+                "seem to be.",
+                entries=Public(_entries(space.size, "row")),
+                orders=Message(template),
             )
 
 

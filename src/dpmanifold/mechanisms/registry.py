@@ -81,13 +81,13 @@ def get(mechanism: str | Mechanism) -> Mechanism:
         known = MECHANISMS.find(mechanism.name)
         if mechanism.name == AUTO or not (known is None or type(known) is type(mechanism)):
             raise InvalidArgumentError(
-                f'mechanism has the name "{mechanism.name}", which stands for another one: give it a name of its own.'
+                f'`mechanism` has the name "{mechanism.name}", which stands for another one: give it a name of its own.'
             )
         return mechanism
     found = MECHANISMS.find(mechanism)
     if found is None:
         raise InvalidArgumentError(
-            f'mechanism must be "auto", a Mechanism or one of {", ".join(sorted(MECHANISMS.names()))}, got '
+            f'`mechanism` must be "auto", a Mechanism or one of {", ".join(sorted(MECHANISMS.names()))}, got '
             f"{shown(mechanism)}."
         )
     return found
@@ -164,7 +164,7 @@ def checked_estimand(estimand: object) -> str | None:
     if estimand is None or (isinstance(estimand, str) and estimand in ESTIMANDS):
         return estimand
     raise InvalidArgumentError(
-        f"estimand must be one of {', '.join(ESTIMANDS)}, or None for what the mechanism estimates, got "
+        f"`estimand` must be one of {', '.join(ESTIMANDS)}, or None for what the mechanism estimates, got "
         f"{shown(estimand)}."
     )
 
@@ -205,8 +205,8 @@ def choose(
         mechanism = get(name)
         if estimand not in (None, mechanism.estimand):
             raise InvalidArgumentError(
-                f'mechanism "{mechanism.name}" is for estimand="{mechanism.estimand}", got estimand="{estimand}". '
-                "Change one of them, or leave the estimand out."
+                f'mechanism "{mechanism.name}" is for `estimand="{mechanism.estimand}"`, got `estimand="{estimand}"`. '
+                "Change one of them, or leave `estimand` out."
             )
         if ball.is_whole and mechanism.needs_ball:
             raise InvalidArgumentError(
@@ -223,10 +223,10 @@ def choose(
     best, reasons = _best(candidates(estimand), ball, n, privacy, bound)
     if best is None and ball.is_whole and estimand != "extrinsic":
         raise InvalidArgumentError(
-            f'this mean needs a ball, got {ball!r}. Give a center and a radius, or ask for estimand="extrinsic".'
+            f'this mean needs a ball, got {ball!r}. Give a center and a radius, or ask for `estimand="extrinsic"`.'
         )
     if best is None and estimand == "extrinsic" and ball.space.extrinsic is None:
-        raise InvalidArgumentError(f'estimand must be "frechet" or "tangent" on {ball.space!r}: {reasons[0]}.')
+        raise InvalidArgumentError(f'`estimand` must be "frechet" or "tangent" on {ball.space!r}: {reasons[0]}.')
     if best is None:
         raise PromiseError(
             f"no mechanism can keep {privacy!r} for n = {n} on {ball.space!r} in this ball: {reasons[0]}. Use more "

@@ -76,7 +76,7 @@ class DistanceLaw(ABC):
 
     def __init__(self, space: Manifold, footpoint: object, scale: float, ball: Ball | None = None) -> None:
         if not isinstance(space, Manifold):
-            raise InvalidArgumentError(f"space must be a space such as SPD(3), got {type(space).__name__}.")
+            raise InvalidArgumentError(f"`space` must be a space such as SPD(3), got {type(space).__name__}.")
         self.space = space
         self.scale = checked_scale(scale)
         self.footpoint = space.as_points(footpoint, "footpoint", batch=False)
@@ -91,7 +91,7 @@ class DistanceLaw(ABC):
             self._require_acceptance()
         else:
             if ball.space != space:
-                raise InvalidArgumentError(f"ball must lie in {space!r}, got one in {ball.space!r}.")
+                raise InvalidArgumentError(f"`ball` must lie in {space!r}, got one in {ball.space!r}.")
             if float(space.dist(ball.center, self.footpoint)) > ball.radius * (1 + _OUTSIDE):
                 raise InvalidArgumentError("footpoint must lie in the ball. Clip it first (ball.clip).")
             self.footpoint = ball.pull_in(self.footpoint[None])[0]

@@ -63,14 +63,14 @@ class GradientLaw:
 
     def __init__(self, ball: Ball, X: object, scale: float, tol: float | None = None) -> None:
         if not isinstance(ball, Ball):
-            raise InvalidArgumentError(f"ball must be a Ball, got {type(ball).__name__}.")
+            raise InvalidArgumentError(f"`ball` must be a Ball, got {type(ball).__name__}.")
         self.ball = ball
         self.space = ball.space
         self.scale = checked_scale(scale)
         self._frame = ball.frame
         self._points = X.array() if isinstance(X, frechet.UnitPoints) else ball.to_frame(X)
         if self._points.ndim != 1 + len(self._frame.shape) or len(self._points) == 0:
-            raise InvalidDataError(f"X must be a batch of at least one record, got shape {np.shape(self._points)}.")
+            raise InvalidDataError(f"`X` must be a batch of at least one record, got shape {np.shape(self._points)}.")
         self.tol = frechet.public_tol(ball, len(self._points), tol)
         require_room(ball, self.scale, self.tol)
         if isinstance(X, frechet.UnitPoints) and tol is None:

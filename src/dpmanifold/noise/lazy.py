@@ -251,6 +251,6 @@ def checked_source(source: object) -> RandomSource:
     """
     if not isinstance(source, RandomSource):
         raise InvalidArgumentError(
-            f"source must be a RandomSource, got {type(source).__name__}. Make one with dpmanifold.noise.as_source."
+            f"`source` must be a RandomSource, got {type(source).__name__}. Make one with dpmanifold.noise.as_source."
         )
     return source

@@ -154,7 +154,7 @@ class RadialLaw:
         shape = as_shape(size)
         if not isinstance(source, RandomSource):
             raise InvalidArgumentError(
-                f"source must be a RandomSource, got {source!r}. Make one with dpmanifold.noise.as_source."
+                f"`source` must be a RandomSource, got {source!r}. Make one with dpmanifold.noise.as_source."
             )
         draws = np.empty(math.prod(shape))
         proposals = 0

@@ -340,7 +340,7 @@ def as_source(rng: Rng = None) -> RandomSource:
     if isinstance(rng, np.random.Generator) or whole:
         return SimulationSource(rng)
     raise InvalidArgumentError(
-        "rng must be None (bits of the operating system, private), a seed of at least 0, a numpy.random.Generator "
+        "`rng` must be None (bits of the operating system, private), a seed of at least 0, a numpy.random.Generator "
         f"or a RandomSource, got {rng!r}."
     )
 

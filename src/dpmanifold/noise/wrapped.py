@@ -45,7 +45,7 @@ class WrappedLaw(ABC):
 
     def __init__(self, space: Manifold, center: object, value: object, scale: float) -> None:
         if not isinstance(space, Manifold):
-            raise InvalidArgumentError(f"space must be a space such as SPD(3), got {type(space).__name__}.")
+            raise InvalidArgumentError(f"`space` must be a space such as SPD(3), got {type(space).__name__}.")
         if not space.is_hadamard:
             raise InvalidArgumentError(
                 f"wrapped laws need a flat or Hadamard space, got {space!r}: elsewhere the logarithm stretches "
@@ -60,7 +60,7 @@ class WrappedLaw(ABC):
         self._shift = space.log_coords(self.center, self.value)
         self._longest = space.farthest - float(space.dist(space.origin, self.center))
         if not self._longest > 0:
-            raise InvalidArgumentError("center is too far from the origin for double precision. Rescale the data.")
+            raise InvalidArgumentError("`center` is too far from the origin for double precision. Rescale the data.")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space!r}, scale={self.scale:.6g})"

@@ -89,7 +89,7 @@ def _read(result: object, ball: Ball | None) -> tuple[Calibration, Ball, Promise
         )
     if not isinstance(ball, Ball):
         raise InvalidArgumentError(
-            f"ball must be the Ball of the calibration, got {shown(ball)}. profile(result, ball)."
+            f"`ball` must be the Ball of the calibration, got {shown(ball)}. profile(result, ball)."
         )
     footer = [
         f"{promise_text(result.privacy)} for each unit, at a sensitivity of {result.sensitivity.value:.4g}.",

@@ -115,7 +115,7 @@ def released_mean(result: object, picture: str) -> Release:
     if known is not None and known.baseline:
         raise InvalidArgumentError(
             f"{picture} cannot draw a mean by {release.mechanism}: a baseline's value need not be a point of the "
-            'space. Release it with mechanism="auto".'
+            'space. Release it with `mechanism="auto"`.'
         )
     return release
 

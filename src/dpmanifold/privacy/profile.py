@@ -399,8 +399,8 @@ def _rank_one(space: Manifold) -> RankOne:
         facts = space.rank_one
         if not math.isclose(facts.end, space.injectivity_radius, rel_tol=1e-12):
             raise InvalidArgumentError(
-                f"space must be a Sphere or KendallShapes, got {space!r}: its rank_one closes at {facts.end:.6g}, and "
-                f"its geodesics at {space.injectivity_radius:.6g}. Leave rank_one out."
+                f"`space` must be a Sphere or KendallShapes, got {space!r}: its rank_one closes at {facts.end:.6g}, "
+                f"and its geodesics at {space.injectivity_radius:.6g}. Leave rank_one out."
             )
         return facts
     reason, remedy = "its law of direction is not known in closed form", "Use the wrapped laws"
@@ -408,4 +408,4 @@ def _rank_one(space: Manifold) -> RankOne:
         reason, remedy = "the profile is that of a normal law", "Use dpmanifold.privacy.gaussian_scale"
     elif isinstance(space, Manifold) and space.curvature[0] == space.curvature[1] < 0:
         reason = "volume grows so fast that distance/mu is too small a scale and small mu out of reach at any scale"
-    raise InvalidArgumentError(f"space must be a Sphere or KendallShapes, got {space!r}: {reason}. {remedy}.")
+    raise InvalidArgumentError(f"`space` must be a Sphere or KendallShapes, got {space!r}: {reason}. {remedy}.")

@@ -197,7 +197,7 @@ class Client:
         except ConflictError as problem:
             raise InvalidArgumentError(
                 f"{problem} The key is {request['key']!r}: what was asked under it is in client.releases() (dpm remote "
-                "releases). For another release give key= (--key) a new name."
+                "releases). For another release give `key=` (--key) a new name."
             ) from None
 
     # ---------------------------------------------------------------- requests
@@ -227,10 +227,10 @@ class Client:
         if not isinstance(ball, Ball):
             return {"release": self._id_of(ball, "ball")}
         if ball.simulated:
-            raise InvalidArgumentError("ball was found by a simulation, and a release in it is not private.")
+            raise InvalidArgumentError("`ball` was found by a simulation, and a release in it is not private.")
         space = entry(self.dataset(dataset), "space", str)
         if repr(ball.space) != space:
-            raise InvalidArgumentError(f"ball must be on the space of {dataset}, {space}, got one on {ball.space!r}.")
+            raise InvalidArgumentError(f"`ball` must be on the space of {dataset}, {space}, got one on {ball.space!r}.")
         return {"radius": ball.radius, "center": array_to_json(ball.center), "source": ball.source}
 
     def _id_of(self, thing: object, name: str) -> str:

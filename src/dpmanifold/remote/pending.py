@@ -8,13 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from dpmanifold.errors import (
-    BudgetError,
-    DPManifoldError,
-    InvalidArgumentError,
-    PromiseError,
-    ReleaseLostError,
-)
+from dpmanifold.errors import BudgetError, DPManifoldError, Either, InvalidArgumentError, PromiseError, ReleaseLostError
 from dpmanifold.progress import bar
 from dpmanifold.remote.journal import Journal
 from dpmanifold.remote.results import AnswerError, Expected, faults
@@ -43,8 +37,8 @@ class StillPendingError(RemoteError):
     pending : the handle, whose `result()` waits again
     """
 
-    def __init__(self, message: str, pending: Pending[Any]) -> None:
-        super().__init__(message)
+    def __init__(self, pending: Pending[Any], template: str, /, **values: object) -> None:
+        super().__init__(template, **values)
         self.pending = pending
 
 
@@ -162,17 +156,26 @@ class Pending(Generic[R_co]):
         """Raise where there is no point in waiting on."""
         if state == _WAITING and timeout is None:
             raise StillPendingError(
-                f"release {self.id} waits for a steward's approval, and nothing was spent yet. The same call later "
-                "asks under the same key; or keep `pending` of this error and call its result().",
                 self,
+                "release {id} waits for a steward's approval, and nothing was spent yet. {again}",
+                id=self.id,
+                again=self._again("The same call later asks under the same key"),
             )
         if over:
-            when = f" (publication: {self.publishes})" if self.publishes else ""
             raise StillPendingError(
-                f"release {self.id} is not published yet{when}. The same call asks under the same key, which pays "
-                "nothing twice; or keep `pending` of this error and call its result().",
                 self,
+                "release {id} is not published yet{when}. {again}",
+                id=self.id,
+                when=f" (publication: {self.publishes})" if self.publishes else "",
+                again=self._again("The same call asks under the same key, which pays nothing twice"),
             )
+
+    def _again(self, call: str) -> Either:
+        """Say how to get it later."""
+        return Either(
+            f"{call}; or keep pending of this error and call its result().",
+            f"Fetch it later, at no cost, with: dpm remote fetch {self.id} --out FILE",
+        )
 
     def __repr__(self) -> str:
         said = {name: self.view.get(name) for name in ("statistic", "ref", "privacy_words", "state", "publishes")}
@@ -191,7 +194,7 @@ def naming(key: str) -> Iterator[None]:
     except (BudgetError, InvalidArgumentError, PromiseError, StillPendingError):
         raise  # which say themselves what became of it
     except RemoteError as problem:
-        raise type(problem)(f"{problem} {_named(key)}") from None
+        raise type(problem)("{problem} {key}", problem=problem, key=_named(key)) from None
     except BaseException as problem:
         problem.add_note(_named(key))
         raise

@@ -6,6 +6,7 @@ once. So whatever gets lost on the way is sent again, the same bytes, a few time
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import pathlib
@@ -20,7 +21,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dpmanifold._extras import optional_module
 from dpmanifold._version import __version__
-from dpmanifold.errors import BudgetError, DPManifoldError, InvalidArgumentError, InvalidDataError, PromiseError
+from dpmanifold.errors import (
+    BudgetError,
+    DPManifoldError,
+    InvalidArgumentError,
+    InvalidDataError,
+    PromiseError,
+    message_from_record,
+)
 from dpmanifold.records import record_from_text
 
 if TYPE_CHECKING:
@@ -226,17 +234,25 @@ class Transport:
             raise InvalidArgumentError(f"{about}: {message or 'there is nothing of this name.'}")
         refusal = _REFUSALS.get(kind)
         if refusal is not None and 400 <= answer.status < 500:
-            raise refusal(message or f"the service refuses it ({kind}).")
+            raise refusal("{message}", message=message or f"the service refuses it ({kind}).")
         raise RemoteError(f"{self.url} answers with status {answer.status}{f': {message}' if message else '.'}")
 
     def _told(self, body: bytes) -> tuple[str, str]:
         """Return kind and message of an error, as far as a terminal can show them."""
         try:
-            said = record_from_text(body.decode("utf-8"))["error"]
+            said = self._shown(record_from_text(body.decode("utf-8"))["error"])
             kind, message = str(said["kind"]), str(said["message"])
         except (ValueError, RecursionError, KeyError, TypeError, InvalidDataError):
             return "", ""
-        return kind, printable(message).replace(self._token, "(the token)")
+        with contextlib.suppress(ValueError, RecursionError, KeyError, TypeError):
+            return kind, message_from_record(said)
+        return kind, message
+
+    def _shown(self, said: Any) -> Any:
+        """Return a record whose texts can be shown."""
+        if isinstance(said, dict):
+            return {name: self._shown(value) for name, value in said.items()}
+        return printable(said).replace(self._token, "(the token)") if isinstance(said, str) else said
 
 
 def _trusting(ca: str | os.PathLike[str]) -> ssl.SSLContext:

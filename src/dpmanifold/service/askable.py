@@ -227,5 +227,5 @@ def asked_named(name: object) -> Asked:
     """Return what can be asked for under a name, or say what there is."""
     known = askable()
     if not isinstance(name, str) or name not in known:
-        raise InvalidArgumentError(f"statistic must be one of {', '.join(known)}, got {shown(name)}.")
+        raise InvalidArgumentError(f"`statistic` must be one of {', '.join(known)}, got {shown(name)}.")
     return known[name]

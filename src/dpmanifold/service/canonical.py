@@ -20,7 +20,7 @@ import numpy as np
 from dpmanifold._check import Array
 from dpmanifold._ids import KINDS
 from dpmanifold.data.archives import read_npy
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError, LedgerError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, LedgerError, Public
 from dpmanifold.files import sync_file, sync_folder
 from dpmanifold.manifolds import Euclidean, Manifold
 from dpmanifold.service.kept import Columns
@@ -137,7 +137,12 @@ def _numbers(values: object, n: int) -> Array:
     """Return a covariate as doubles, NaN for what is no number: each by itself, so that none decides about others."""
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[call-overload]
     if len(listed) != n:
-        raise InvalidArgumentError(f"{COVARIATE} must be one number per record: got {len(listed)} for {n} records.")
+        raise InvalidArgumentError(
+            "{covariate} must be one number per record: got {n_listed} for {n} records.",
+            covariate=Public(COVARIATE),
+            n_listed=Public(len(listed)),
+            n=Public(n),
+        )
     return np.array([_number(value) for value in listed], dtype=np.float64)
 
 
@@ -153,7 +158,12 @@ def _plain(values: object, n: int, name: str) -> Array:
     array = np.asarray(values) if hasattr(values, "__array__") else None
     listed = list(values) if array is None else array.tolist()  # type: ignore[call-overload]
     if len(listed) != n:
-        raise InvalidArgumentError(f"{name} must be one per record: got {len(listed)} for {n} records.")
+        raise InvalidArgumentError(
+            "{name} must be one per record: got {n_listed} for {n} records.",
+            name=Argument(name),
+            n_listed=Public(len(listed)),
+            n=Public(n),
+        )
     kinds = set(map(type, listed))
     if kinds == {int} and all(-(2**63) <= value < 2**63 for value in listed):
         return np.array(listed, dtype=np.int64)
@@ -162,11 +172,11 @@ def _plain(values: object, n: int, name: str) -> Array:
     if name == LABELS:
         listed = [_said(value) for value in listed]
     elif kinds != {str}:
-        raise InvalidDataError(f"{name} are not all of one kind. {KINDS}")
+        raise InvalidDataError("{name} are not all of one kind. {kinds}", name=Argument(name), kinds=Public(KINDS))
     if any("\0" in value for value in listed):
-        raise InvalidDataError(f"{name} must have no NUL characters.")
+        raise InvalidDataError("{name} must have no NUL characters.", name=Argument(name))
     if 4 * n * max(map(len, listed), default=0) > _MOST_BYTES:
-        raise InvalidDataError(f"{name} are too long to be kept. Give shorter ones.")
+        raise InvalidDataError("{name} are too long to be kept. Give shorter ones.", name=Argument(name))
     return np.array(listed, dtype=np.str_)
 
 
@@ -207,8 +217,10 @@ class _Rows:
         array = np.asarray(block)
         if array.dtype.kind not in "iufc" or array.ndim < 2:
             raise InvalidDataError(
-                f"records must be numbers of one shape, one record per row; got an array of dtype {array.dtype} with "
-                f"{array.ndim} axes."
+                "records must be numbers of one shape, one record per row; got an array of dtype {dtype} with "
+                "{ndim} axes.",
+                dtype=array.dtype,
+                ndim=Public(array.ndim),
             )
         kind = "<c16" if array.dtype.kind == "c" else "<f8"
         if self._shape is None:

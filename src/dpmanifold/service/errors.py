@@ -74,8 +74,8 @@ class TooMany(ServiceError):
 
     status, kind = 429, "too-many"
 
-    def __init__(self, message: str, retry_after: int) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, /, retry_after: int) -> None:
+        super().__init__("{message}", message=message)
         self.retry_after = retry_after
 
 

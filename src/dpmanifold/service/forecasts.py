@@ -193,5 +193,5 @@ def _point(
             last = found.deciding[0]
             point |= {"error": last.error, "of_radius": last.of_range, "mechanism": last.mechanism}
     except (InvalidArgumentError, PromiseError) as problem:
-        return {**point, "refused": str(problem)}
+        return {**point, "refused": problem.message}
     return {**point, "verdict": found.verdict}

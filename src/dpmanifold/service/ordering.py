@@ -158,7 +158,7 @@ def _ball(service: Service, who: str, question: Question, data: Kept) -> Ball:
     if "release" in question.ball:
         found = _released(service, who, str(question.ball["release"])).value
         if not isinstance(found, Ball):
-            raise InvalidArgumentError(f"ball: release {question.ball['release']} holds no ball.")
+            raise InvalidArgumentError(f"`ball`: release {question.ball['release']} holds no ball.")
         return found
     radius, center = question.ball["radius"], question.ball["center"]
     if isinstance(radius, bool) or not isinstance(radius, (int, float)) or not 0 < radius < _LARGEST_RADIUS:

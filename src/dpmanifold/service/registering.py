@@ -15,19 +15,28 @@ import re
 import secrets
 import shutil
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from dpmanifold.ball import Ball
-from dpmanifold.errors import DPManifoldError, InvalidArgumentError, LedgerError
+from dpmanifold.errors import (
+    Argument,
+    DPManifoldError,
+    InvalidArgumentError,
+    LedgerError,
+    Message,
+    Public,
+    message_from_record,
+    message_to_record,
+)
 from dpmanifold.ledger.population import Population
 from dpmanifold.service import canonical, events, tables
-from dpmanifold.service.discretion import WITHHELD, Discretion
 from dpmanifold.service.kept import Columns
 from dpmanifold.service.notices import write_notice
 from dpmanifold.service.ordering import population_named
+from dpmanifold.service.redaction import Redaction
 from dpmanifold.service.staging import Staging
 from dpmanifold.stats.curator import Notice
 
@@ -70,27 +79,32 @@ def registered(service: Service, registration: str, reader: Reader) -> None:
     """
     row = _row(service, registration)
     request = json.loads(row.request)
-    notes: list[str] = []
-    discretion = Discretion(request)
+    notes: list[Message] = []
+    redaction = Redaction(request)
     try:
-        dataset = _register(service, row, request, reader, lambda notice: notes.append(_told(notice)), discretion)
+        dataset = _register(service, row, request, reader, lambda notice: notes.append(_told(notice)), redaction)
     except LedgerError:
-        refused(service, registration, "The ledger cannot be used now: dpm serve --check says why. Ask again later.")
+        said = Message("The ledger cannot be used now: dpm serve --check says why. Ask again later.")
+        refused(service, registration, said)
     except DPManifoldError as problem:
         # What the notes say is said by the refusal where it is about them.
         notes = [note for note in notes if note not in str(problem)]
-        refused(service, registration, " ".join([*notes, _discreet(service, registration, str(problem), discretion)]))
+        refused(service, registration, *notes, _redacted(service, registration, problem, redaction))
     except MemoryError:
-        refused(service, registration, "There is not enough memory for these records.")
+        refused(service, registration, Message("There is not enough memory for these records."))
     except Exception as problem:
         kept = write_notice(service.settings.vault, f"registration-{registration}", traceback.format_exc())
-        unexpected = f"They cannot be read: an unexpected {type(problem).__name__}."
-        refused(service, registration, f"{unexpected} The operator finds more in the vault, {kept}.")
+        said = Message(
+            "They cannot be read: an unexpected {kind}. The operator finds more in the vault, {kept}.",
+            kind=Public(type(problem).__name__),
+            kept=Public(kept),
+        )
+        refused(service, registration, said)
     else:
-        _end(service, row, "done", " ".join([f"Registered as {dataset}.", *notes]), dataset)
+        _end(service, row, "done", [Message("Registered as {dataset}.", dataset=Public(dataset)), *notes], dataset)
 
 
-def refused(service: Service, registration: str, message: str) -> None:
+def refused(service: Service, registration: str, *message: Message) -> None:
     """Say that a registration came to nothing, and to stewards why."""
     _end(service, _row(service, registration), "refused", message, None)
 
@@ -131,28 +145,28 @@ def folder_of(service: Service, population: str, dataset: str) -> pathlib.Path:
     with service.database.reading() as connection:
         found: str | None = connection.execute(wanted).scalar()
     if found is None or not re.fullmatch(r"[0-9a-f]{32}", found):
-        raise LedgerError(f"the vault has no records of {dataset}.")
+        raise LedgerError("the vault has no records of {dataset}.", dataset=dataset)
     return service.settings.vault / found
 
 
-def _discreet(service: Service, registration: str, message: str, discretion: Discretion) -> str:
+def _redacted(service: Service, registration: str, problem: DPManifoldError, redaction: Redaction) -> Message:
     """Return a message without values of records; where it had some, the vault gets the whole."""
-    vault = service.settings.vault
-    said = discretion.told(message, vault, service.settings.root)
-    if WITHHELD not in said:
+    record, withheld = redaction.record(problem)
+    said = message_from_record(record)
+    if not withheld:
         return said
-    kept = write_notice(vault, f"registration-{registration}", message)
-    return f"{said} The whole message is in the vault, {kept}."
+    kept = write_notice(service.settings.vault, f"registration-{registration}", str(problem))
+    return Message("{said} The whole message is in the vault, {kept}.", said=said, kept=Public(kept))
 
 
 def _register(
     service: Service, row: Row[Any], request: Mapping[str, Any], reader: Reader, tell: Callable[[Notice], None],
-    discretion: Discretion,
+    redaction: Redaction,
 ) -> str:  # fmt: skip
     """Return the id of the data set that the records of a request are registered as."""
     vault = service.settings.vault
     population = population_named(service, row.population).as_principal(row.steward)
-    with _staged(request, service.settings.root, vault, discretion) as (asked, path):
+    with _staged(request, service.settings.root, vault, redaction) as (asked, path):
         read = reader(asked, path)
         folder = canonical.write(vault, read.columns, read.ball.space)
     expected, taken, found = _expected(population, row.name), False, ""
@@ -193,15 +207,15 @@ def _range(given: object) -> tuple[float, float]:
         low, high = (float(end) for end in given)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         raise InvalidArgumentError(
-            "covariate_range must be two numbers, the lowest and the highest value that is possible, from public "
-            "knowledge."
+            "`covariate_range` must be two numbers, the lowest and the highest value that is possible, from "
+            "public knowledge."
         ) from None
     return low, high
 
 
 @contextlib.contextmanager
 def _staged(
-    request: Mapping[str, Any], root: pathlib.Path, vault: pathlib.Path, discretion: Discretion
+    request: Mapping[str, Any], root: pathlib.Path, vault: pathlib.Path, redaction: Redaction
 ) -> Iterator[tuple[dict[str, Any], pathlib.Path]]:
     """Copy what a request names, and give the request with the copies in its place, and the path of the records."""
     folder = vault / f"{_STAGING}{secrets.token_hex(8)}"
@@ -210,8 +224,8 @@ def _staged(
     try:
         staging = Staging(root, folder)
         path = staging.take(request.get("path"), "path", "records")
-        discretion.copied(path, str(request.get("path")))
-        asked = {**request, **{name: _beside(staging, request.get(name), name, discretion) for name in _BESIDE}}
+        redaction.copied(path, str(request.get("path")))
+        asked = {**request, **{name: _beside(staging, request.get(name), name, redaction) for name in _BESIDE}}
         (folder / "empty").mkdir()
         os.chdir(folder / "empty")  # whatever is taken for the name of a file here is none
         yield asked, path
@@ -220,22 +234,24 @@ def _staged(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _beside(staging: Staging, text: object, name: str, discretion: Discretion) -> str | None:
+def _beside(staging: Staging, text: object, name: str, redaction: Redaction) -> str | None:
     """Return what is said about ids, classes, a covariate or a centre: a column, numbers, or the copy of a file."""
     if text is None or text == "":
         return None
     if not isinstance(text, str):
-        raise InvalidArgumentError(f"{name} must be text.")
+        raise InvalidArgumentError("{name} must be text.", name=Argument(name))
     if text == EACH_RECORD or (name == "center" and _NUMBERS.fullmatch(text)):
         return text
     file, colon, column = text.rpartition(":")
     for candidate, rest in ((text, ""), (file, colon + column)):
         if candidate and staging.has(candidate):
             path = staging.take(candidate, name, name)
-            discretion.copied(path, candidate)
+            redaction.copied(path, candidate)
             return str(path) + rest
     if "/" in text or "\\" in text or name == "center":
-        raise InvalidArgumentError(f"{name}: there is no file {text!r} below the root. Check the name.")
+        raise InvalidArgumentError(
+            "{name}: there is no file {text!r} below the root. Check the name.", name=Argument(name), text=text
+        )
     return text
 
 
@@ -248,13 +264,16 @@ def _row(service: Service, registration: str) -> Row[Any]:
         return connection.execute(wanted).one()
 
 
-def _told(notice: Notice) -> str:
-    """Return a notice, where it says something."""
+def _told(notice: Notice) -> Message:
+    """Return a notice, where it says something: counts are for stewards, and why a release was lost for the vault."""
     moved = notice.clipped or notice.replaced or notice.beyond or notice.unnumbered or notice.unlabelled
-    return str(notice) if moved or notice.problem or notice.elsewhere else "All records lie in the ball."
+    if not (moved or notice.elsewhere):
+        return Message("All records lie in the ball.")
+    return Message("{notice}", notice=Public(str(notice)))
 
 
-def _end(service: Service, row: Row[Any], state: str, message: str, dataset: str | None) -> None:
+def _end(service: Service, row: Row[Any], state: str, said: Sequence[Message], dataset: str | None) -> None:
+    message = json.dumps([message_to_record(one) for one in said])
     chosen = (tables.registrations.c.id == row.id) & tables.registrations.c.state.in_(("waiting", "working"))
     values = {"state": state, "message": message, "dataset": dataset, "ended": tables.now()}
     facts = {"population": row.population, "name": row.name} | ({"dataset": dataset} if dataset else {})

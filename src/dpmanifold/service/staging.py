@@ -20,7 +20,7 @@ from typing import NoReturn, final
 
 from dpmanifold._extras import optional_module
 from dpmanifold.data.archives import npy_header, refuse_dishonest
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 
 LARGEST = 2**35
 """Bytes that records may take, packed or unpacked (32 GiB)."""
@@ -99,7 +99,11 @@ class Staging:
 
     def _copy_folder(self, folder: int, target: pathlib.Path, name: str, depth: int) -> None:
         if depth >= _DEEPEST:
-            raise InvalidArgumentError(f"{name} has folders in folders, more than {_DEEPEST} deep.")
+            raise InvalidArgumentError(
+                "{name} has folders in folders, more than {deepest} deep.",
+                name=Argument(name),
+                deepest=Public(_DEEPEST),
+            )
         target.mkdir(mode=0o700)
         for entry in sorted(os.listdir(folder)):
             if entry.startswith("."):  # what file systems and tools leave there; no loader reads it
@@ -111,17 +115,24 @@ class Staging:
         self._files += 1
         if self._bytes > LARGEST or self._files > _MOST_FILES:
             raise InvalidDataError(
-                f"{target.name}: with it there are more than {LARGEST / 2**30:.0f} GiB or {_MOST_FILES:,} files. "
-                "Register less at a time."
+                "{name}: with it there are more than {largest:.0f} GiB or {most_files:,} files. Register less at "
+                "a time.",
+                name=target.name,
+                largest=Public(LARGEST / 2**30),
+                most_files=Public(_MOST_FILES),
             )
         if shutil.disk_usage(self.folder).free < 2 * size + _SPARE:
-            raise InvalidDataError(f"{target.name}: there is no room for it in the vault. Make room on its volume.")
+            raise InvalidDataError(
+                "{name}: there is no room for it in the vault. Make room on its volume.", name=target.name
+            )
         copied = 0
         with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
             while chunk := os.read(handle, _CHUNK):
                 copied += len(chunk)
                 if copied > size:  # somebody writes to it, maybe without end
-                    raise InvalidDataError(f"{target.name}: it grew while it was read. Wait until it is complete.")
+                    raise InvalidDataError(
+                        "{name}: it grew while it was read. Wait until it is complete.", name=target.name
+                    )
                 copy.write(chunk)
         refuse_growing(target)
 
@@ -143,8 +154,9 @@ def parts_of(text: object, name: str) -> list[str]:
     bad = not parts or any(part in ("", ".", "..") or not part.isprintable() or "\\" in part for part in parts)
     if bad or any(part.startswith(".") for part in parts):
         raise InvalidArgumentError(
-            f"{name} must be the name of a file or a folder below the root, such as dti/tensors.csv: without .. and "
-            "without / at its beginning."
+            "{name} must be the name of a file or a folder below the root, such as dti/tensors.csv: without "
+            ".. and without / at its beginning.",
+            name=Argument(name),
         )
     return parts
 
@@ -155,7 +167,9 @@ def _opened_folder(root: pathlib.Path, parts: list[str], name: str) -> Iterator[
     try:
         folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as problem:
-        raise InvalidArgumentError(f"the root of records cannot be opened: {problem.strerror}.") from None
+        raise InvalidArgumentError(
+            "the root of records cannot be opened: {strerror}.", strerror=Public(problem.strerror)
+        ) from None
     try:
         for part in parts:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -175,15 +189,21 @@ def _refuse_entry(folder: int, entry: str, name: str) -> NoReturn:
     try:
         mode = os.stat(entry, dir_fd=folder, follow_symlinks=False).st_mode
     except OSError:
-        raise InvalidArgumentError(f"{name}: there is no {entry!r} below the root. Check the name.") from None
+        raise InvalidArgumentError(
+            "{name}: there is no {entry!r} below the root. Check the name.", name=Argument(name), entry=entry
+        ) from None
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-        raise InvalidArgumentError(f"{name}: the worker may not read {entry!r}. Give its user the right to.")
+        raise InvalidArgumentError(
+            "{name}: the worker may not read {entry!r}. Give its user the right to.", name=Argument(name), entry=entry
+        )
     _refuse_kind(entry, name)
 
 
 def _refuse_kind(entry: str, name: str) -> NoReturn:
     raise InvalidArgumentError(
-        f"{name}: {entry!r} is a link, a pipe or a device. Only files and folders of files are read: put a copy there."
+        "{name}: {entry!r} is a link, a pipe or a device. Only files and folders of files are read: put a copy there.",
+        name=Argument(name),
+        entry=entry,
     )
 
 
@@ -211,15 +231,20 @@ def _refuse_archive(path: pathlib.Path) -> None:
             members = archive.infolist()
             if len(members) > _MOST_ARRAYS:
                 raise InvalidDataError(
-                    f"{path.name}: it holds {len(members):,} arrays, more than {_MOST_ARRAYS:,}. Save those that are "
-                    "needed: one with a record per row, and what is beside them."
+                    "{name}: it holds {n_members:,} arrays, more than {most_arrays:,}. Save those that are needed: "
+                    "one with a record per row, and what is beside them.",
+                    name=path.name,
+                    n_members=Public(len(members)),
+                    most_arrays=Public(_MOST_ARRAYS),
                 )
             _refuse_size(path, sum(one.file_size for one in members), path.stat().st_size)
             refuse_dishonest(archive, path)  # Python objects, and sizes that are not so
     except InvalidDataError:
         raise
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):
-        raise InvalidDataError(f"{path.name}: it is no archive of arrays, or damaged. Save it again.") from None
+        raise InvalidDataError(
+            "{name}: it is no archive of arrays, or damaged. Save it again.", name=path.name
+        ) from None
 
 
 def _refuse_parquet(path: pathlib.Path) -> None:
@@ -227,7 +252,7 @@ def _refuse_parquet(path: pathlib.Path) -> None:
     try:
         known = parquet.read_metadata(path)
     except Exception:  # whatever the package raises of a damaged file
-        raise InvalidDataError(f"{path.name}: it is no parquet file, or damaged. Save it again.") from None
+        raise InvalidDataError("{name}: it is no parquet file, or damaged. Save it again.", name=path.name) from None
     declared = sum(known.row_group(i).total_byte_size for i in range(known.num_row_groups))
     # A value that repeats takes no room in the file, and its eight bytes in every row of memory.
     _refuse_size(path, max(declared, 8 * known.num_rows * known.num_columns), path.stat().st_size)
@@ -243,7 +268,7 @@ def _refuse_gzip(path: pathlib.Path) -> None:
             try:
                 total += len(unpacker.decompress(data, _CHUNK))
             except zlib.error:
-                raise InvalidDataError(f"{path.name}: it is damaged. Copy it again.") from None
+                raise InvalidDataError("{name}: it is damaged. Copy it again.", name=path.name) from None
             _refuse_size(path, total, size)
             data = unpacker.unconsumed_tail
             if unpacker.eof:  # further members may follow
@@ -255,6 +280,8 @@ def _refuse_gzip(path: pathlib.Path) -> None:
 def _refuse_size(path: pathlib.Path, unpacked: int, packed: int) -> None:
     if unpacked > LARGEST or (unpacked > _NO_TROUBLE and unpacked > _RATIO * max(1, packed)):
         raise InvalidDataError(
-            f"{path.name}: unpacked it would take {unpacked / 2**20:,.0f} MiB or more, far beyond its size. Save it "
-            "unpacked if that is meant."
+            "{name}: unpacked it would take {unpacked:,.0f} MiB or more, far beyond its size. Save it "
+            "unpacked if that is meant.",
+            name=path.name,
+            unpacked=Public(unpacked / 2**20),
         )

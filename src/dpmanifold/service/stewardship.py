@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, delete, insert, select, update
 
 from dpmanifold._check import shown
-from dpmanifold.errors import BudgetError, InvalidArgumentError
+from dpmanifold.errors import BudgetError, InvalidArgumentError, Message, joined, message_from_record
 from dpmanifold.ledger.population import Grant, Population, checked_label
 from dpmanifold.privacy import Promise
 from dpmanifold.privacy.accounts import checked_text
@@ -278,6 +278,11 @@ def _grant(grant: Grant) -> GrantView:
 
 def _registration(row: Row[Any]) -> RegistrationView:
     return RegistrationView(
-        row.id, row.steward, row.population, row.name, json.loads(row.request), row.state, row.message, row.dataset,
-        row.created, row.ended,
+        row.id, row.steward, row.population, row.name, json.loads(row.request), row.state, _message(row.message),
+        row.dataset, row.created, row.ended,
     )  # fmt: skip
+
+
+def _message(stored: str) -> Message:
+    """Return what a worker has said of a registration."""
+    return joined(map(message_from_record, json.loads(stored))) if stored else Message("")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from sqlalchemy import Row, and_, or_, select
 
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Message, Public
 from dpmanifold.service import attempts, beats, registering, tables
 from dpmanifold.service.children import Child, fork
 from dpmanifold.service.errors import NotFound
@@ -206,11 +206,12 @@ class Worker:
 
     def _refuse(self, registration: str, in_time: bool) -> None:
         seconds = self.service.settings.register_seconds
-        why = (
-            "Reading them ended the process: the file may be damaged, or take more memory than there is."
-            if in_time
-            else f"Reading them took longer than {seconds:.0f} seconds. Register less, or have the operator allow more."
-        )
+        why = Message("Reading them ended the process: the file may be damaged, or take more memory than there is.")
+        if not in_time:
+            why = Message(
+                "Reading them took longer than {seconds:.0f} seconds. Register less, or have the operator allow more.",
+                seconds=Public(seconds),
+            )
         registering.refused(self.service, registration, why)
 
     def _begin_registration(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmanifold._check import Array
 from dpmanifold._ids import as_sequence
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import Argument, InvalidArgumentError, Public
 
 
 class InRows(Protocol):
@@ -47,7 +47,12 @@ def ids_in_rows(ids: object, rows: int | None, name: str = "units") -> Array:
     array = _in_array(found) if isinstance(found, list) else found
     if array.ndim != 1 or (rows is not None and len(array) != rows):
         wanted = "(n,)" if rows is None else f"({rows},)"
-        raise InvalidArgumentError(f"{name} must have shape {wanted}, one id per record, got {array.shape}.")
+        raise InvalidArgumentError(
+            "{name} must have shape {wanted}, one id per record, got {shape}.",
+            name=Argument(name),
+            wanted=Public(wanted),
+            shape=Public(array.shape),
+        )
     return array
 
 

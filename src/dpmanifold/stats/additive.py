@@ -30,7 +30,7 @@ def additive(bound: Sensitivity, share: Promise, mechanism: object = "auto") -> 
     pure = isinstance(share, PureDP)
     law = ADDITIVE[0 if pure else 1]
     if mechanism not in ("auto", *ADDITIVE):
-        raise InvalidArgumentError(f'mechanism must be "auto", "laplace" or "gaussian", got {shown(mechanism)}.')
+        raise InvalidArgumentError(f'`mechanism` must be "auto", "laplace" or "gaussian", got {shown(mechanism)}.')
     if mechanism not in ("auto", law):
         raise PromiseError(
             f'mechanism "{mechanism}" cannot keep {share!r}: numbers get Laplace noise under pure promises and '

@@ -216,7 +216,7 @@ class BallStatistic(Statistic):
         able = [found.name for found in candidates()]
         if mechanism not in ("auto", *able):
             raise InvalidArgumentError(
-                f'mechanism must be "auto" or one of {", ".join(able)} for a ball, got {shown(mechanism)}.'
+                f'`mechanism` must be "auto" or one of {", ".join(able)} for a ball, got {shown(mechanism)}.'
             )
         plan = BallPlan.make(header.ball, header.n, divide(header.privacy, BALL_SHARES), coverage, mechanism)
         if plan.obstacle is not None:

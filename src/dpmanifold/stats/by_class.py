@@ -12,7 +12,7 @@ from dpmanifold._check import Array
 from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold._labels import numbers_of_labels, plain_labels
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.frechet import InClass, LabelledPoints, Records, UnitPoints
 from dpmanifold.sources import SetApart, Source, as_source
 from dpmanifold.stats.curator import Tally
@@ -176,16 +176,20 @@ def _refuse_small(label: Array, names: list[Any]) -> None:
 def _refuse_few(counts: Array, names: list[Any]) -> None:
     for found, name in zip(counts.tolist(), names, strict=True):
         if found == 0:
-            raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
+            raise InvalidDataError("class {name!r} has no records. Leave it out of classes.", name=name)
         try:
             checked_number(found)
         except InvalidDataError as problem:
-            raise InvalidDataError(f"class {name!r}: {problem}") from problem
+            raise InvalidDataError("class {name!r}: {problem}", name=name, problem=problem) from problem
 
 
 def class_numbers(labels: object, names: list[Any], n: int, invalid: str = "raise") -> Array:
     """Return the number of each record's class, -1 for a label outside the classes with `invalid="center"`."""
     given = plain_labels(labels)
     if len(given) != n:
-        raise InvalidArgumentError(f"labels must have shape ({n},), one per record, got ({len(given)},).")
+        raise InvalidArgumentError(
+            "`labels` must have shape ({n},), one per record, got ({n_given},).",
+            n=Public(n),
+            n_given=Public(len(given)),
+        )
     return numbers_of_labels(given, names, invalid)

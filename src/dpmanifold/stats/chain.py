@@ -109,7 +109,7 @@ class AboutMean(Prepared):
     ) -> None:
         ball = header.ball
         if mechanism not in ("auto", mean_name(ball)):
-            raise InvalidArgumentError(f'mechanism must be "auto" or "{mean_name(ball)}" there, got {mechanism!r}.')
+            raise InvalidArgumentError(f'`mechanism` must be "auto" or "{mean_name(ball)}" there, got {mechanism!r}.')
         require_ball(ball)
         self.header, self.label = header, label
         self._refinement = Refinement(ball, header.n, gaussian(header.privacy), refine, Wanted(mean_name(ball)))

@@ -9,7 +9,7 @@ from typing import Any
 from dpmanifold._check import positive_int
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.frechet import LabelledPoints
 from dpmanifold.inference import Discriminant
 from dpmanifold.noise.source import Rng
@@ -136,14 +136,15 @@ def _registered_counts(X: Registered, labels: object, names: list[Any], public: 
         known = registered_counts(X, labels, names)
         if known.touched > 1:
             raise InvalidArgumentError(
-                "X has units in several classes, and for what part each counts there is seen after the spend. Give the "
-                "records themselves, or register them with private labels. Nothing was spent."
+                "`X` has units in several classes, and for what part each counts there is seen after the spend. "
+                "Give the records themselves, or register them with private labels. Nothing was spent."
             )
         return _public_counts([float(count) for count in known.counts], names)
     if X.facts.get("labels") != PRIVATE:
         raise InvalidArgumentError(
-            f"X is registered with public labels, {X.id}: how many units a class has is known. Say labels_public=True, "
-            "or register the records with labels_public=False. Nothing was spent."
+            "`X` is registered with public labels, {id}: how many units a class has is known. Say "
+            "labels_public=True, or register the records with labels_public=False. Nothing was spent.",
+            id=Public(X.id),
         )
     return None
 
@@ -152,7 +153,7 @@ def _public_counts(counts: list[float], names: list[Any]) -> tuple[float, ...]:
     """Return how many units each class has, or refuse one without any: for public labels alone."""
     for name, count in zip(names, counts, strict=True):
         if count == 0:
-            raise InvalidDataError(f"class {name!r} has no records. Leave it out of classes.")
+            raise InvalidDataError("class {name!r} has no records. Leave it out of classes.", name=name)
     return tuple(counts)
 
 
@@ -180,10 +181,14 @@ class ClassPlan(FeaturePlan):
     ) -> None:
         public = checked_flag(labels_public, "labels_public")
         if classes is None:
-            raise InvalidArgumentError("classes must be given: the public list of them, or how many there are.")
+            raise InvalidArgumentError("`classes` must be given: the public list of them, or how many there are.")
         many = positive_int(classes, "classes", minimum=2) if isinstance(classes, int) else len(checked_names(classes))
         if many > MOST_CLASSES:
-            raise InvalidArgumentError(f"classes must be at most {MOST_CLASSES:,}, got {many:,}.")
+            raise InvalidArgumentError(
+                "`classes` must be at most {most_classes:,}, got {many:,}.",
+                most_classes=Public(MOST_CLASSES),
+                many=Public(many),
+            )
         header = replace(header, neighbours=NEIGHBOURS_BY_CLASS if public else NEIGHBOURS_WITH_LABELS)
         statistic = ClassMomentsAboutCenter.asked(header.ball, many, public)
         super().__init__(CLASS_MOMENTS, statistic, header, refine, mechanism)

@@ -71,12 +71,14 @@ def compare(release: Release, X: object, *, units: object, public: bool = False)
             "public must be True: the true error tells about the data. Compare only where the data may be shown."
         )
     if not isinstance(release, Release):
-        raise InvalidArgumentError(f"release must be a Release, got {shown(release)}. Of a region, give mean.release.")
+        raise InvalidArgumentError(
+            "release must be a Release, got {got}. Of a region, give mean.release.", got=shown(release)
+        )
     joint = _joint_mean(release)
     if release.estimand is None and joint is None:
-        raise InvalidArgumentError(f"release must be a mean, got a {release.statistic}.")
+        raise InvalidArgumentError("release must be a mean, got a {statistic}.", statistic=release.statistic)
     if as_source(X) is not None:
-        raise InvalidArgumentError("X must be an array or a list here, got a source of records. Read them into one.")
+        raise InvalidArgumentError("`X` must be an array or a list here, got a source of records. Read them into one.")
     ball, space = release.ball, release.ball.space
     X = as_batch(X, ball, units=units)
     checked_units(units, number_of_records(X))

@@ -11,7 +11,7 @@ import numpy as np
 from dpmanifold._cells import from_polars, numbers_of, real_cells, refuse_text, single
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.manifolds import Euclidean, Manifold
 from dpmanifold.sources import Block, SetApart, Source, as_source
 from dpmanifold.stats.content import Content, content_of
@@ -22,7 +22,8 @@ def checked_numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray
     """Return one number per record, and how many were none; or refuse."""
     if isinstance(covariate, str):
         raise InvalidArgumentError(
-            f"covariate must be one number per record, got the name {covariate!r}: X has no columns. Give an array."
+            "`covariate` must be one number per record, got the name {covariate!r}: X has no columns. Give an array.",
+            covariate=covariate,
         )
     if hasattr(covariate, "__array__"):
         given = _of_one_axis(covariate, n)
@@ -31,15 +32,20 @@ def checked_numbers(covariate: object, n: int, invalid: str) -> tuple[FloatArray
         values = real_cells(list(map(single, covariate)))
     else:
         raise InvalidArgumentError(
-            f"covariate must be one number per record, in a list or an array, got {shown(covariate)}."
+            "`covariate` must be one number per record, in a list or an array, got {got}.", got=shown(covariate)
         )
     if values.shape != (n,):
-        raise InvalidArgumentError(f"covariate must have shape ({n},), one number per record, got {values.shape}.")
+        raise InvalidArgumentError(
+            "`covariate` must have shape ({n},), one number per record, got {shape}.",
+            n=Public(n),
+            shape=Public(values.shape),
+        )
     missing = np.flatnonzero(np.isnan(values))
     if missing.size and invalid == "raise":
         raise InvalidDataError(
-            f"covariate must be numbers, and that of record {missing[0]} is none. Leave the record out, or give "
-            'invalid="center", by which it counts as the middle of the range.'
+            "`covariate` must be numbers, and that of record {missing} is none. Leave the record out, or give "
+            '`invalid="center"`, by which it counts as the middle of the range.',
+            missing=Public(missing[0]),
         )
     return values, int(missing.size)
 
@@ -53,9 +59,11 @@ def _of_one_axis(covariate: Any, n: int) -> Array:
         given = given[:, 0]
     if given.ndim > 1:
         raise InvalidArgumentError(
-            f"covariate must be one number per record, shape ({n},), got {given.shape}: regression is on one "
-            "covariate. With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and the noise as "
-            "large: regress on one at a time, or on a public combination of them."
+            "`covariate` must be one number per record, shape ({n},), got {shape}: regression is on one "
+            "covariate. With q of them a record's scores are up to sqrt((1 + 3q)/4) times as long, and the "
+            "noise as large: regress on one at a time, or on a public combination of them.",
+            n=Public(n),
+            shape=Public(given.shape),
         )
     return np.atleast_1d(given)
 

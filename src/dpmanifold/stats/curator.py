@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpmanifold._check import shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 
 
 @dataclass(frozen=True)
@@ -135,14 +135,19 @@ class Tally:
                 what, about = "More than half of the covariates lie outside covariate_range or are no numbers.", "range"
                 check = "which column it is, its unit of measurement and the range"
             raise InvalidDataError(
-                f"{what if curator is None else notice} The release would describe the {about} and not the records. "
-                f"Check {check}; confirm=True (--confirm) goes on all the same. Nothing was spent."
+                "{detail} The release would describe the {about} and not the records. Check {check}; "
+                "`confirm=True` goes on all the same. Nothing was spent.",
+                detail=Public(what if curator is None else notice),
+                about=Public(about),
+                check=Public(check),
             )
 
 
 def checked_curator(curator: object, confirm: object) -> None:
     """Refuse what is no function or no flag."""
     if curator is not None and not callable(curator):
-        raise InvalidArgumentError(f"curator must be a function that takes a Notice, or None, got {shown(curator)}.")
+        raise InvalidArgumentError(
+            "`curator` must be a function that takes a Notice, or None, got {got}.", got=shown(curator)
+        )
     if not isinstance(confirm, bool):
-        raise InvalidArgumentError(f"confirm must be True or False, got {shown(confirm)}.")
+        raise InvalidArgumentError("`confirm` must be True or False, got {got}.", got=shown(confirm))

@@ -52,7 +52,7 @@ def checked_arithmetic(arithmetic: object) -> str:
     """Return "auto", "exact" or "float", or refuse anything else."""
     if isinstance(arithmetic, str) and arithmetic in (AUTO, EXACT, FLOAT):
         return arithmetic
-    raise InvalidArgumentError(f'arithmetic must be "auto", "exact" or "float", got {shown(arithmetic)}.')
+    raise InvalidArgumentError(f'`arithmetic` must be "auto", "exact" or "float", got {shown(arithmetic)}.')
 
 
 def drawn_as(arithmetic: str, mechanism: Mechanism, ball: Ball, calibration: Calibration) -> str:
@@ -66,9 +66,9 @@ def refuse_inexact(arithmetic: str, mechanism: Mechanism, ball: Ball, calibratio
         depends = mechanism.offers_exact(ball, replace(calibration, scale=_TINY * calibration.scale))
         why = f" with a scale of {calibration.scale:.3g}, only with a smaller one" if depends else ""
         raise PromiseError(
-            f'mechanism "{mechanism.name}" cannot be drawn exactly on {ball.space!r}{why}. mechanism="auto" takes one '
-            'that can, where any of those that keep the promise can. Otherwise use arithmetic="float", against which '
-            "an attacker who reads all digits wins."
+            f'mechanism "{mechanism.name}" cannot be drawn exactly on {ball.space!r}{why}. `mechanism="auto"` takes '
+            'one that can, where any of those that keep the promise can. Otherwise use `arithmetic="float"`, against '
+            "which an attacker who reads all digits wins."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from dpmanifold._check import open_fraction
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.inference import GroupsTest
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
@@ -129,5 +129,9 @@ def groups_plan(
     counts : how many units each group has
     """
     if len(counts) != len(classes):
-        raise InvalidArgumentError(f"counts must be one per group, got {len(counts)} for {len(classes)} groups.")
+        raise InvalidArgumentError(
+            "counts must be one per group, got {n_counts} for {n_classes} groups.",
+            n_counts=Public(len(counts)),
+            n_classes=Public(len(classes)),
+        )
     return GroupsPlan(header, counts, estimand=estimand, refine=refine)

@@ -10,7 +10,7 @@ from dpmanifold import frechet
 from dpmanifold._check import shown
 from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.privacy import ApproxDP, Promise, gdp_sufficient_for, split
 from dpmanifold.sources import as_source
@@ -42,7 +42,7 @@ def checked_question(ball: object, privacy: object, before: str = "X") -> None:
     checked_ball(ball, before)
     if not isinstance(privacy, Promise):
         raise InvalidArgumentError(
-            f"privacy must be a promise such as PureDP(1.0) or ApproxDP(0.5, 1e-6), got {shown(privacy)}."
+            "`privacy` must be a promise such as PureDP(1.0) or ApproxDP(0.5, 1e-6), got {got}.", got=shown(privacy)
         )
 
 
@@ -50,7 +50,9 @@ def checked_ball(ball: object, before: str = "X") -> Ball:
     """Return a ball, or refuse what is none."""
     if not isinstance(ball, Ball):
         raise InvalidArgumentError(
-            f"ball must be a Ball, got {shown(ball)}. The arguments are ({before}, ball, privacy)."
+            "`ball` must be a Ball, got {got}. The arguments are ({before}, ball, privacy).",
+            got=shown(ball),
+            before=Public(before),
         )
     return ball
 
@@ -88,7 +90,7 @@ def prepare_records(
         Tally(read.records, read.clipped, read.replaced).tell(told.curator, told.confirm, group)
         return read.groups[0], read.ids
     if number_of_records(X) == 0:
-        raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
+        raise InvalidDataError("`X` is empty: a private statistic needs at least 2 units.")
     records = records_of(X, ball, invalid)
     ids = checked_units(units, len(records))
     checked_number(len(records) if ids is None else len(ids))
@@ -99,14 +101,14 @@ def prepare_records(
 
 def _enough(n: int) -> None:
     if n == 0:
-        raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
+        raise InvalidDataError("`X` is empty: a private statistic needs at least 2 units.")
     checked_number(n)
 
 
 def checked_number(n: int) -> int:
     """Return a number of units, or refuse one or none."""
     if n < 2:
-        raise InvalidDataError(f"a private statistic needs at least 2 units, got {n}.")
+        raise InvalidDataError("a private statistic needs at least 2 units, got {n}.", n=Public(n))
     return n
 
 
@@ -122,7 +124,7 @@ def column_or_ids(units: object) -> object:
         return None
     if units is None:
         raise InvalidArgumentError(
-            "units must say who owns each record: one id per record, or EACH_RECORD if nobody owns two. "
+            "`units` must say who owns each record: one id per record, or EACH_RECORD if nobody owns two. "
             "Protecting a single record of a person with many protects nobody."
         )
     return units
@@ -141,5 +143,5 @@ def divide(privacy: Promise, parts: int | Sequence[float]) -> list[Promise]:
 def checked_flag(value: object, name: str) -> bool:
     """Return True or False, or refuse anything else."""
     if not isinstance(value, bool):
-        raise InvalidArgumentError(f"{name} must be True or False, got {shown(value)}.")
+        raise InvalidArgumentError("{name} must be True or False, got {got}.", name=Argument(name), got=shown(value))
     return value

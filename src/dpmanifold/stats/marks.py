@@ -15,7 +15,7 @@ from dpmanifold import frechet
 from dpmanifold._check import Array, FloatArray
 from dpmanifold._ids import UnitIds
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.frechet import UnitPoints
@@ -179,7 +179,7 @@ def marked_points(
         X, covariate, units = _gathered(source, ball, covariate, units)
     n = number_of_records(X)
     if n == 0:
-        raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
+        raise InvalidDataError("`X` is empty: a private statistic needs at least 2 units.")
     values, missing = checked_numbers(covariate, n, invalid)
     records = records_of(X, ball, invalid)
     ids = checked_units(units, n)
@@ -198,7 +198,7 @@ def _gathered(source: Source, ball: Ball, covariate: object, units: object) -> t
     beside = covariate if isinstance(covariate, str) and line is None else None
     blocks = blocks_of(source, ball.space, named, beside)
     if not blocks:
-        raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
+        raise InvalidDataError("`X` is empty: a private statistic needs at least 2 units.")
     records = np.concatenate([np.asarray(block.records) for block in blocks])
     if line is not None:
         values = on_a_line(line)
@@ -206,8 +206,11 @@ def _gathered(source: Source, ball: Ball, covariate: object, units: object) -> t
         values = [value for block in blocks for value in np.asarray(block.labels).tolist()]
     elif source.rows is None and isinstance(values, Sized) and len(values) != len(records):
         raise InvalidArgumentError(
-            f"covariate must have shape ({len(records)},), one number per record, got {len(values)} of them. What is "
-            "one number per image is a column of the images, by its name: data.from_nifti(paths, per_image={...})."
+            "`covariate` must have shape ({n_records},), one number per record, got {n_values} of them. What "
+            "is one number per image is a column of the images, by its name: data.from_nifti(paths, "
+            "per_image={{...}}).",
+            n_records=Public(len(records)),
+            n_values=Public(len(values)),
         )
     owners = units if named is None else [name for block in blocks for name in np.asarray(block.units).tolist()]
     return records, values, owners

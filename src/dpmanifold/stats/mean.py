@@ -369,7 +369,7 @@ def checked_shrink(shrink: object) -> str | None:
     """Return how to move draws towards the centre, or say what may be asked for."""
     if shrink is None or (isinstance(shrink, str) and shrink in ("auto", JAMES_STEIN)):
         return shrink
-    raise InvalidArgumentError(f'shrink must be "auto", "{JAMES_STEIN}" or None, got {shown(shrink)}.')
+    raise InvalidArgumentError(f'`shrink` must be "auto", "{JAMES_STEIN}" or None, got {shown(shrink)}.')
 
 
 def _refuse_shrinkage(shrink: str | None, chosen: Chosen, ball: Ball) -> None:

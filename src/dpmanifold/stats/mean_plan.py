@@ -13,7 +13,7 @@ from rich.table import Table
 from dpmanifold import frechet
 from dpmanifold._check import fraction, positive_float, positive_int, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Message
 from dpmanifold.facts import json_safe, table_text
 from dpmanifold.mechanisms import attempt, candidates, checked_estimand, preference
 from dpmanifold.privacy import GDP, ZCDP, ApproxDP, Promise, PromiseError, PureDP, cautions
@@ -83,17 +83,18 @@ class RefinePlan:
     plain: float
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Message:
         """Say in words whether to refine."""
         if self.skipped is not None:
-            return f"refine=True would be skipped, at no cost: {self.skipped}."
+            return Message(f"`refine=True` would be skipped, at no cost: {self.skipped}.")
         gain, loss = self.error / self.plain, self.filled / self.plain
         said = (
-            f"refine=True: about {self.error:.3g} ({gain:.2f} times) if the data lie within {self.fill:g} of the "
+            f"`refine=True`: about {self.error:.3g} ({gain:.2f} times) if the data lie within {self.fill:g} of the "
             f"radius of their mean, in a ball of radius about {self.radius:.3g}; {self.filled:.3g} ({loss:.2f} times) "
             "if they fill the ball."
         )
-        return said + (" Worth it if the ball is generous." if gain < 0.9 else " Not worth it unless they lie closer.")
+        worth = " Worth it if the ball is generous." if gain < 0.9 else " Not worth it unless they lie closer."
+        return Message(said + worth)
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,14 @@ class Plan:
         return self.rows[0]
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Message:
         """Say whether the answer will be worth having."""
+        return Message(self._verdict())
+
+    def _verdict(self) -> str:
         if not self.rows:
             if self.ball.is_whole:
-                return 'This mean needs a ball. Give a center and a radius, or ask for estimand="extrinsic".'
+                return 'This mean needs a ball. Give a center and a radius, or ask for `estimand="extrinsic"`.'
             first = next(iter(self.refused.values()), "there is none").rstrip(".")
             return f"No mechanism can keep {self.privacy} with {self.n:,} units in this ball: {first}."
         best = self.best
@@ -149,7 +153,7 @@ class Plan:
             said += ": no better than returning the centre. Use more units, a smaller ball or a weaker promise."
             return said + self._besides()
         if best.of_radius >= 0.1:
-            hint = " A smaller ball may help: plan with refine=True." if self._may_refine() else ""
+            hint = " A smaller ball may help: plan with `refine=True`." if self._may_refine() else ""
             return said + ": a rough answer; the public centre may be as near." + hint + self._besides()
         return said + "." + self._besides("clipping", "sampling error")
 
@@ -412,12 +416,12 @@ def _maker(kind: type[Promise], delta: float | str | None) -> Callable[[float], 
 
 def _refuse_whole(ball: Ball) -> None:
     if ball.is_whole:
-        raise InvalidArgumentError(f"ball must have a center and a radius, got {ball!r}: {NO_ERROR}.")
+        raise InvalidArgumentError(f"`ball` must have a center and a radius, got {ball!r}: {NO_ERROR}.")
 
 
 def checked_public(ball: object, privacy: object) -> None:
     """Refuse what is no ball or no promise."""
     if not isinstance(ball, Ball):
-        raise InvalidArgumentError(f"ball must be a Ball, got {shown(ball)}. The arguments are (n, ball, privacy).")
+        raise InvalidArgumentError(f"`ball` must be a Ball, got {shown(ball)}. The arguments are (n, ball, privacy).")
     if not isinstance(privacy, Promise):
-        raise InvalidArgumentError(f"privacy must be a promise such as PureDP(1.0), got {shown(privacy)}.")
+        raise InvalidArgumentError(f"`privacy` must be a promise such as PureDP(1.0), got {shown(privacy)}.")

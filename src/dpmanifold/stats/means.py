@@ -180,8 +180,8 @@ def private_means(
     """
     if not labels_public:
         raise InvalidArgumentError(
-            "labels_public must be True: this release shows which classes have how many units. Private labels are not "
-            "supported."
+            "`labels_public` must be True: this release shows which classes have how many units. Private "
+            "labels are not supported."
         )
     checked_question(ball, privacy, "X, labels")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)

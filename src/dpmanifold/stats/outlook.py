@@ -12,7 +12,7 @@ from rich.table import Table
 
 from dpmanifold._check import positive_int, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Message
 from dpmanifold.facts import json_safe, table_text
 from dpmanifold.privacy import Promise, cautions
 from dpmanifold.release import EXACT, FLOAT
@@ -64,10 +64,14 @@ CONCLUSIONS: dict[str, Conclusion] = {
 
 # What to ask for where noise on the spread is more than the spread, by whether groups are compared.
 _IN_ONE_DRAW = {
-    False: "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
-    'estimand="tangent".',
-    True: "A test of the tangent means at the ball's centre takes one draw of each group and allows for less noise: "
-    'estimand="tangent".',
+    False: Message(
+        "A region for the tangent mean at the ball's centre takes one draw and allows for less noise: "
+        '`estimand="tangent"`.'
+    ),
+    True: Message(
+        "A test of the tangent means at the ball's centre takes one draw of each group and allows for less noise: "
+        '`estimand="tangent"`.'
+    ),
 }
 
 
@@ -270,7 +274,7 @@ def _found(statistic: object) -> Statistic:
     except InvalidArgumentError:
         if isinstance(statistic, str):
             able = ", ".join(dict.fromkeys([MEAN.name, *CONCLUSIONS, *STATISTICS.names()]))
-            raise InvalidArgumentError(f"statistic must be one of {able}, got {shown(statistic)}.") from None
+            raise InvalidArgumentError(f"`statistic` must be one of {able}, got {shown(statistic)}.") from None
         raise
 
 
@@ -285,7 +289,9 @@ def _counts(n: object, groups: float) -> tuple[int, ...]:
     if math.isinf(groups):
         if several is None or len(several) < 2:
             got = shown(n) if several is None else f"{len(several)} of them"
-            raise InvalidArgumentError(f"n must be the units of each group, a list of two or more numbers, got {got}.")
+            raise InvalidArgumentError(
+                f"`n` must be the units of each group, a list of two or more numbers, got {got}."
+            )
     elif several is None or len(several) != groups:
-        raise InvalidArgumentError(f"n must be a pair for a test, the units of each group, got {shown(n)}.")
+        raise InvalidArgumentError(f"`n` must be a pair for a test, the units of each group, got {shown(n)}.")
     return tuple(positive_int(one, "n", minimum=2) for one in several)

@@ -30,8 +30,8 @@ def refuse_own_records(shape: Any, X: object) -> None:
     own = [part for part in _parts(X) if part.size]
     if shape is X or any(_same(one, other) for one in _parts(shape) for other in own):
         raise InvalidArgumentError(
-            "shape must be public, got the records themselves: their spread would be written into the release. Give "
-            'other records, which may be shown, or shape="private".'
+            "`shape` must be public, got the records themselves: their spread would be written into the release. Give "
+            'other records, which may be shown, or `shape="private"`.'
         )
 
 

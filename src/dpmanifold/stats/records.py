@@ -15,7 +15,7 @@ import numpy as np
 from dpmanifold._cells import record_cells
 from dpmanifold._check import Array, shown
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Argument, InvalidArgumentError, InvalidDataError, Public
 from dpmanifold.frechet.records import Records, is_stream
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.layouts import several_a_unit
@@ -77,7 +77,7 @@ def as_batch(X: object, ball: object, **beside: object) -> object:
 def checked_invalid(invalid: object) -> None:
     """Refuse what is neither "raise" nor "center"."""
     if invalid not in ("raise", "center"):
-        raise InvalidArgumentError(f'invalid must be "raise" or "center", got {shown(invalid)}.')
+        raise InvalidArgumentError('`invalid` must be "raise" or "center", got {got}.', got=shown(invalid))
 
 
 def known_number_of_records(X: object) -> int | None:
@@ -100,7 +100,10 @@ def number_of_records(X: object, name: str = "X") -> int:
         remedy = " Files are data.Dataset(path)." if isinstance(X, (str, os.PathLike)) else ""
         remedy = " A function that makes blocks is data.from_blocks(function)." if callable(X) else remedy
         raise InvalidDataError(
-            f"{name} must be a batch of records, an array or a list, got {shown(X)}.{remedy}"
+            "{name} must be a batch of records, an array or a list, got {got}.{remedy}",
+            name=Argument(name),
+            got=shown(X),
+            remedy=Public(remedy),
         ) from None
 
 
@@ -123,8 +126,11 @@ def _checked_list(X: object, ball: Ball, invalid: str, first: int) -> tuple[Arra
     odd = next((place for place, kind in enumerate(kinds) if kind != (kinds[0] or None)), None)
     if odd is not None:
         raise InvalidDataError(
-            f"X: the record at index {first + odd} is not of the shape of a record on {space!r}, or not of that of the "
-            'others. Repair it, or leave it out; with invalid="center" it counts as the center of the ball.'
+            "`X`: the record at index {first} is not of the shape of a record on {space!r}, or not of that of "
+            'the others. Repair it, or leave it out; with `invalid="center"` it counts as the center of the '
+            "ball.",
+            first=Public(first + odd),
+            space=Public(space),
         )
     return space.as_points(batches[0][1], "X", batch=True, first=first), 0
 
@@ -142,7 +148,11 @@ def _with_centers(batches: list[tuple[Array, Array]], n: int, ball: Ball) -> tup
         if good.ndim != 1:
             got = np.shape(batch)
             remedy = several_a_unit(repr(space), got, good.ndim) if good.ndim else "One record is X[None]."
-            raise InvalidDataError(f"X must be a batch of records, one axis in front, got shape {got}. {remedy}")
+            raise InvalidDataError(
+                "`X` must be a batch of records, one axis in front, got shape {got}. {remedy}",
+                got=got,
+                remedy=Public(remedy),
+            )
         records[places[good]] = space.project(batch[good])
         replaced[places[good]] = False
     # Projecting rounds: what is no longer valid afterwards counts as the centre as well, and nothing shows.

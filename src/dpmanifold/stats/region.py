@@ -111,7 +111,7 @@ def checked_estimand(estimand: object, what: str) -> str | None:
     """Return which mean a region or a test is about, or refuse."""
     if estimand is None or (isinstance(estimand, str) and estimand in (FRECHET, _TANGENT)):
         return estimand
-    raise InvalidArgumentError(f'estimand must be "frechet" or "tangent" for a {what}, got {shown(estimand)}.')
+    raise InvalidArgumentError(f'`estimand` must be "frechet" or "tangent" for a {what}, got {shown(estimand)}.')
 
 
 def in_one_draw(ball: Ball, estimand: str | None) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from dpmanifold._check import shown
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball, require_ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import Either, InvalidArgumentError, InvalidDataError, Message, Public
 from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol
 from dpmanifold.inference.design import Range, checked_range
 from dpmanifold.privacy.accounts import Account
@@ -118,7 +118,7 @@ def _beside(covariate: object, covariate_range: object, covariate_public: object
         return None
     if covariate is None or covariate_range is None:
         raise InvalidArgumentError(
-            "covariate and covariate_range go together: one number per record, and the public range of them."
+            "`covariate` and `covariate_range` go together: one number per record, and the public range of them."
         )
     return Covariate(checked_range(covariate_range), public)
 
@@ -163,20 +163,27 @@ def refuse_elsewhere(X: Registered, ball: Ball, units: object, invalid: object, 
     """Refuse registered data without their population's account, on another space, or as other than registered."""
     if not isinstance(budget, Account) or (budget.ledger, budget.name) != (X.ledger, X.population):
         raise InvalidArgumentError(
-            f"X is registered with the population {X.population!r} of a ledger, and only its account may pay for it: "
-            f"give budget=ledger.population({X.population!r})."
+            "`X` is registered with the population {population!r} of a ledger, and only its account may pay "
+            "for it: give budget=ledger.population({population!r}).",
+            population=Public(X.population),
         )
     if ball.space != X.ball.space:
-        raise InvalidArgumentError(f"ball must be on {X.ball.space!r}, as X is registered, got one on {ball.space!r}.")
+        raise InvalidArgumentError(
+            "`ball` must be on {space!r}, as X is registered, got one on {space2!r}.",
+            space=Public(X.ball.space),
+            space2=Public(ball.space),
+        )
     if X.unit != "record":
         require_ball(ball)  # as for any units with several records,
         if not ball.space.is_flat:
             lowest_tol(ball, 1)  # which are averaged to this tolerance
     if not (units is None or (is_each_record(units) and X.unit == "record")):
-        raise InvalidArgumentError("units are registered with X: give None in their place.")
+        raise InvalidArgumentError("`units` are registered with X: give None in their place.")
     if invalid not in ("raise", X.invalid):  # the first may be said without a word
         raise InvalidArgumentError(
-            f"invalid is registered with X, as {X.invalid!r}: leave it out, got {shown(invalid)}."
+            "`invalid` is registered with X, as {invalid!r}: leave it out, got {got}.",
+            invalid=Public(X.invalid),
+            got=shown(invalid),
         )
     X.check()
 
@@ -199,8 +206,9 @@ def registered_counts(X: Registered, labels: object, names: list[Any]) -> ClassC
     refuse_other_classes(X, labels, names)
     if X.facts.get("labels") == PRIVATE:
         raise InvalidArgumentError(
-            f"X is registered with private labels, {X.id}: how many units a class has is not public. private_classes "
-            "takes it; for anything else by class register the records with public labels."
+            "`X` is registered with private labels, {id}: how many units a class has is not public. "
+            "private_classes takes it; for anything else by class register the records with public labels.",
+            id=Public(X.id),
         )
     return ClassCounts(list(X.facts["units by class"]), X.facts["touched"], X.n, X.unit)
 
@@ -208,11 +216,12 @@ def registered_counts(X: Registered, labels: object, names: list[Any]) -> ClassC
 def refuse_other_classes(X: Registered, labels: object, names: list[Any]) -> None:
     """Refuse labels, which are registered, and other classes than those."""
     if labels is not None:
-        raise InvalidArgumentError("labels are registered with X: give None in their place.")
+        raise InvalidArgumentError("`labels` are registered with X: give None in their place.")
     if X.facts.get("classes") != written(names, "classes"):
         raise InvalidArgumentError(
-            f"classes must be those that X is registered with, in their order, got {shown(names)}. Register the "
-            "records with labels=... and classes=... to ask by class."
+            "`classes` must be those that X is registered with, in their order, got {got}. Register the "
+            "records with `labels=...` and `classes=...` to ask by class.",
+            got=shown(names),
         )
 
 
@@ -242,16 +251,22 @@ def registered_range(X: Registered, covariate: object, covariate_range: object, 
     known = X.covariate
     if known is None:
         raise InvalidArgumentError(
-            f"covariate is missing: X is registered without one, {X.id}. Register the records with covariate=... and "
-            "covariate_range=..., or give the records themselves. Nothing was spent."
+            "`covariate` is missing: X is registered without one, {id}. Register the records with "
+            "`covariate=...` and `covariate_range=...`, or give the records themselves. Nothing was spent.",
+            id=Public(X.id),
         )
     if covariate is not None:
-        raise InvalidArgumentError("covariate is registered with X: give None in its place.")
+        raise InvalidArgumentError("`covariate` is registered with X: give None in its place.")
     if checked_flag(public, "covariate_public") != known.public:
         word, other = ("public", "private") if known.public else ("private", "public")
+        flag = Message("`covariate_public` is missing" if known.public else "`covariate_public` must be left out")
         raise InvalidArgumentError(
-            f"covariate_public must be {known.public}: X is registered with a {word} covariate, {X.id}. Or register "
-            f"the records with a {other} one. Nothing was spent."
+            "{wrong}: X is registered with a {word} covariate, {id}. Or register the records with a {other} one. "
+            "Nothing was spent.",
+            wrong=Either(Message("`covariate_public` must be {public}", public=Public(known.public)), flag),
+            word=Public(word),
+            id=Public(X.id),
+            other=Public(other),
         )
     return known.range if covariate_range is None else checked_range(covariate_range)
 

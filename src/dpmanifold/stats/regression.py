@@ -13,7 +13,7 @@ from dpmanifold import features
 from dpmanifold._check import FloatArray, open_fraction
 from dpmanifold._fallback import with_fallback
 from dpmanifold.ball import Ball, require_ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.features.geodesics import Geodesic
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.inference.curve_fit import curve_of, radius_of
@@ -229,9 +229,12 @@ class RegressionPlan(Prepared):
         self.header = replace(header, neighbours=NEIGHBOURS_BY_COVARIATE if self.public else NEIGHBOURS)
         if _ROOM * ball.radius > ball.frame.farthest:
             raise InvalidArgumentError(
-                f"ball must have a radius of at most {ball.frame.farthest / _ROOM:.4g} for a regression on "
-                f"{ball.space!r}, got {ball.radius:.4g}: curves through it would leave what double precision can hold. "
-                f"{ball.space.smaller_ball}"
+                "`ball` must have a radius of at most {farthest:.4g} for a regression on {space!r}, got "
+                "{radius:.4g}: curves through it would leave what double precision can hold. {smaller_ball}",
+                farthest=Public(ball.frame.farthest / _ROOM),
+                space=Public(ball.space),
+                radius=Public(ball.radius),
+                smaller_ball=Public(ball.space.smaller_ball),
             )
         promise, bound = gaussian(header.privacy), REGRESSION.sensitivity(ball, n)
         self.shares = divide(promise, SHARES)

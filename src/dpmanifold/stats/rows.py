@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import Argument, InvalidArgumentError, Message
 from dpmanifold.sources import Source, is_a
 
 
@@ -35,12 +35,19 @@ def refuse_other_rows(**given: object) -> None:
         if len(index) != len(known) or index.equals(known):
             continue  # another length is refused for what it is
         ordered = Counter(index) == Counter(known)
-        how = f"the row labels (index) of {first} in another order" if ordered else f"other row labels than {first}"
-        by_name = ordered and index.is_unique and " of " not in f"{name}{first}"
+        other = Argument(first)
+        how = Message("other row labels than {first}", first=other)
+        by_name = Message("")
+        if ordered:
+            how = Message("the row labels (index) of {first} in another order", first=other)
+        if ordered and index.is_unique and " of " not in f"{name}{first}":
+            by_name = Message("{name}.loc[{first}.index], or ", name=Argument(name), first=other)
         raise InvalidArgumentError(
-            f"{name} has {how}, and would be paired with other people's records. Give "
-            f"{f'{name}.loc[{first}.index], or ' if by_name else ''}reset_index(drop=True) of both where they stand in "
-            "the same order."
+            "{name} has {how}, and would be paired with other people's records. Give {by_name}reset_index(drop=True) "
+            "of both where they stand in the same order.",
+            name=Argument(name),
+            how=how,
+            by_name=by_name,
         )
 
 

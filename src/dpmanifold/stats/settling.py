@@ -79,12 +79,13 @@ class Payment:
         """Refuse what no budget and no account can be asked, before records are looked at."""
         if not (self.budget is None or isinstance(self.budget, (Budget, Account))):
             raise InvalidArgumentError(
-                f"budget must be a Budget, an account such as a ledger's population, or None, got {shown(self.budget)}."
+                "`budget` must be a Budget, an account such as a ledger's population, or None, got "
+                f"{shown(self.budget)}."
             )
         if not isinstance(self.budget, Account):
             if self.key is not None:
                 raise InvalidArgumentError(
-                    "key goes with an account, such as a ledger's population: a Budget, or none, keeps no answers. "
+                    "`key` goes with an account, such as a ledger's population: a Budget, or none, keeps no answers. "
                     "Leave it out."
                 )
             return
@@ -92,12 +93,12 @@ class Payment:
             checked_text(self.key, "key")
         if rng is not None:
             raise InvalidArgumentError(
-                "rng must be None where an account pays: what a seed draws is no release. Simulate without a budget."
+                "`rng` must be None where an account pays: what a seed draws is no release. Simulate without a budget."
             )
         if ball.simulated:
             raise InvalidArgumentError(
-                "ball was found by a simulation, and a release in it is not private: no account pays for that. Give a "
-                "public ball, or one that private_ball released."
+                "`ball` was found by a simulation, and a release in it is not private: no account pays for that. Give "
+                "a public ball, or one that private_ball released."
             )
 
     def settle(

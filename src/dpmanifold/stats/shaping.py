@@ -11,7 +11,7 @@ from scipy import special
 
 from dpmanifold._check import FloatArray, shown
 from dpmanifold.ball import Ball, require_ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Message
 from dpmanifold.features import Shape, checked_shape
 from dpmanifold.manifolds import Euclidean
 from dpmanifold.mechanisms import Forecast, Mechanism, choose
@@ -152,30 +152,30 @@ def checked(shape: Any, ball: Ball, wanted: Wanted, refine: bool, privacy: Promi
     require_ball(ball)
     if ball.radius > _LARGEST_RADIUS:
         raise InvalidArgumentError(
-            f"ball must have a radius of at most {_LARGEST_RADIUS:g} with a shape, got "
+            f"`ball` must have a radius of at most {_LARGEST_RADIUS:g} with a shape, got "
             f"{ball.radius:g}. Rescale the data."
         )
     if wanted.estimand == "extrinsic":
         raise InvalidArgumentError(
-            "shape is for averages of coordinates at the ball's centre, and an extrinsic mean is none. Ask for "
+            "`shape` is for averages of coordinates at the ball's centre, and an extrinsic mean is none. Ask for "
             'estimand="tangent", or leave shape out.'
         )
     if wanted.estimand == "frechet" and not ball.space.is_flat:
         raise InvalidArgumentError(
-            f"shape is for averages of coordinates at the ball's centre, and the Fréchet mean on {ball.space!r}, which "
-            'is curved, is none. Ask for estimand="tangent", or leave shape out.'
+            f"`shape` is for averages of coordinates at the ball's centre, and the Fréchet mean on {ball.space!r}, "
+            'which is curved, is none. Ask for `estimand="tangent"`, or leave shape out.'
         )
     if refine:
         raise InvalidArgumentError(
-            "refine must be False with a shape, which has a search of its own, about the ball's centre. If the mean "
+            "`refine` must be False with a shape, which has a search of its own, about the ball's centre. If the mean "
             "may lie far from there, release a ball first (private_ball) and give the shape in that one."
         )
     if wanted.mechanism not in ("auto", *SHAPED_BY):
         raise InvalidArgumentError(
-            f"mechanism must be one of auto, {', '.join(SHAPED_BY)} with a shape, got {shown(wanted.mechanism)}."
+            f"`mechanism` must be one of auto, {', '.join(SHAPED_BY)} with a shape, got {shown(wanted.mechanism)}."
         )
     if isinstance(shape, str) and shape != PRIVATE:
-        raise InvalidArgumentError(f'shape must be "private", a covariance or public records, got {shown(shape)}.')
+        raise InvalidArgumentError(f'`shape` must be "private", a covariance or public records, got {shown(shape)}.')
     if isinstance(shape, str) and isinstance(privacy, PureDP):
         raise PromiseError(
             f'shape="private" cannot keep {privacy!r}: joint moments need Gaussian noise. Give a public shape, or ask '
@@ -317,10 +317,10 @@ class ShapePlan:
     missing: int = 0
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Message:
         """Say in words whether to give the shape."""
         if self.skipped is not None:
-            return f"shape would be skipped, at no cost: {self.skipped}."
+            return Message(f"`shape` would be skipped, at no cost: {self.skipped}.")
         gain, loss = self.error / self.plain, self.filled / self.plain
         if self.private:
             whose = (
@@ -328,9 +328,10 @@ class ShapePlan:
             )
         else:
             whose = "if the data have that shape"
-        return (
-            f"shape: about {self.error:.3g} ({gain:.2f} times) {whose}; at most {self.filled:.3g} ({loss:.2f} times) "
-            "and clipping if not." + (f" Caution: {NOBODY_VARIES.format(self.missing)}." if self.missing else "")
+        caution = f" Caution: {NOBODY_VARIES.format(self.missing)}." if self.missing else ""
+        return Message(
+            f"`shape`: about {self.error:.3g} ({gain:.2f} times) {whose}; at most {self.filled:.3g} ({loss:.2f} times) "
+            f"and clipping if not.{caution}"
         )
 
 

@@ -133,7 +133,7 @@ def refuse_long(name: str, size: int, ball: Ball) -> None:
     """Refuse more numbers than could be read again, before anything is spent."""
     if size > LONGEST_VECTOR:
         raise InvalidArgumentError(
-            f"ball must lie in a space of fewer dimensions for {name}, got {ball.space!r}: {size:,} numbers would be "
+            f"`ball` must lie in a space of fewer dimensions for {name}, got {ball.space!r}: {size:,} numbers would be "
             f"drawn, and {LONGEST_VECTOR:,} can be read again."
         )
 

@@ -44,7 +44,7 @@ def read_source(
     take = _Taking(ball, invalid)
     made = made_of(pieces, Reading(ball, take, numbers, classes), units is not None, current_engine(), enough)
     if made.records == 0:
-        raise InvalidDataError("X is empty: a private statistic needs at least 2 units.")
+        raise InvalidDataError("`X` is empty: a private statistic needs at least 2 units.")
     return made
 
 

@@ -9,7 +9,7 @@ from dpmanifold._check import open_fraction
 from dpmanifold._ids import UnitIds, unit_ids
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference import TwoSampleTest
 from dpmanifold.noise.source import Rng
@@ -141,13 +141,14 @@ def _checked_pair(X: object, Y: object, classes: Sequence[Any] | None) -> list[A
         return None
     if not isinstance(X, Registered) or Y is not None:
         raise InvalidArgumentError(
-            "classes are those of one data set that is registered with labels: give it as X, and None as Y. Groups "
-            "that come one by one need no classes."
+            "`classes` are those of one data set that is registered with labels: give it as X, and None as Y. "
+            "Groups that come one by one need no classes."
         )
     names = checked_names(classes)
     if len(names) != 2:
         raise InvalidArgumentError(
-            f"classes must be two for a test of two groups, got {len(names)}. private_groups compares more of them."
+            "`classes` must be two for a test of two groups, got {n_names}. private_groups compares more of them.",
+            n_names=Public(len(names)),
         )
     return names
 
@@ -176,9 +177,12 @@ def _refuse_untold(account: Account, registered: bool, units: object) -> None:
         else "EACH_RECORD does not tell people apart"
     )
     raise InvalidArgumentError(
-        f"X and Y must be given as arrays or sources with ids, in one call: population {account.name!r} protects each "
-        f"{account.unit}, nobody may be in both groups, and {what}. Or register both groups as one data set with "
-        "labels, and give it as X, None as Y and classes=[...]. Nothing was spent."
+        "X and Y must be given as arrays or sources with ids, in one call: population {name!r} protects "
+        "each {unit}, nobody may be in both groups, and {what}. Or register both groups as one data set "
+        "with labels, and give it as X, None as Y and classes=[...]. Nothing was spent.",
+        name=Public(account.name),
+        unit=Public(account.unit),
+        what=Public(what),
     )
 
 
@@ -221,8 +225,10 @@ def _registered_sizes(both: tuple[Registered, ...], ball: Ball, terms: Terms) ->
         )
     if first.name == second.name or first.records_mark == second.records_mark:
         raise InvalidArgumentError(
-            f"X and Y must be data sets of different units, got {first.id} and {second.id}: versions of one data set, "
-            "or the same records under two names, have units in both groups. Nothing was spent."
+            "X and Y must be data sets of different units, got {id} and {id2}: versions of one data set, or "
+            "the same records under two names, have units in both groups. Nothing was spent.",
+            id=Public(first.id),
+            id2=Public(second.id),
         )
     return (first.n, second.n), first.unit, ()
 
@@ -248,12 +254,12 @@ def _paired_units(units: object) -> tuple[object, object]:
         return units, units
     if not (isinstance(units, (tuple, list)) and len(units) == 2):
         raise InvalidArgumentError(
-            "units must be EACH_RECORD or a pair: one id per record of X, one id per record of Y; or the name of a "
-            "column that both have."
+            "`units` must be EACH_RECORD or a pair: one id per record of X, one id per record of Y; or the "
+            "name of a column that both have."
         )
     if any(is_each_record(part) or part is None for part in units):
         raise InvalidArgumentError(
-            "units must be ids for both groups, or EACH_RECORD alone: one kind of unit for both."
+            "`units` must be ids for both groups, or EACH_RECORD alone: one kind of unit for both."
         )
     return units[0], units[1]
 

@@ -191,7 +191,7 @@ def _reference(about: object, ball: Ball) -> tuple[Array, float]:
         return ball.space.as_points(about, "about", batch=False), 0.0
     if about.estimand is None or about.ball.space != ball.space or get(about.mechanism).baseline:
         raise InvalidArgumentError(
-            f"about must be the release of a mean on {ball.space!r}, got a {about.statistic} on {about.ball.space!r}."
+            f"`about` must be the release of a mean on {ball.space!r}, got a {about.statistic} on {about.ball.space!r}."
         )
     # The excess is that of the draw itself, before it was moved towards the centre.
     point = about.value if about.raw is None else about.raw

@@ -47,7 +47,7 @@ def check_space(space: Manifold, reference: Reference | None = None) -> dict[str
     'curvature_operator has curvatures from 0 to 0, outside (1.0, 1.0)'
     """
     if not isinstance(space, Manifold):
-        raise InvalidArgumentError(f"space must be a space such as Sphere(2), got {shown(space)}.")
+        raise InvalidArgumentError(f"`space` must be a space such as Sphere(2), got {shown(space)}.")
     laws: list[Law] = [*LAWS, the_gaussian_guarantee_is_kept]
     if reference is not None:
         held = update_wrapper(partial(rounding_bounds_hold, reference=reference), rounding_bounds_hold)

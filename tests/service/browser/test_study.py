@@ -13,7 +13,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.service.forecasts import GRID
 from dpmanifold.service.questions import Question
-from dpmanifold.service.web.pages.words import in_labels
+from dpmanifold.service.web.pages.words import _FIELDS
 from service.browser.conftest import HOSTILE, UNITS
 from service_running import until
 
@@ -94,7 +94,9 @@ def test_an_analyst_moves_the_slider_and_sees_the_numbers_of_the_command_line(re
     assert _live(page, "share") == best["of_radius"]
     _wait_until_settled(page)
     assert (_live(page, "error"), _live(page, "share")) == (best["error"], best["of_radius"])
-    assert page.locator('[data-live="verdict"]').inner_text() == in_labels(plan["verdict"])
+    assert page.locator('[data-live="verdict"]').inner_text() == plan["verdict"].replace(
+        "refine=True", f'"{_FIELDS["refine"]}"'
+    )
     assert page.locator('[data-live="mechanism"]').inner_text() == best["mechanism"]
     assert best["mechanism"] in slider.evaluate("it => it.closest('main').querySelector('tr.chosen').innerText")
     cells = page.locator("#below tbody td[data-value]").evaluate_all("them => them.map(it => Number(it.dataset.value))")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.manifolds.base import Manifold
 from dpmanifold.manifolds.laws.bits import bits_do_not_depend_on_the_batch
 from dpmanifold.manifolds.laws.curvature import curvature_is_one_story
@@ -117,8 +117,10 @@ def refuse_contradictions(space: Manifold) -> None:
         _FOUND[key] = _first_broken(space)
     if _FOUND[key] is not None:
         raise InvalidArgumentError(
-            f"{space!r} contradicts itself, and no release can be made on it. {_FOUND[key]}. Repair the space: "
-            "dpmanifold.testing.check_space lists what it breaks."
+            "{space!r} contradicts itself, and no release can be made on it. {found}. Repair the space: "
+            "dpmanifold.testing.check_space lists what it breaks.",
+            space=Public(space),
+            found=Public(_FOUND[key]),
         )
 
 

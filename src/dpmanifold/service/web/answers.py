@@ -23,13 +23,22 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from dpmanifold.errors import BudgetError, InvalidArgumentError, InvalidDataError, LedgerError, PromiseError
+from dpmanifold.errors import (
+    BudgetError,
+    InvalidArgumentError,
+    InvalidDataError,
+    LedgerError,
+    Message,
+    PromiseError,
+    Public,
+    message_to_record,
+)
 from dpmanifold.service.errors import NotFound, NotSignedIn, OverBudget, ServiceError, TooMany, Unavailable
 from dpmanifold.service.web.security import REPORT_POLICY, UnknownHost
 from dpmanifold.service.web.sessions import page, see_other, sign_in_path
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette import types
 
 API = "/api"
 INCIDENT = "dpmanifold.incident"  # where the log finds what happened,
@@ -69,13 +78,13 @@ def planning() -> Iterator[None]:
     try:
         yield
     except (InvalidArgumentError, InvalidDataError) as problem:  # the only data here are points of the request
-        raise Refused(str(problem)) from None
+        raise Refused("{problem}", problem=problem) from None
     except OverflowError:
         raise Refused("A number is too large, or too small, to compute with. Ask with another one.") from None
     except PromiseError as problem:
-        raise NoPromise(str(problem)) from None
+        raise NoPromise("{problem}", problem=problem) from None
     except BudgetError as problem:
-        raise OverBudget(str(problem)) from None
+        raise OverBudget("{problem}", problem=problem) from None
 
 
 def as_json(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -119,7 +128,7 @@ class _Told:
 
     status: int
     kind: str
-    message: str
+    message: Message
     headers: Mapping[str, str] = field(default_factory=dict)
     incident: str = ""
 
@@ -128,18 +137,27 @@ def _told(error: Exception, incident: str) -> _Told:
     match error:
         case TooMany():
             wait = {"retry-after": str(max(1, error.retry_after))}
-            return _Told(error.status, error.kind, str(error), wait)
+            return _Told(error.status, error.kind, error.message, wait)
         case NotSignedIn():
-            return _Told(error.status, error.kind, str(error), {"www-authenticate": "Bearer"})
+            return _Told(error.status, error.kind, error.message, {"www-authenticate": "Bearer"})
         case ServiceError():
-            return _Told(error.status, error.kind, str(error))
+            return _Told(error.status, error.kind, error.message)
         case HTTPException():  # of the router: no such address, or not by this method
             return _told(NotFound(), incident)
         case LedgerError():
             return _told(Unavailable(_NO_LEDGER), incident)
         case _:
-            said = f"Something went wrong here. Whoever runs this service finds it in the log under {incident}."
+            said = Message(
+                "Something went wrong here. Whoever runs this service finds it in the log under {incident}.",
+                incident=Public(incident),
+            )
             return _Told(500, "broken", said, incident=incident)
+
+
+def _error_record(told: _Told) -> dict[str, Any]:
+    """Return an error for programs: in words, and as what these were made of, for those that word it themselves."""
+    argument = {} if told.message.argument is None else {"argument": told.message.argument}
+    return {"kind": told.kind, "message": told.message, **argument, **message_to_record(told.message)}
 
 
 def answer_error(request: Request, error: Exception) -> Response:
@@ -151,13 +169,13 @@ def answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, UnknownHost):
         return PlainTextResponse(told.message, status_code=told.status)
     if is_for_programs(request.scope["path"]):
-        return as_json({"error": {"kind": told.kind, "message": told.message}}, told.status, told.headers)
+        return as_json({"error": _error_record(told)}, told.status, told.headers)
     if isinstance(error, NotSignedIn):
         return see_other(sign_in_path(request))
     return _error_page(request, told)
 
 
-def _note(scope: Scope, error: Exception, incident: str) -> None:
+def _note(scope: types.Scope, error: Exception, incident: str) -> None:
     """Leave to the log what went wrong, and where: not in which words."""
     scope[INCIDENT] = {"incident": incident, "kind": type(error).__name__, "what": _place(error)}
 
@@ -202,17 +220,17 @@ class Errors:
     app : the layers below
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: types.ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: types.Scope, receive: types.Receive, send: types.Send) -> None:
         """Answer as the layers below do, or with their error."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         begun = False
 
-        async def noted(message: Message) -> None:
+        async def noted(message: types.Message) -> None:
             nonlocal begun
             begun = True
             await send(message)

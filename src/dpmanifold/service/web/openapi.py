@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 ROOT = "/api/v1"
 JSON = "application/json"
-ERROR = record({"error": record({"kind": text(), "message": text()})})
+ERROR = record(
+    {"error": record({"kind": text(), "message": text(), "template": text(), "values": {"type": "object"}},
+                     {"argument": text()})}
+)  # fmt: skip
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _SIGN_IN = "token"
 

@@ -24,7 +24,7 @@ from dpmanifold.service.web.pages import pictures
 from dpmanifold.service.web.pages.asking import Typed, address, kinds
 from dpmanifold.service.web.pages.browsing import ref_of
 from dpmanifold.service.web.pages.showing import Problem, number_in, show, tried
-from dpmanifold.service.web.pages.words import in_labels, number, percent
+from dpmanifold.service.web.pages.words import in_form, number, percent
 from dpmanifold.service.web.sessions import desk, form, see_other, signed_in
 from dpmanifold.service.web.turns import CURVE, PLAN, in_turn
 from dpmanifold.statistic import STATISTICS, Kind
@@ -46,7 +46,7 @@ class Headline:
     @staticmethod
     def of(plan: Mapping[str, Any], mechanism: str | None = None) -> Headline | None:
         """Return the numbers of the mechanism that would be taken, or of the last draw; None where nothing can be."""
-        verdict = in_labels(plan["verdict"])
+        verdict = in_form(plan["verdict"])
         if "rows" in plan:
             named = [row for row in plan["rows"] if row["mechanism"] == mechanism]
             if not plan["rows"]:
@@ -129,11 +129,11 @@ def _expected(at: Desk, one: DataSetView, typed: Typed, question: Question, foun
     """Return what a page says about a plan that was made."""
     head = Headline.of(found, typed.values().get("mechanism"))
     if head is None:
-        return {**_NOTHING, "price_problem": in_labels(found["verdict"])}
+        return {**_NOTHING, "price_problem": in_form(found["verdict"])}
     price, unpaid = tried(lambda: at.price(one.ref, question)) if at.actor.role == ANALYST else (None, None)
     return {
         "head": head.words,
-        "more": [in_labels(found[name]["verdict"]) for name in ("refined", "shaped") if name in found],
+        "more": [in_form(found[name]["verdict"]) for name in ("refined", "shaped") if name in found],
         "picture": head.picture,
         "price": price,
         "price_problem": None if unpaid is None else unpaid.text,
@@ -208,8 +208,8 @@ def curve(request: Request) -> Response:
 
 def _with_words(point: Mapping[str, Any]) -> dict[str, Any]:
     told = {"error_text": number(point["error"]), "share_text": percent(point["of_radius"])}
-    refused = point["refused"] and in_labels(point["refused"])
-    return {**point, **told, "verdict": in_labels(point["verdict"]), "refused": refused}
+    refused = point["refused"] and in_form(point["refused"])
+    return {**point, **told, "verdict": in_form(point["verdict"]), "refused": refused}
 
 
 # -------------------------------------------------------------------- price and payment

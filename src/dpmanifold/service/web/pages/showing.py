@@ -13,7 +13,7 @@ from dpmanifold.privacy import Promise
 from dpmanifold.service.errors import Forbidden, NotFound, NotSignedIn, ServiceError, Unavailable
 from dpmanifold.service.questions import promise_from_json
 from dpmanifold.service.web.answers import planning
-from dpmanifold.service.web.pages.words import SYMBOLS, WORDS, in_labels
+from dpmanifold.service.web.pages.words import SYMBOLS, WORDS, in_form
 from dpmanifold.service.web.sessions import page, start_page
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def tried(make: Callable[[], T]) -> tuple[T | None, Problem | None]:
     except (NotFound, NotSignedIn, Forbidden, Unavailable):
         raise
     except ServiceError as problem:
-        return None, Problem(in_labels(str(problem)), problem.status)
+        return None, Problem(in_form(problem.message), problem.status)
 
 
 def typed_promise(fields: Mapping[str, str]) -> Promise:

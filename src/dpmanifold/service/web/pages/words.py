@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from dpmanifold.errors import DPManifoldError
+from dpmanifold.errors import DPManifoldError, Either, Message, Wording
 from dpmanifold.manifolds import space_from_text
 from dpmanifold.mechanisms import MECHANISMS
 from dpmanifold.privacy.amounts import in_words
@@ -37,19 +36,8 @@ _FIELDS = {
     "center": "Centre", "units": "Column of ids", "labels": "Column of classes", "classes": "The classes",
     "space": "Space", "radius": "Radius", "source": "Why this ball", "covariate": "Column of a covariate",
     "refine": "Look for a smaller ball first", "shape": "Shape of the noise", "estimand": "Which mean",
+    "path": "File", "paths": "File", "confirm": "the last box",
 }  # fmt: skip
-_NAMES = "|".join(_FIELDS)
-_SENTENCES = {
-    "plan with refine=True": f'choose "{_FIELDS["refine"]}"',
-    "refine=True": "Looking for a smaller ball first",
-    "shape would be skipped": "A shape of the noise would be skipped",
-    "shape: about": "With a shape of the noise: about",
-    "confirm=True (--confirm) goes": "the last box of the form goes",
-    "leave the estimand out": "choose the usual mean",
-    "data.as_records, order=": f'"{_FIELDS["order"]}"',
-}
-# An option as Python or the shell has it, with its value where that stands in quotes.
-_OPTION = re.compile(rf'(?:(?<![\w.-])--({_NAMES})(?![\w-])|(?<![\w.])({_NAMES})=)(?:(?<==)("[\w-]+")|)')
 _DIGITS = 3
 _PLURALS = {"person": "people", "child": "children"}
 _LARGEST_MATRIX = 12
@@ -99,22 +87,31 @@ def percent(share: float | None) -> str:
     return "none stated" if share is None else f"{100 * share:.1f} %".replace(".0 %", " %")
 
 
-def in_labels(text: str) -> str:
-    """Return a sentence of the library with the labels of fields for the common options of Python and the shell.
+class FormWording(Wording):
+    """Arguments by the labels of the fields of forms."""
 
-    >>> in_labels("refine=True would be skipped, at no cost: there are too few.")
-    'Looking for a smaller ball first would be skipped, at no cost: there are too few.'
-    >>> in_labels('Choose them with --columns, or give order="dipy".')
+    def argument(self, name: str, value: str | None) -> str:
+        """Return the label of a field, with the value that it is to have."""
+        label = _FIELDS.get(name)
+        if label is None:
+            return super().argument(name, value)
+        typed = "" if value in (None, "", "True", "...") else f" {value}"
+        return f'"{label}"{typed}'
+
+    def either(self, said: Either) -> object:
+        """Return what is not for Python."""
+        return said.elsewhere
+
+
+def in_form(text: str) -> str:
+    """Return a message of the library with the labels of fields for arguments; a text that is none, as it is.
+
+    >>> in_form(Message("`refine=True` would be skipped, at no cost: there are too few."))
+    '"Look for a smaller ball first" would be skipped, at no cost: there are too few.'
+    >>> in_form(Message('Choose them with `columns=`, or give `order="dipy"`.'))
     'Choose them with "Columns", or give "Order of entries" "dipy".'
     """
-    for option, label in _SENTENCES.items():
-        text = text.replace(option, label)
-    return _OPTION.sub(_labelled, text)
-
-
-def _labelled(found: re.Match[str]) -> str:
-    label = f'"{_FIELDS[found[1] or found[2]]}"'
-    return f"{label} {found[3]}" if found[3] else label
+    return FormWording().message(text) if isinstance(text, Message) else text
 
 
 def bounded(share: float) -> str:
@@ -222,6 +219,6 @@ WORDS: dict[str, Any] = {
     "amount": amount, "exact": exact, "number": number, "percent": percent, "bounded": bounded, "when": when,
     "seconds_words": seconds_words, "units": units, "more_words": more_words, "space_words": space_words,
     "row_words": row_words, "matrix": matrix, "state_words": state_words, "symbol": symbol,
-    "in_labels": in_labels, "kind_choices": list(KIND_WORDS.items()),
+    "in_form": in_form, "kind_choices": list(KIND_WORDS.items()),
 }  # fmt: skip
 """What templates call."""
