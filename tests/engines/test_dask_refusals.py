@@ -105,8 +105,8 @@ def workers_like(workers=1, **environment):
                 yield client
         finally:
             for process in started:
-                process.terminate()
-                process.communicate(timeout=30)
+                process.kill()  # nothing of theirs is to be kept, and one that is just closing may not hear a request
+                process.communicate()
 
 
 def test_a_worker_without_dpmanifold_is_refused(tmp_path):
@@ -131,11 +131,11 @@ def test_a_scheduler_without_dpmanifold_is_refused(tmp_path):
             with DaskEngine.connect(address) as engine, pytest.raises(ClusterError, match="Install dpmanifold"):
                 list(engine.map(len, ["item"]))
         finally:
-            worker.terminate()
-            worker.wait(30)
+            worker.kill()
+            worker.wait()
     finally:
-        scheduler.terminate()
-        scheduler.wait(30)
+        scheduler.kill()
+        scheduler.wait()
 
 
 def address_in(file):
