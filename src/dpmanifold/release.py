@@ -434,8 +434,8 @@ class Release(Result, format=FORMAT):
         }
         return {**record, "answers": self.answers()} if answers else record
 
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Release:
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Release:
         """Rebuild a release from :meth:`to_dict`; what a release does not write is refused, wherever it stands."""
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise InvalidDataError(f"not a release: expected format {FORMAT!r}. Give a file written by Release.save.")

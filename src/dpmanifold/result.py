@@ -105,12 +105,12 @@ class Result(ABC):
         """Return what a person reads off it, for machines; None stands for a number that cannot be told."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON."""
+    def to_dict(self, answers: bool = True) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON; with :meth:`answers`, unless they are left out."""
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def from_dict(record: dict[str, Any]) -> Result:
+    def from_dict(cls, record: dict[str, Any]) -> Result:
         """Rebuild it from :meth:`to_dict`; what is not written there is refused."""
 
     # ---------------------------------------------------------------- files

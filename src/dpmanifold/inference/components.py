@@ -16,7 +16,7 @@ from dpmanifold.facts import all_told, array_text
 from dpmanifold.features import WEIGHT
 from dpmanifold.inference.estimate import ReleasedMean
 from dpmanifold.inference.hotelling import spectral_noise, stretched, threshold
-from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
+from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.inference.squares import COUNT, Squares, fitting, optimism, principal_directions
 from dpmanifold.manifolds import Manifold
 from dpmanifold.records import array_to_json
@@ -332,16 +332,6 @@ class Components(FromRelease, format=FORMAT):
                 "explained", "explained_interval", "gaps", "can_tell",
             ),
         }  # fmt: skip
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON."""
-        release = self.release.to_dict(answers=False)
-        return {"format": FORMAT, "level": self.level, "release": release, "answers": self.answers()}
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Components:
-        """Rebuild components from :meth:`to_dict`."""
-        return read_conclusion(record, FORMAT, Components, "release")
 
 
 def _held(value: float, low: float, high: float) -> tuple[float, float, float]:

@@ -12,17 +12,16 @@ from scipy import special
 
 from dpmanifold._check import Array, FloatArray, shown
 from dpmanifold._labels import checked_names, numbers_of_labels
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told
 from dpmanifold.features import COUNT_WEIGHT, WEIGHT, ClassMoments, coordinates
 from dpmanifold.inference.denoised import denoised
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.inference.overconfidence import slope
-from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
+from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.inference.shrunken_means import shrunken_means
 from dpmanifold.linalg import from_vecd, symmetrize
 from dpmanifold.manifolds.vectors import shorten
-from dpmanifold.records import number
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold classes 1"
@@ -323,32 +322,6 @@ class Discriminant(FromRelease, format=FORMAT):
     def _numbers_told(self) -> dict[str, Any]:
         # Not what inverts the covariance: where that is nearly singular, another machine finds other digits.
         return all_told(self, "units_by_class", "count_noise", "priors", "mean_noise", "mean_coordinates")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON."""
-        return {
-            "format": FORMAT,
-            "classes": list(self.classes),
-            "counts": None if self.counts is None else list(self.counts),
-            "release": self.release.to_dict(answers=False),
-            "answers": self.answers(),
-        }
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Discriminant:
-        """Rebuild a discriminant from :meth:`to_dict`."""
-        words = {"classes": lambda names: _listed(names, "classes"), "counts": _counts_read}
-        return read_conclusion(record, FORMAT, Discriminant, "release", words=words)
-
-
-def _listed(value: Any, name: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise InvalidDataError(f"{name} must be a list")
-    return tuple(value)
-
-
-def _counts_read(value: Any) -> tuple[float, ...] | None:
-    return None if value is None else tuple(number(count, "counts") for count in _listed(value, "counts"))
 
 
 def _checked_priors(priors: Any, classes: int) -> FloatArray:

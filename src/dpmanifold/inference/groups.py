@@ -13,7 +13,7 @@ import numpy as np
 from dpmanifold._check import Array, open_fraction, shown
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, told
 from dpmanifold.inference.estimate import FRECHET, Estimate, ReleasedMean
 from dpmanifold.inference.joint import JointEstimate
@@ -22,7 +22,6 @@ from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.two_sample import MEANS_TOLD, TwoSampleTest
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
-from dpmanifold.records import entries, number, reading, refuse_wrong_answers
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold groups 1"
@@ -268,30 +267,6 @@ class GroupsTest(Conclusion, format=FORMAT):
         numbers = all_told(self, "p_value", "statistic", "freedom", "rejects")
         pairs = [pair.told() for pair in self.pairs]
         return {**numbers, "dimension": self.ball.frame.dim, "estimand": self.estimand, "pairs": pairs}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON."""
-        releases = [release.to_dict(answers=False) for release in self.released]
-        record = {"format": FORMAT, "level": self.level, "classes": list(self.names), "groups": releases}
-        return {**record, "answers": self.answers()}
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> GroupsTest:
-        """Rebuild a test from :meth:`to_dict`."""
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise InvalidDataError(f"not a record of format {FORMAT!r}. Give a file written by save.")
-        with reading("the record", "save"):
-            known = entries(record, "the record", ("format", "level", "classes", "groups"), ("answers",))
-            level = number(known["level"], "level")
-            names, groups = known["classes"], known["groups"]
-            if not isinstance(names, list) or not isinstance(groups, list) or len(names) != len(groups):
-                raise InvalidDataError("classes and groups must be lists, as long as each other")
-            names = checked_names(names)
-        releases = [Release.from_dict(group) for group in groups]
-        with reading("the record", "save"):
-            result = GroupsTest(dict(zip(names, releases, strict=True)), level)
-            refuse_wrong_answers(known, result)
-        return result
 
 
 def holm(values: Sequence[float]) -> list[float]:

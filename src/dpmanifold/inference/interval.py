@@ -13,7 +13,7 @@ from dpmanifold._check import open_fraction
 from dpmanifold.facts import all_told
 from dpmanifold.inference.distances import SquaredDistances, holds_distances, squared_distances
 from dpmanifold.inference.hotelling import average_error, stretched, threshold
-from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
+from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.release import Release
 
 FORMAT = "dpmanifold interval 1"
@@ -143,13 +143,3 @@ class Interval(FromRelease, format=FORMAT):
 
     def _numbers_told(self) -> dict[str, Any]:
         return all_told(self, "value", "low", "high")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON."""
-        release = self.release.to_dict(answers=False)
-        return {"format": FORMAT, "level": self.level, "release": release, "answers": self.answers()}
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Interval:
-        """Rebuild an interval from :meth:`to_dict`."""
-        return read_conclusion(record, FORMAT, Interval, "release")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from dpmanifold._check import Array
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidDataError
+from dpmanifold.codec import from_record, to_record
 from dpmanifold.facts import all_told, told
 from dpmanifold.inference.estimate import features_of
 from dpmanifold.privacy import Promise, cautions
-from dpmanifold.records import entries, number, reading, refuse_wrong_answers
 from dpmanifold.release import CLIPPING_UNSTATED, FLOAT_TOLD, Release, not_promised, receipt_facts
 from dpmanifold.result import Result
 
@@ -68,7 +66,18 @@ class Parts(NamedTuple):
 
 
 class Conclusion(Result):
-    """Something computed from releases alone."""
+    """Something computed from releases alone; its fields are what it is written by."""
+
+    def to_dict(self, answers: bool = True) -> dict[str, Any]:
+        """Return names and numbers, ready for JSON."""
+        record = to_record(self)
+        return record if answers else {name: entry for name, entry in record.items() if name != "answers"}
+
+    @classmethod
+    def from_dict(cls: type[C], record: dict[str, Any]) -> C:
+        """Rebuild one from :meth:`to_dict`; what is not written there is refused."""
+        found: C = from_record(cls, record)
+        return found
 
     @property
     @abstractmethod
@@ -200,36 +209,3 @@ class FromRelease(Conclusion):
     def n(self) -> int:
         """How many units."""
         return self.release.n
-
-
-LEVEL: Mapping[str, Callable[[Any], Any]] = {"level": lambda value: number(value, "level")}
-"""What conclusions with a level have in their records besides releases, and how it is read."""
-
-
-def read_conclusion(
-    record: Any,
-    expected: str,
-    make: Callable[..., C],
-    *names: str,
-    words: Mapping[str, Callable[[Any], Any]] = LEVEL,
-) -> C:
-    """Rebuild a conclusion from the named releases and words of its record, and from nothing else in it.
-
-    Parameters
-    ----------
-    record : what `to_dict` wrote
-    expected : the format it must have
-    make : takes the releases and the words, in their order
-    names : of the releases in the record
-    words : what else it is made of, by name: a function that reads each, or refuses it
-    """
-    if not isinstance(record, dict) or record.get("format") != expected:
-        raise InvalidDataError(f"not a record of format {expected!r}. Give a file written by save.")
-    with reading("the record", "save"):
-        known = entries(record, "the record", ("format", *words, *names), ("answers",))
-        said = [read(known[name]) for name, read in words.items()]
-    releases = [Release.from_dict(known[name]) for name in names]
-    with reading("the record", "save"):
-        result = make(*releases, *said)
-        refuse_wrong_answers(known, result)
-    return result

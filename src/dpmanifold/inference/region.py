@@ -17,7 +17,7 @@ from dpmanifold.inference.corrected import CorrectedEstimate, Grown, estimate_of
 from dpmanifold.inference.estimate import TANGENT, Estimate, ReleasedMean
 from dpmanifold.inference.hotelling import squared_length
 from dpmanifold.inference.joint import JointEstimate
-from dpmanifold.inference.records import FromRelease, Parts, read_conclusion
+from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.manifolds.base import shorten
@@ -296,13 +296,3 @@ class Region(FromRelease, format=FORMAT):
             "estimand": self.estimand,
             **({} if self.gap is None else {"gap": told(lambda: self.gap)}),
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON."""
-        release = self.release.to_dict(answers=False)
-        return {"format": FORMAT, "level": self.level, "release": release, "answers": self.answers()}
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Region:
-        """Rebuild a region from :meth:`to_dict`."""
-        return read_conclusion(record, FORMAT, Region, "release")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmanifold._check import Array, FloatArray, open_fraction, positive_int, shown
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError
+from dpmanifold.errors import InvalidArgumentError
 from dpmanifold.facts import all_told, array_text, told
 from dpmanifold.features.marked import MarkedMoments
 from dpmanifold.inference.curve_fit import CurveFit, coarse_of
@@ -22,7 +22,7 @@ from dpmanifold.inference.records import FromRelease, Parts
 from dpmanifold.linalg import symmetrize
 from dpmanifold.manifolds import Manifold
 from dpmanifold.privacy import cautions
-from dpmanifold.records import array_to_json, entries, number, reading, refuse_wrong_answers
+from dpmanifold.records import array_to_json
 from dpmanifold.release import BALL_COST, RELEASED, Release
 
 FORMAT = "dpmanifold regression 1"
@@ -314,33 +314,6 @@ class Regression(FromRelease, format=FORMAT):
             "error": told(lambda: self.expected_error),
             **all_told(self, "speed", "statistic", "p_value", "can_tell", "covariate_public"),
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON."""
-        return {
-            "format": FORMAT,
-            "level": self.level,
-            "covariate_range": list(self.covariate_range),
-            "release": self.release.to_dict(answers=False),
-            "answers": self.answers(),
-        }
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Regression:
-        """Rebuild a regression from :meth:`to_dict`."""
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise InvalidDataError(f"not a record of format {FORMAT!r}. Give a file written by save.")
-        with reading("the record", "save"):
-            known = entries(record, "the record", ("format", "level", "covariate_range", "release"), ("answers",))
-            level, ends = number(known["level"], "level"), known["covariate_range"]
-            if not (isinstance(ends, list) and len(ends) == 2):
-                raise InvalidDataError("`covariate_range` must be two numbers")
-            low, high = (number(end, "covariate_range") for end in ends)
-        release = Release.from_dict(known["release"])
-        with reading("the record", "save"):
-            result = Regression(release, (low, high), level)
-            refuse_wrong_answers(known, result)
-        return result
 
 
 def _three(radii: FloatArray) -> str:

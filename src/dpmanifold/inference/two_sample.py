@@ -18,7 +18,7 @@ from dpmanifold.inference.corrected import CorrectedEstimate, estimate_of
 from dpmanifold.inference.estimate import FRECHET, TANGENT, Estimate, ReleasedMean, chart_derivative
 from dpmanifold.inference.hotelling import NoisyCovariance, degrees_of_freedom
 from dpmanifold.inference.joint import JointEstimate, combined
-from dpmanifold.inference.records import Conclusion, Parts, read_conclusion
+from dpmanifold.inference.records import Conclusion, Parts
 from dpmanifold.inference.shrunk import ShrunkCovariance
 from dpmanifold.linalg import symmetrize
 from dpmanifold.privacy import Promise
@@ -273,17 +273,6 @@ class TwoSampleTest(Conclusion, format=FORMAT):
     def _numbers_told(self) -> dict[str, Any]:
         numbers = all_told(self, "p_value", "statistic", "rejects", "distance", "corrected_distance", "low", "high")
         return {**numbers, "dimension": self.ball.frame.dim, "estimand": self.estimand}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return names and numbers, ready for JSON."""
-        first, second = (release.to_dict(answers=False) for release in (self.first, self.second))
-        groups = {"first": first, "second": second}
-        return {"format": FORMAT, "level": self.level, **groups, "answers": self.answers()}
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> TwoSampleTest:
-        """Rebuild a test from :meth:`to_dict`."""
-        return read_conclusion(record, FORMAT, TwoSampleTest, "first", "second")
 
 
 def _nearest(apart: FloatArray, variances: FloatArray, bound: float) -> float:
