@@ -1,31 +1,28 @@
-"""What every private call does, in this order: read, plan, take bits, rehearse what others contributed, pay, draw.
+"""What every private call does, in this order: look at its sample, plan, take bits, rehearse, pay, draw.
 
-And the call for any statistic. Registered data change places: what is public about them is known, so that the call
-plans, takes bits and pays before it reads.
+And the call for any statistic. Arrays and sources are read when the sample is looked at; registered data are opened by
+the draw.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from dpmanifold.ball import Ball
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
-from dpmanifold.privacy.accounts import Account
+from dpmanifold.privacy.accounts import Account, Mark
 from dpmanifold.progress import bar
 from dpmanifold.release import Release
-from dpmanifold.statistic import Header, Prepared, Statistic, refuse_unknown, statistic_named
-from dpmanifold.stats.content import content_of
+from dpmanifold.statistic import Header, Statistic, refuse_unknown, statistic_named
 from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.draws import Bits, fresh_bits
-from dpmanifold.stats.inputs import Told, checked_question, is_each_record, prepare
-from dpmanifold.stats.records import as_batch, known_number_of_records
-from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import facts_of, opened_points, refuse_elsewhere
-from dpmanifold.stats.rehearsal import Rehearsal, public_units
+from dpmanifold.stats.inputs import Told, checked_question
+from dpmanifold.stats.rehearsal import Rehearsal
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.samples import Known, Sample, Units
 from dpmanifold.stats.settling import Draw, Payment, Request
 
 
@@ -49,6 +46,7 @@ class Terms:
 
     def check(self, ball: Ball) -> None:
         """Refuse what can be refused before records are looked at."""
+        _ = self.told
         Payment(self.budget, self.key).check(ball, self.rng)
 
     def settle(
@@ -71,56 +69,45 @@ class Terms:
         return Payment(self.budget, self.key).settle(privacy, label, rehearsed, draw, self.curator)
 
 
+class Drawn(NamedTuple):
+    """What a private call drew, and what was known about its sample."""
+
+    releases: Sequence[Release]
+    known: Known[Any]
+
+    @property
+    def release(self) -> Release:
+        """The only release."""
+        (release,) = self.releases
+        return release
+
+
 @bar("clipping and solving")
-def ask(question: Question[Prepared], X: object, ball: Ball, privacy: Promise, terms: Terms) -> Release:
-    """Release what a question asks of records, or refuse before anything is spent."""
-    checked_question(ball, privacy)
+def ask(question: Question[Any], sample: Sample[Any], ball: Ball, privacy: Promise, terms: Terms) -> Drawn:
+    """Release what a question asks of a sample, or refuse before anything is spent."""
+    checked_question(ball, privacy, sample.arguments)
     terms.check(ball)
-    if isinstance(X, Registered):
-        return _ask_registered(question, X, ball, privacy, terms)
-    X = as_batch(X, ball, units=terms.units)
-    n = known_number_of_records(X)
-    plan = None
-    if is_each_record(terms.units) and n is not None and n > 1:
-        # What public numbers refuse is refused before the records are looked at.
-        plan = question(Header(ball, n, privacy, arithmetic=terms.arithmetic))
-    points = prepare(X, ball, privacy, terms.units, terms.invalid, terms.told)
-    if plan is None or n != len(points):
-        plan = question(Header(ball, len(points), privacy, points.unit, arithmetic=terms.arithmetic))
-    bits = fresh_bits(terms.rng, ball, terms.arithmetic)
-    made = plan
+    plans: dict[int, Any] = {}
 
-    def request(account: Account) -> Request:
-        data = account.marked(content_of(X, ball, terms.units), facts_of(ball, points))
-        return question.request(made.header, [data.id]), (data,)
+    def foresee(n: int) -> None:
+        plans[n] = question(Header(ball, n, privacy, arithmetic=terms.arithmetic))
 
-    rehearsal = _rehearsal(question, made, bits)
-    return terms.settle(privacy, made.label, request, lambda: [made.release(points, bits)], rehearsal)[0]
-
-
-def _ask_registered(question: Question[Prepared], X: Registered, ball: Ball, privacy: Promise, terms: Terms) -> Release:
-    """Plan from what is registered, pay, and only then open the records."""
-    refuse_elsewhere(X, ball, terms.units, terms.invalid, terms.budget)
-    told = terms.told
-    plan = question(Header(ball, X.n, privacy, X.unit, arithmetic=terms.arithmetic))
+    known = sample.known(ball, terms, foresee)
+    asked = replace(question, options={**known.options, **question.options})
+    header = Header(ball, known.n, privacy, known.unit, known.neighbours, terms.arithmetic)
+    plan = plans[known.n] if known.n in plans else asked(header)
     bits = fresh_bits(terms.rng, ball, terms.arithmetic)
 
-    def draw() -> list[Release]:
-        return [plan.release(opened_points(X, ball, told)[0], bits)]
-
     def request(account: Account) -> Request:
-        return question.request(plan.header, [X.id]), ()
+        data = known.data(account)
+        return asked.request(plan.header, [one.id for one in data]), tuple(d for d in data if isinstance(d, Mark))
 
-    return terms.settle(privacy, plan.label, request, draw, _rehearsal(question, plan, bits))[0]
+    def drawn(points: Any, bits: Bits) -> Sequence[Release]:
+        found = plan.release(points, bits)
+        return [found] if isinstance(found, Release) else found
 
-
-def _rehearsal(question: Question[Prepared], plan: Prepared, bits: Bits) -> Rehearsal:
-    """Return how the call is made with public points."""
-    header = plan.header
-    return Rehearsal(
-        question, header, bits.exact, plan.steps,
-        lambda bits: [plan.release(public_units(header.ball, header.n, header.unit), bits)],
-    )  # fmt: skip
+    rehearsal = Rehearsal(asked, plan.header, bits.exact, plan.steps, lambda bits: drawn(known.public(), bits))
+    return Drawn(terms.settle(privacy, plan.label, request, lambda: drawn(known.points(), bits), rehearsal), known)
 
 
 def private_statistic(
@@ -164,4 +151,4 @@ def private_statistic(
     refuse_unknown(chosen.name, chosen.prepared, options)
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     question = Question(chosen.name, chosen.prepared, {"mechanism": mechanism, **options}, chosen)
-    return ask(question, X, ball, privacy, terms)
+    return ask(question, Units(X), ball, privacy, terms).release

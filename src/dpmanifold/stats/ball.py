@@ -30,6 +30,7 @@ from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.ranges import ROUNDING, SURELY, rounding_of, same_number, tail_of, within
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.samples import Units
 from dpmanifold.stats.search import RadiusSearch
 from dpmanifold.stats.steps import Alone, mean_step
 
@@ -95,7 +96,7 @@ def private_ball(
     """
     coverage = fraction(coverage, "coverage")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    return ask(Question(BALL.name, BALL.prepared, {"coverage": coverage}), X, ball, privacy, terms)
+    return ask(Question(BALL.name, BALL.prepared, {"coverage": coverage}), Units(X), ball, privacy, terms).release
 
 
 @dataclass(frozen=True)

@@ -9,39 +9,21 @@ from typing import Any
 from dpmanifold._check import positive_int
 from dpmanifold._labels import checked_names
 from dpmanifold.ball import Ball
-from dpmanifold.errors import InvalidArgumentError, InvalidDataError, Public
-from dpmanifold.frechet import LabelledPoints
+from dpmanifold.errors import InvalidArgumentError, Public
 from dpmanifold.inference import Discriminant
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.progress import bar
-from dpmanifold.release import Release
 from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, NEIGHBOURS_WITH_LABELS, Header
-from dpmanifold.stats.asking import Terms
-from dpmanifold.stats.by_class import labelled_points
+from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.class_moments import CLASS_MOMENTS, MOST_CLASSES, ClassMomentsAboutCenter
-from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import fresh_bits
 from dpmanifold.stats.featured import FeaturePlan
-from dpmanifold.stats.inputs import checked_flag, checked_question
-from dpmanifold.stats.records import as_batch
-from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import (
-    PRIVATE,
-    facts_of,
-    opened_labelled,
-    refuse_elsewhere,
-    refuse_other_classes,
-    registered_counts,
-)
-from dpmanifold.stats.rehearsal import Rehearsal, public_classes
+from dpmanifold.stats.inputs import checked_flag
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.settling import Request
+from dpmanifold.stats.samples import Labelled
 
 
-@bar("clipping and solving")
 def private_classes(
     X: object,
     labels: object,
@@ -91,70 +73,10 @@ def private_classes(
     >>> found.score(X, labels) > 0.95  # of records that may be shown: a score is not private
     True
     """
-    checked_question(ball, privacy, "X, labels")
-    checked_flag(labels_public, "labels_public")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    terms.check(ball)
-    names = checked_names(classes)
-    points: LabelledPoints | None = None
-    if isinstance(X, Registered):
-        refuse_elsewhere(X, ball, units, invalid, budget)
-        n, unit, counts = X.n, X.unit, _registered_counts(X, labels, names, labels_public)
-    else:
-        X = as_batch(X, ball, labels=labels, units=units)
-        points = labelled_points(X, labels, ball, units, invalid, names, terms.told)
-        n, unit = len(points), points.unit
-        counts = _public_counts(points.counts(len(names)), names) if labels_public else None
-    neighbours = NEIGHBOURS_BY_CLASS if labels_public else NEIGHBOURS_WITH_LABELS
-    header = Header(ball, n, privacy, unit, neighbours, arithmetic)
-    asked = {"classes": names, "labels_public": labels_public, "refine": refine}
-    question = Question(ClassPlan.label, ClassPlan, asked)
-    plan = question(header)
-    bits = fresh_bits(rng, ball, arithmetic)
-
-    def request(account: Account) -> Request:
-        if points is None:
-            return question.request(header, [X.id]), ()  # type: ignore[attr-defined]
-        data = account.marked(content_of(X, ball, units, labels, names), facts_of(ball, points))
-        return question.request(header, [data.id]), (data,)
-
-    def draw() -> list[Release]:
-        opened = opened_labelled(X, ball, names, terms.told) if isinstance(X, Registered) else points
-        return [plan.release(opened, bits)]  # type: ignore[arg-type]
-
-    rehearsal = Rehearsal(
-        question, header, bits.exact, plan.steps,
-        lambda bits: [plan.release(public_classes(ball, n, unit, len(names)), bits)],
-    )  # fmt: skip
-    return Discriminant(terms.settle(privacy, plan.label, request, draw, rehearsal)[0], tuple(names), counts)
-
-
-def _registered_counts(X: Registered, labels: object, names: list[Any], public: bool) -> tuple[float, ...] | None:
-    """Return what is registered about classes, None for private labels; or refuse data registered otherwise."""
-    refuse_other_classes(X, labels, names)
-    if public:
-        known = registered_counts(X, labels, names)
-        if known.touched > 1:
-            raise InvalidArgumentError(
-                "`X` has units in several classes, and for what part each counts there is seen after the spend. "
-                "Give the records themselves, or register them with private labels. Nothing was spent."
-            )
-        return _public_counts([float(count) for count in known.counts], names)
-    if X.facts.get("labels") != PRIVATE:
-        raise InvalidArgumentError(
-            "`X` is registered with public labels, {id}: how many units a class has is known. Say "
-            "labels_public=True, or register the records with labels_public=False. Nothing was spent.",
-            id=Public(X.id),
-        )
-    return None
-
-
-def _public_counts(counts: list[float], names: list[Any]) -> tuple[float, ...]:
-    """Return how many units each class has, or refuse one without any: for public labels alone."""
-    for name, count in zip(names, counts, strict=True):
-        if count == 0:
-            raise InvalidDataError("class {name!r} has no records. Leave it out of classes.", name=name)
-    return tuple(counts)
+    sample = Labelled(X, labels, checked_names(classes), checked_flag(labels_public, "labels_public"))
+    drawn = ask(Question(ClassPlan.label, ClassPlan, {"refine": refine}), sample, ball, privacy, terms)
+    return Discriminant(drawn.release, tuple(sample.names), drawn.known.counts)
 
 
 class ClassPlan(FeaturePlan):

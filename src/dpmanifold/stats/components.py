@@ -31,6 +31,7 @@ from dpmanifold.stats.moments import REFERENCE, Moment
 from dpmanifold.stats.ranges import Limits, limits_of_features
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.samples import Units
 from dpmanifold.stats.signs import COMPONENT_SHARES, SIGNS, of_features, refuse_long, weight_faults
 
 # Of squares and of their products, which only say how far squares vary: so many balance the noise on both.
@@ -84,7 +85,7 @@ def private_components(
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     question = Question(COMPONENTS.name, COMPONENTS.prepared, {"count": count, "refine": refine})
-    return Components(ask(question, X, ball, privacy, terms), level)
+    return Components(ask(question, Units(X), ball, privacy, terms).release, level)
 
 
 class ComponentVariances(Moment):

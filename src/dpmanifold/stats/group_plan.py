@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpmanifold.ball import require_ball
-from dpmanifold.errors import InvalidDataError, Public
 from dpmanifold.features import WEIGHT
 from dpmanifold.frechet import UnitPoints
 from dpmanifold.privacy import Promise
@@ -21,17 +20,6 @@ from dpmanifold.stats.joint_moments import JOINT_MOMENTS
 from dpmanifold.stats.refine import Refinement, Wanted
 from dpmanifold.stats.region import checked_estimand, in_one_draw, joint_moments_in, weight_in
 from dpmanifold.stats.second_moment import REGION_SHARES, SECOND_MOMENT
-
-
-def refuse_in_several(touched: int) -> None:
-    """Refuse groups of which somebody is in several: given in how many a unit has records at most, which is public."""
-    if touched > 1:
-        raise InvalidDataError(
-            "a unit has records in {touched} groups, and nobody may be in two: each group keeps the promise "
-            "by itself, and a unit in several would be touched several times. Give every unit one label for "
-            "all of its records, or leave such units out. Nothing was spent.",
-            touched=Public(touched),
-        )
 
 
 class GroupsPlan:

@@ -13,25 +13,14 @@ from dpmanifold.inference import GroupsTest
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.progress import bar
-from dpmanifold.release import Release
-from dpmanifold.statistic import NEIGHBOURS_BY_CLASS, Header
-from dpmanifold.stats.asking import Terms
-from dpmanifold.stats.content import content_of
+from dpmanifold.statistic import Header
+from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import fresh_bits
-from dpmanifold.stats.group_plan import GroupsPlan, refuse_in_several
-from dpmanifold.stats.inputs import checked_question
-from dpmanifold.stats.means import counted_by_class
-from dpmanifold.stats.records import as_batch
-from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import opened_by_class
-from dpmanifold.stats.rehearsal import Rehearsal, public_groups
+from dpmanifold.stats.group_plan import GroupsPlan
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.settling import Request
+from dpmanifold.stats.samples import Groups
 
 
-@bar("clipping and solving")
 def private_groups(
     X: object,
     labels: object,
@@ -82,34 +71,11 @@ def private_groups(
     (True, [('a', 'c'), ('b', 'c')])
     """
     level = open_fraction(level, "level")
-    names = checked_names(classes)
-    checked_question(ball, privacy, "X, labels")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    terms.check(ball)
-    X = X if isinstance(X, Registered) else as_batch(X, ball, labels=labels, units=units)
-    known, found = counted_by_class(X, labels, ball, terms, names)
-    refuse_in_several(known.touched)
-    header = Header(ball, known.n, privacy, known.unit, NEIGHBOURS_BY_CLASS, arithmetic)
-    asked: dict[str, Any] = {"counts": known.counts, "estimand": estimand, "refine": refine}
-    plan = GroupsPlan(header, **asked)
-    question = Question(GroupsPlan.label, groups_plan, {"classes": names, **asked})
-    bits = fresh_bits(rng, ball, arithmetic)
-
-    def request(account: Account) -> Request:
-        if isinstance(X, Registered):
-            return question.request(header, [X.id]), ()
-        data = account.marked(content_of(X, ball, units, labels, names), known.facts(ball, names))
-        return question.request(header, [data.id]), (data,)
-
-    def draw() -> Sequence[Release]:
-        return plan.release(opened_by_class(X, ball, names, terms.told) if isinstance(X, Registered) else found, bits)
-
-    rehearsal = Rehearsal(
-        question, header, bits.exact, plan.steps,
-        lambda bits: plan.release(public_groups(header, known.counts), bits),
-    )  # fmt: skip
-    releases = terms.settle(privacy, plan.label, request, draw, rehearsal)
-    return GroupsTest(dict(zip(names, releases, strict=True)), level)
+    question = Question(GroupsPlan.label, groups_plan, {"estimand": estimand, "refine": refine})
+    sample = Groups(X, labels, checked_names(classes))
+    releases = ask(question, sample, ball, privacy, terms).releases
+    return GroupsTest(dict(zip(sample.names, releases, strict=True)), level)
 
 
 def groups_plan(

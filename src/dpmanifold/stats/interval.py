@@ -16,6 +16,7 @@ from dpmanifold.stats.curator import Curator
 from dpmanifold.stats.fourth_moment import FOURTH_MOMENT
 from dpmanifold.stats.joint_distances import JOINT_DISTANCES
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.samples import Units
 
 # Joint distances hold a matrix: beyond this dimension it would be larger than an interval is worth.
 LARGEST_DIM = 100
@@ -65,7 +66,7 @@ def private_interval(
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     question = Question("interval", interval_plan, {"refine": refine})
-    return Interval(ask(question, X, ball, privacy, terms), level)
+    return Interval(ask(question, Units(X), ball, privacy, terms).release, level)
 
 
 def interval_plan(header: Header, *, refine: bool = False, mechanism: Any = "auto") -> Prepared:

@@ -13,30 +13,18 @@ from dpmanifold.mechanisms import Mechanism
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.progress import bar
-from dpmanifold.release import NEIGHBOURS_BY_CLASS, Release
-from dpmanifold.statistic import Header, Prepared
+from dpmanifold.release import Release
+from dpmanifold.statistic import Header, Prepared, Step
 from dpmanifold.stats.asking import Terms, ask
-from dpmanifold.stats.by_class import points_by_class
-from dpmanifold.stats.content import content_of
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, fresh_bits
-from dpmanifold.stats.inputs import checked_question, divide
+from dpmanifold.stats.draws import Bits
+from dpmanifold.stats.inputs import divide
 from dpmanifold.stats.mean import MEAN, MeanPlan
 from dpmanifold.stats.public_shapes import refuse_own_records
 from dpmanifold.stats.recipes import TOUCHED
-from dpmanifold.stats.records import as_batch
 from dpmanifold.stats.refine import Wanted
-from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import (
-    ClassCounts,
-    opened_by_class,
-    refuse_elsewhere,
-    registered_counts,
-)
-from dpmanifold.stats.rehearsal import Rehearsal, public_units
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.settling import Request
+from dpmanifold.stats.samples import SpanningGroups, Units
 from dpmanifold.stats.shaped import plan_shaped
 
 
@@ -125,10 +113,9 @@ def private_mean(
         "project": project,
         "shrink": shrink,
     }
-    return ask(Question(MEAN.name, MEAN.prepared, asked), X, ball, privacy, terms)
+    return ask(Question(MEAN.name, MEAN.prepared, asked), Units(X), ball, privacy, terms).release
 
 
-@bar("clipping and solving")
 def private_means(
     X: object,
     labels: object,
@@ -183,18 +170,9 @@ def private_means(
             "`labels_public` must be True: this release shows which classes have how many units. Private "
             "labels are not supported."
         )
-    checked_question(ball, privacy, "X, labels")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    terms.check(ball)
-    told = terms.told
-    names = checked_names(classes, least=1, kinds=object)
     refuse_own_records(shape, X)
-    X = X if isinstance(X, Registered) else as_batch(X, ball, labels=labels, units=units)
-    known, found = counted_by_class(X, labels, ball, terms, names)
     asked: dict[str, Any] = {
-        "classes": names,
-        "counts": known.counts,
-        "touched": known.touched,
         "mechanism": mechanism,
         "estimand": estimand,
         "refine": refine,
@@ -202,55 +180,13 @@ def private_means(
         "project": project,
         "shrink": shrink,
     }
-    question = Question("means by class", plans_by_class, asked)
-    header = Header(ball, known.n, privacy, known.unit, NEIGHBOURS_BY_CLASS, arithmetic)
-    plans = question(header)
-    bits = fresh_bits(rng, ball, arithmetic)
-
-    def request(account: Account) -> Request:
-        if isinstance(X, Registered):
-            return question.request(header, [X.id]), ()
-        data = account.marked(content_of(X, ball, units, labels, names), known.facts(ball, names))
-        return question.request(header, [data.id]), (data,)
-
-    def draw() -> list[Release]:
-        groups = opened_by_class(X, ball, names, told) if isinstance(X, Registered) else found
-        return [plan.release(points, bits) for plan, points in zip(plans, groups, strict=True)]
-
-    def tried(bits: Bits) -> list[Release]:
-        return [
-            plan.release(public_units(ball, n, known.unit), bits) for plan, n in zip(plans, known.counts, strict=True)
-        ]
-
-    rehearsal = Rehearsal(question, header, bits.exact, plans[0].steps, tried)
-    return dict(zip(names, terms.settle(privacy, question.name, request, draw, rehearsal), strict=True))
+    sample = SpanningGroups(X, labels, checked_names(classes, least=1, kinds=object))
+    releases = ask(Question(ClassMeansPlan.label, ClassMeansPlan, asked), sample, ball, privacy, terms).releases
+    return dict(zip(sample.names, releases, strict=True))
 
 
-def counted_by_class(
-    X: object, labels: object, ball: Ball, terms: Terms, names: list[Any]
-) -> tuple[ClassCounts, list[UnitPoints]]:
-    """Return how many units each class has, and their points; of registered data these are not open yet."""
-    if isinstance(X, Registered):
-        refuse_elsewhere(X, ball, terms.units, terms.invalid, terms.budget)
-        return registered_counts(X, labels, names), []
-    groups, touched, n = points_by_class(X, labels, ball, terms.units, terms.invalid, names, terms.told)
-    return ClassCounts([len(points) for points in groups], touched, n, groups[0].unit), groups
-
-
-def plans_by_class(
-    header: Header,
-    *,
-    classes: list[Any],
-    counts: list[int],
-    touched: int,
-    mechanism: str | Mechanism = "auto",
-    estimand: str | None = None,
-    refine: bool = False,
-    shape: Any = None,
-    project: bool = True,
-    shrink: str | None = "auto",
-) -> list[Prepared]:
-    """Return the plan of each class's mean, or refuse: from public numbers.
+class ClassMeansPlan:
+    """The plan of each class's mean: every choice and every refusal, from public numbers.
 
     Parameters
     ----------
@@ -259,12 +195,40 @@ def plans_by_class(
     counts : how many units each class has
     touched : in how many classes a unit has records, at most
     """
-    privacy = header.privacy
-    share = privacy if touched == 1 else divide(privacy, touched)[0]
-    details = {"classes": float(len(classes)), TOUCHED: float(touched)}
-    headers = [header.about(n) for n in counts]
-    if shape is None:
-        wanted = Wanted(mechanism, estimand)
-        return [MeanPlan(one, wanted, refine, project, shrink, share, details) for one in headers]
-    wanted = Wanted(mechanism, estimand or "frechet")
-    return [plan_shaped(one, wanted, shape, refine, project, shrink, share, details) for one in headers]
+
+    label = "means by class"
+
+    def __init__(
+        self,
+        header: Header,
+        *,
+        classes: list[Any],
+        counts: list[int],
+        touched: int,
+        mechanism: str | Mechanism = "auto",
+        estimand: str | None = None,
+        refine: bool = False,
+        shape: Any = None,
+        project: bool = True,
+        shrink: str | None = "auto",
+    ) -> None:
+        self.header = header
+        privacy = header.privacy
+        share = privacy if touched == 1 else divide(privacy, touched)[0]
+        details = {"classes": float(len(classes)), TOUCHED: float(touched)}
+        headers = [header.about(n) for n in counts]
+        self._plans: list[Prepared]
+        if shape is None:
+            wanted = Wanted(mechanism, estimand)
+            self._plans = [MeanPlan(one, wanted, refine, project, shrink, share, details) for one in headers]
+        else:
+            wanted = Wanted(mechanism, estimand or "frechet")
+            self._plans = [plan_shaped(one, wanted, shape, refine, project, shrink, share, details) for one in headers]
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the draws of one class."""
+        return self._plans[0].steps()
+
+    def release(self, groups: Sequence[UnitPoints], bits: Bits) -> list[Release]:
+        """Release the mean of each class. Never raises."""
+        return [plan.release(points, bits) for plan, points in zip(self._plans, groups, strict=True)]

@@ -39,6 +39,7 @@ from dpmanifold.stats.ranges import SURELY, is_beyond
 from dpmanifold.stats.recipes import EITHER, Recipe
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.samples import Units
 
 PROOF = "docs/theory/median.md"
 LAWS = {"laplace": RiemannianLaplace, "gaussian": RiemannianGaussian}
@@ -109,7 +110,7 @@ def private_median(
     ['radius', 'mean']
     """
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    return ask(Question(MEDIAN.name, MEDIAN.prepared, {"refine": refine}), X, ball, privacy, terms)
+    return ask(Question(MEDIAN.name, MEDIAN.prepared, {"refine": refine}), Units(X), ball, privacy, terms).release
 
 
 class Median(Statistic):

@@ -20,6 +20,7 @@ from dpmanifold.stats.featured import FeaturePlan
 from dpmanifold.stats.joint_moments import JOINT_MOMENTS, JointMomentsAboutCenter
 from dpmanifold.stats.one_draw import smaller_in_one_draw
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.samples import Units
 from dpmanifold.stats.second_moment import SECOND_MOMENT
 
 # On a line products are cheaper: they are free up to (11 + 5 sqrt 5)/8 (theory: features).
@@ -77,8 +78,7 @@ def private_region(
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
     question = Question("region", region_plan, {"estimand": estimand, "refine": refine})
-    release = ask(question, X, ball, privacy, terms)
-    return Region(release, level)
+    return Region(ask(question, Units(X), ball, privacy, terms).release, level)
 
 
 def region_plan(

@@ -9,21 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmanifold._check import shown
 from dpmanifold._labels import checked_names
-from dpmanifold.ball import Ball, require_ball
-from dpmanifold.errors import Either, InvalidArgumentError, InvalidDataError, Message, Public
-from dpmanifold.frechet import LabelledPoints, UnitPoints, lowest_tol
+from dpmanifold.ball import Ball
+from dpmanifold.errors import InvalidArgumentError
+from dpmanifold.frechet import UnitPoints
 from dpmanifold.inference.design import Range, checked_range
-from dpmanifold.privacy.accounts import Account
-from dpmanifold.stats.by_class import labelled_points, points_by_class
+from dpmanifold.stats.by_class import ByClass, labelled_points, points_by_class
 from dpmanifold.stats.content import Content
 from dpmanifold.stats.covariates import content_beside, set_apart
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.inputs import Told, checked_ball, checked_flag, is_each_record, prepare_records
-from dpmanifold.stats.marks import MarkedPoints, marked_points
+from dpmanifold.stats.inputs import Told, checked_ball, checked_flag, prepare_records
+from dpmanifold.stats.marks import marked_points
 from dpmanifold.stats.records import as_batch
-from dpmanifold.stats.registered import Covariate, Registered
+from dpmanifold.stats.registered import Covariate
 from dpmanifold.stats.requests import written
 
 PRIVATE = "private"
@@ -106,9 +104,8 @@ def survey(
         points = labelled_points(X, labels, ball, units, invalid, names, told)
         facts = {**facts_of(ball, points), "classes": written(names, "classes"), "labels": PRIVATE}
         return Survey(len(points), points.unit, facts, content, beside)
-    groups, touched, n = points_by_class(X, labels, ball, units, invalid, names, told)
-    counts = ClassCounts([len(points) for points in groups], touched, n, groups[0].unit)
-    return Survey(n, counts.unit, counts.facts(ball, names), content, beside)
+    counts = ClassCounts.of(points_by_class(X, labels, ball, units, invalid, names, told))
+    return Survey(counts.n, counts.unit, counts.facts(ball, names), content, beside)
 
 
 def _beside(covariate: object, covariate_range: object, covariate_public: object) -> Covariate | None:
@@ -144,6 +141,11 @@ class ClassCounts:
     n: int
     unit: str
 
+    @staticmethod
+    def of(found: ByClass) -> ClassCounts:
+        """Return what is public about records that were read."""
+        return ClassCounts([len(points) for points in found.groups], found.touched, found.n, found.groups[0].unit)
+
     def facts(self, ball: Ball, names: list[Any]) -> dict[str, Any]:
         """Return it in the words of canonical JSON."""
         return {
@@ -154,128 +156,3 @@ class ClassCounts:
             "units by class": self.counts,
             "touched": self.touched,
         }
-
-
-# -------------------------------------------------------------------- registered data in private calls
-
-
-def refuse_elsewhere(X: Registered, ball: Ball, units: object, invalid: object, budget: object) -> None:
-    """Refuse registered data without their population's account, on another space, or as other than registered."""
-    if not isinstance(budget, Account) or (budget.ledger, budget.name) != (X.ledger, X.population):
-        raise InvalidArgumentError(
-            "`X` is registered with the population {population!r} of a ledger, and only its account may pay "
-            "for it: give budget=ledger.population({population!r}).",
-            population=Public(X.population),
-        )
-    if ball.space != X.ball.space:
-        raise InvalidArgumentError(
-            "`ball` must be on {space!r}, as X is registered, got one on {space2!r}.",
-            space=Public(X.ball.space),
-            space2=Public(ball.space),
-        )
-    if X.unit != "record":
-        require_ball(ball)  # as for any units with several records,
-        if not ball.space.is_flat:
-            lowest_tol(ball, 1)  # which are averaged to this tolerance
-    if not (units is None or (is_each_record(units) and X.unit == "record")):
-        raise InvalidArgumentError("`units` are registered with X: give None in their place.")
-    if invalid not in ("raise", X.invalid):  # the first may be said without a word
-        raise InvalidArgumentError(
-            "`invalid` is registered with X, as {invalid!r}: leave it out, got {got}.",
-            invalid=Public(X.invalid),
-            got=shown(invalid),
-        )
-    X.check()
-
-
-def opened_points(X: Registered, ball: Ball, told: Told, group: str = "") -> tuple[UnitPoints, Any]:
-    """Open registered records and return the units' points, and who they are. Whatever it raises, the release is lost.
-
-    That most records are clipped was refused when they were registered, or confirmed; by now it is too late to refuse.
-    """
-    opened = X.open()
-    records = as_batch(opened.records, ball)
-    points, ids = prepare_records(records, ball, opened.units, X.invalid, Told(told.curator, True), group)
-    if len(points) != X.n or points.unit != X.unit:
-        raise InvalidDataError("the records are not those that were registered: other units.")
-    return points, ids
-
-
-def registered_counts(X: Registered, labels: object, names: list[Any]) -> ClassCounts:
-    """Return what is registered about classes, or refuse other ones than these."""
-    refuse_other_classes(X, labels, names)
-    if X.facts.get("labels") == PRIVATE:
-        raise InvalidArgumentError(
-            "`X` is registered with private labels, {id}: how many units a class has is not public. "
-            "private_classes takes it; for anything else by class register the records with public labels.",
-            id=Public(X.id),
-        )
-    return ClassCounts(list(X.facts["units by class"]), X.facts["touched"], X.n, X.unit)
-
-
-def refuse_other_classes(X: Registered, labels: object, names: list[Any]) -> None:
-    """Refuse labels, which are registered, and other classes than those."""
-    if labels is not None:
-        raise InvalidArgumentError("`labels` are registered with X: give None in their place.")
-    if X.facts.get("classes") != written(names, "classes"):
-        raise InvalidArgumentError(
-            "`classes` must be those that X is registered with, in their order, got {got}. Register the "
-            "records with `labels=...` and `classes=...` to ask by class.",
-            got=shown(names),
-        )
-
-
-def opened_labelled(X: Registered, ball: Ball, names: list[Any], told: Told) -> LabelledPoints:
-    """Open registered records and return the units with their classes. Whatever it raises, the release is lost."""
-    opened = X.open()
-    records, quietly = as_batch(opened.records, ball), Told(told.curator, True)
-    points = labelled_points(records, opened.labels, ball, opened.units, X.invalid, names, quietly)
-    if len(points) != X.n or points.unit != X.unit:
-        raise InvalidDataError("the records are not those that were registered: other units.")
-    return points
-
-
-def opened_by_class(X: Registered, ball: Ball, names: list[Any], told: Told) -> list[UnitPoints]:
-    """Open registered records and return the points of each class. Whatever it raises, the release is lost."""
-    opened = X.open()
-    records, quietly = as_batch(opened.records, ball), Told(told.curator, True)
-    groups, touched, n = points_by_class(records, opened.labels, ball, opened.units, X.invalid, names, quietly)
-    found = ClassCounts([len(points) for points in groups], touched, n, groups[0].unit)
-    if found.facts(ball, names) != dict(X.facts):
-        raise InvalidDataError("the records are not those that were registered: other classes.")
-    return groups
-
-
-def registered_range(X: Registered, covariate: object, covariate_range: object, public: bool) -> Range:
-    """Return the range that a regression on registered data is asked with, or refuse: from public facts."""
-    known = X.covariate
-    if known is None:
-        raise InvalidArgumentError(
-            "`covariate` is missing: X is registered without one, {id}. Register the records with "
-            "`covariate=...` and `covariate_range=...`, or give the records themselves. Nothing was spent.",
-            id=Public(X.id),
-        )
-    if covariate is not None:
-        raise InvalidArgumentError("`covariate` is registered with X: give None in its place.")
-    if checked_flag(public, "covariate_public") != known.public:
-        word, other = ("public", "private") if known.public else ("private", "public")
-        flag = Message("`covariate_public` is missing" if known.public else "`covariate_public` must be left out")
-        raise InvalidArgumentError(
-            "{wrong}: X is registered with a {word} covariate, {id}. Or register the records with a {other} one. "
-            "Nothing was spent.",
-            wrong=Either(Message("`covariate_public` must be {public}", public=Public(known.public)), flag),
-            word=Public(word),
-            id=Public(X.id),
-            other=Public(other),
-        )
-    return known.range if covariate_range is None else checked_range(covariate_range)
-
-
-def opened_marked(X: Registered, ball: Ball, covariate_range: Range, told: Told) -> MarkedPoints:
-    """Open registered records and return them with their covariates. Whatever it raises, the release is lost."""
-    opened = X.open()
-    quietly = Told(told.curator, True)
-    read = marked_points(opened.records, opened.covariate, ball, opened.units, X.invalid, quietly, covariate_range)
-    if len(read.points) != X.n or read.points.unit != X.unit:
-        raise InvalidDataError("the records are not those that were registered: other units.")
-    return read.points

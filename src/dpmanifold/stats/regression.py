@@ -23,28 +23,24 @@ from dpmanifold.mechanisms import Calibration, Forecast
 from dpmanifold.noise.source import Rng
 from dpmanifold.privacy import Budget, Promise
 from dpmanifold.privacy.accounts import Account
-from dpmanifold.progress import bar
 from dpmanifold.release import Clipping, Release
 from dpmanifold.sensitivity import Sensitivity
 from dpmanifold.statistic import NEIGHBOURS, NEIGHBOURS_BY_COVARIATE, STATISTICS, Header, Prepared, Step
 from dpmanifold.stats.additive import additive, additive_forecast, refuse_overflow
-from dpmanifold.stats.asking import Terms
+from dpmanifold.stats.asking import Terms, ask
 from dpmanifold.stats.averaged import AveragePlan
 from dpmanifold.stats.chain import gaussian
 from dpmanifold.stats.curator import Curator
-from dpmanifold.stats.draws import Bits, checked_arithmetic, fresh_bits
+from dpmanifold.stats.draws import Bits, checked_arithmetic
 from dpmanifold.stats.featured import FeatureStatistic
-from dpmanifold.stats.inputs import checked_flag, checked_question, divide
-from dpmanifold.stats.marks import MarkedPoints, Read, Scored, marked_points
+from dpmanifold.stats.inputs import checked_flag, divide
+from dpmanifold.stats.marks import MarkedPoints, Scored
 from dpmanifold.stats.radius import RadiusPlan, radius_recipe
 from dpmanifold.stats.ranges import same_number, tail_of, within
 from dpmanifold.stats.recipes import Recipe, together
 from dpmanifold.stats.refine import SKIPPED
-from dpmanifold.stats.registered import Registered
-from dpmanifold.stats.registering import opened_marked, refuse_elsewhere, registered_range
-from dpmanifold.stats.rehearsal import Rehearsal, public_marks
 from dpmanifold.stats.requests import Question
-from dpmanifold.stats.settling import Request
+from dpmanifold.stats.samples import WithCovariate
 from dpmanifold.stats.shaping import coverage_of, flat_ball
 
 # Of mu^2: what a coarse curve, the radius of what it leaves, and the step from it get.
@@ -291,7 +287,6 @@ class RegressionPlan(Prepared):
         return with_fallback(lambda: points.scored(curve, radius), points.unscored)
 
 
-@bar("fitting")
 def private_regression(
     X: object,
     covariate: object,
@@ -354,33 +349,6 @@ def private_regression(
     """
     level = open_fraction(level, "level")
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    checked_question(ball, privacy, "X, covariate")
-    terms.check(ball)
-    read: Read | None = None
-    if isinstance(X, Registered):
-        refuse_elsewhere(X, ball, units, invalid, budget)
-        ends = registered_range(X, covariate, covariate_range, covariate_public)
-        n, unit = X.n, X.unit
-    else:
-        ends = checked_range(covariate_range)
-        read = marked_points(X, covariate, ball, units, invalid, terms.told, ends)
-        n, unit = len(read.points), read.points.unit
-    options = {"covariate_range": ends, "covariate_public": covariate_public, "refine": refine}
-    question = Question("regression", RegressionPlan, options)
-    plan = question(Header(ball, n, privacy, unit, arithmetic=arithmetic))
-    bits = fresh_bits(rng, ball, arithmetic)
-
-    def request(account: Account) -> Request:
-        if read is None:
-            return question.request(plan.header, [X.id]), ()  # type: ignore[attr-defined]
-        data = account.marked(read.content, {"space": repr(ball.space), "n": n, "unit": unit})
-        return question.request(plan.header, [data.id]), (data,)
-
-    def draw() -> list[Release]:
-        points = opened_marked(X, ball, ends, terms.told) if isinstance(X, Registered) else read.points  # type: ignore[union-attr]
-        return [plan.release(points, bits)]
-
-    rehearsal = Rehearsal(
-        question, plan.header, bits.exact, plan.steps, lambda bits: [plan.release(public_marks(ball, n), bits)]
-    )
-    return Regression(terms.settle(privacy, plan.label, request, draw, rehearsal)[0], ends, level)
+    sample = WithCovariate(X, covariate, covariate_range, covariate_public)
+    drawn = ask(Question(RegressionPlan.label, RegressionPlan, {"refine": refine}), sample, ball, privacy, terms)
+    return Regression(drawn.release, drawn.known.options["covariate_range"], level)

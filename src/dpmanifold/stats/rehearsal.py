@@ -161,9 +161,9 @@ def public_units(ball: Ball, n: int, unit: str = "record") -> UnitPoints:
     return UnitPoints.repeated(points, ball, n, unit)
 
 
-def public_groups(header: Header, counts: Sequence[int]) -> list[UnitPoints]:
+def public_groups(ball: Ball, counts: Sequence[int], unit: str) -> list[UnitPoints]:
     """Return such units, so many in each group."""
-    return [public_units(header.ball, n, header.unit) for n in counts]
+    return [public_units(ball, n, unit) for n in counts]
 
 
 def public_classes(ball: Ball, n: int, unit: str, classes: int) -> LabelledPoints:

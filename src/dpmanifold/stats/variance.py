@@ -30,6 +30,7 @@ from dpmanifold.stats.moments import EXCESS, REFERENCE, Moment, excess_about, lo
 from dpmanifold.stats.recipes import Recipe
 from dpmanifold.stats.refine import SKIPPED
 from dpmanifold.stats.requests import Question
+from dpmanifold.stats.samples import Units
 from dpmanifold.stats.steps import mean_step
 
 # Without a point to go by, half the promise pays for the mean and half for the variance.
@@ -77,9 +78,8 @@ def private_variance(
     True
     """
     terms = Terms(units, invalid, curator, confirm, arithmetic, budget, key, rng)
-    return ask(
-        Question(VARIANCE.name, VARIANCE.prepared, {"about": about, "mechanism": mechanism}), X, ball, privacy, terms
-    )
+    question = Question(VARIANCE.name, VARIANCE.prepared, {"about": about, "mechanism": mechanism})
+    return ask(question, Units(X), ball, privacy, terms).release
 
 
 class Variance(Moment):
