@@ -9,7 +9,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, PromiseError, ReleaseLostError
 from dpmanifold.ledger import Ledger
-from dpmanifold.stats import regression
+from dpmanifold.stats import asking
 from dpmanifold.stats.registering import survey
 from laws.accounts import MemoryAccount, RecordedPopulation
 from laws.pieces import ListSource
@@ -73,8 +73,8 @@ def test_a_registered_covariate_is_opened_once_and_after_the_spend(either, units
 @pytest.mark.parametrize("public", [False, True])
 def test_what_is_drawn_is_what_is_drawn_of_arrays(monkeypatch, public):
     """With the same bits: and not with another covariate, another promise about it or another range."""
-    fresh = regression.fresh_bits
-    monkeypatch.setattr(regression, "fresh_bits", lambda rng, *rest: fresh(1, *rest))
+    fresh = asking.fresh_bits
+    monkeypatch.setattr(asking, "fresh_bits", lambda rng, *rest: fresh(1, *rest))
 
     def drawn(data, covariate=None, **rest):
         words = {"covariate_range": None, "covariate_public": public, **rest}

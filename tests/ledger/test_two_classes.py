@@ -6,7 +6,7 @@ import pytest
 import dpmanifold as dpm
 from dpmanifold.errors import InvalidArgumentError, InvalidDataError, ReleaseLostError
 from dpmanifold.ledger import Ledger, verify_receipt
-from dpmanifold.stats import test as room
+from dpmanifold.stats import asking
 from laws.accounts import MemoryAccount
 
 pytestmark = pytest.mark.security
@@ -49,8 +49,8 @@ def test_two_classes_are_opened_once_they_are_paid_for(tmp_path, unit):
 
 def test_what_is_drawn_is_what_is_drawn_of_two_arrays(monkeypatch):
     """With the same bits: and not with the groups exchanged."""
-    fresh = room.fresh_bits
-    monkeypatch.setattr(room, "fresh_bits", lambda rng, *rest: fresh(1, *rest))
+    fresh = asking.fresh_bits
+    monkeypatch.setattr(asking, "fresh_bits", lambda rng, *rest: fresh(1, *rest))
     account = MemoryAccount(dpm.GDP("9"))
     data = account.register("study", X, BALL, IDS, labels=LABELS, classes=NAMES)
 
